@@ -1,0 +1,3 @@
+"""nsysmap: the post-mortem of a TensorRT profile."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,16 @@
+"""The one exception that a user's mistake or a bad file raises."""
+
+from __future__ import annotations
+
+
+class NsysmapError(Exception):
+    """Something the user can put right: where it is, what is wrong, what to do."""
+
+    def __init__(self, where: str, what: str, remedy: str) -> None:
+        super().__init__(where, what, remedy)
+        self.where = where
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}; {self.remedy}"

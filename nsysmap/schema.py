@@ -1,0 +1,384 @@
+"""The declared tables themselves: what a rule, a test and a user can rely on.
+
+Read off an nsys report by ``trace`` (the first block), worked out by the modules named in each comment (the second).
+``process`` and ``thread`` are nsys's serialized ids (globalPid, globalTid): unique over the whole trace, where ``pid``,
+``device``, ``stream`` and ``correlation`` are not.
+"""
+
+from __future__ import annotations
+
+from nsysmap.tables import Column, Kind, Spec
+
+
+def _int(name: str, comment: str, unit: str = "", *, null: bool = False) -> Column:
+    return Column(name, "int", comment, unit, null)
+
+
+def _float(name: str, comment: str, unit: str = "", *, null: bool = False) -> Column:
+    return Column(name, "float", comment, unit, null)
+
+
+def _text(name: str, comment: str, *, null: bool = False) -> Column:
+    return Column(name, "text", comment, "", null)
+
+
+def _bool(name: str, comment: str) -> Column:
+    kind: Kind = "bool"
+    return Column(name, kind, comment)
+
+
+_WHEN = (_int("start_ns", "when it began", "ns"), _int("end_ns", "when it ended", "ns"))
+_WHERE = (
+    _int("device", "CUDA device ordinal"),
+    _int("context", "CUDA context id within its process", null=True),
+    _int("stream", "CUDA stream id within its context"),
+    _int("process", "nsys globalPid of the process that launched it"),
+    _int("pid", "process id"),
+)
+_LAUNCHED = (
+    _int("correlation", "CUPTI correlation id, unique within a process only", null=True),
+    _int("launch", "row in api_calls of the call that launched it", null=True),
+    _int("launch_start_ns", "when that call began", "ns", null=True),
+    _int("launch_end_ns", "when that call returned", "ns", null=True),
+    _int("thread", "nsys globalTid of the launching thread", null=True),
+)
+
+# --- read off the report by `trace` ---------------------------------------------------------------------------------
+
+GPU_KERNELS = Spec(
+    "gpu_kernels",
+    "Executions of kernels on the GPU, by start time.",
+    (
+        _int("kernel_id", "row number, from 0"),
+        *_WHEN,
+        *_WHERE,
+        *_LAUNCHED,
+        _text("name", "full (demangled) kernel name"),
+        _int("graph", "id of the CUDA graph it was replayed in", null=True),
+        _int("graph_node", "nsys graphNodeId of the replayed node", null=True),
+        _int("grid_x", "blocks in x"),
+        _int("grid_y", "blocks in y"),
+        _int("grid_z", "blocks in z"),
+        _int("block_x", "threads of a block in x"),
+        _int("block_y", "threads of a block in y"),
+        _int("block_z", "threads of a block in z"),
+        _int("registers", "registers per thread"),
+        _int("static_shared_bytes", "static shared memory per block", "bytes"),
+        _int("dynamic_shared_bytes", "dynamic shared memory per block", "bytes"),
+    ),
+)
+
+API_CALLS = Spec(
+    "api_calls",
+    "Calls of the CUDA runtime and driver, by start time.",
+    (
+        *_WHEN,
+        _int("process", "nsys globalPid"),
+        _int("pid", "process id"),
+        _int("thread", "nsys globalTid of the calling thread"),
+        _int("correlation", "CUPTI correlation id, unique within a process only", null=True),
+        _text("api", "function without its version suffix, such as cudaLaunchKernel"),
+        _text("kind", "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, graph-build, module-load, other"),
+        _int("result", "what it returned; 0 is success"),
+    ),
+)
+
+RANGES = Spec(
+    "ranges",
+    "NVTX ranges that have both ends, by start time.",
+    (
+        *_WHEN,
+        _int("process", "nsys globalPid"),
+        _int("pid", "process id"),
+        _int("thread", "nsys globalTid of the thread that opened it"),
+        _text("domain", "NVTX domain name; empty for the default domain"),
+        _text("name", "the range's text"),
+        _text("payload", "JSON payload, where it has one", null=True),
+        _bool("push_pop", "a push/pop range; otherwise a start/end range"),
+        _bool("one_thread", "ended by the thread that opened it"),
+    ),
+)
+
+COPIES = Spec(
+    "copies",
+    "Memory copies on the GPU, by start time.",
+    (
+        *_WHEN,
+        *_WHERE,
+        *_LAUNCHED,
+        _text("api", "function that asked for it, without version suffix", null=True),
+        _text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, other"),
+        _text("source", "pageable, pinned, device, array, managed or unknown memory"),
+        _text("target", "pageable, pinned, device, array, managed or unknown memory"),
+        _int("bytes", "how much", "bytes"),
+        _bool("asynchronous", "asked for by an …Async call (which pageable memory may block all the same) or replayed in a graph"),
+        _int("graph_node", "nsys graphNodeId of the replayed node", null=True),
+    ),
+)
+
+MEMSETS = Spec(
+    "memsets",
+    "Memory fills on the GPU, by start time.",
+    (
+        *_WHEN,
+        *_WHERE,
+        *_LAUNCHED,
+        _text("api", "function that asked for it, without version suffix", null=True),
+        _text("target", "pageable, pinned, device, array, managed or unknown memory"),
+        _int("bytes", "how much", "bytes"),
+        _int("graph_node", "nsys graphNodeId of the replayed node", null=True),
+    ),
+)
+
+SYNCS = Spec(
+    "syncs",
+    "Synchronisations as CUPTI saw them: the host, or a stream, waits for the GPU; by start time.",
+    (
+        *_WHEN,
+        *_WHERE,
+        _int("correlation", "CUPTI correlation id, unique within a process only", null=True),
+        _int("launch", "row in api_calls of the call that asked for it", null=True),
+        _int("thread", "nsys globalTid of the waiting thread", null=True),
+        _text("kind", "event, stream-wait, stream, context, other"),
+    ),
+)
+
+GRAPH_NODES = Spec(
+    "graph_nodes",
+    "Creations of CUDA graph nodes, clones included, by start time; may lie before the trace's time 0.",
+    (
+        *_WHEN,
+        _int("process", "nsys globalPid"),
+        _int("thread", "nsys globalTid of the creating (capturing) thread"),
+        _int("graph_node", "nsys graphNodeId"),
+        _int("original", "graphNodeId of the node it was cloned from", null=True),
+    ),
+)
+
+GRAPH_RUNS = Spec(
+    "graph_runs",
+    "Whole executions of a CUDA graph under --cuda-graph-trace=graph: their kernels are not in the trace.",
+    (
+        *_WHEN,
+        *_WHERE,
+        *_LAUNCHED,
+        _int("graph", "graph id", null=True),
+        _int("graph_exec", "id of the instantiated graph", null=True),
+    ),
+)
+
+OVERHEADS = Spec(
+    "overheads",
+    "Times in which the profiler itself held a thread.",
+    (*_WHEN, _int("thread", "nsys globalTid", null=True), _text("name", "what it did")),
+)
+
+DEVICES = Spec(
+    "devices",
+    "The GPUs of the machine that was profiled.",
+    (
+        _int("device", "CUDA device ordinal"),
+        _text("name", "marketing name"),
+        _text("chip", "chip name, such as GH100", null=True),
+        _int("compute_major", "compute capability, major", null=True),
+        _int("compute_minor", "compute capability, minor", null=True),
+        _int("sm_count", "streaming multiprocessors", null=True),
+        _int("clock_hz", "SM clock", "Hz", null=True),
+        _int("memory_bytes", "device memory", "bytes", null=True),
+        _int("bandwidth_bytes_per_s", "device memory bandwidth", "bytes/s", null=True),
+        _int("l2_bytes", "level-2 cache", "bytes", null=True),
+    ),
+)
+
+CAPTURE = Spec(
+    "capture",
+    "One row of facts about the trace itself.",
+    (
+        _text("nsys_version", "version of nsys that wrote the report", null=True),
+        _text("schema_version", "version of nsys's export schema", null=True),
+        _int("duration_ns", "from the first to the last piece of GPU work or host call", "ns"),
+        _int("kernels", "kernel rows"),
+        _int("graph_launches", "calls that launched a CUDA graph"),
+        _int("graph_runs", "whole-graph rows"),
+        _int("graph_kernels", "kernel rows with a graph node id"),
+        _int("graph_nodes", "graph node creation rows"),
+        _text("graph_mode", "none, node (kernels of graphs are traced), whole (they are hidden)"),
+        _bool("has_tensorrt_ranges", "the NVTX domain TensorRT has ranges"),
+        _bool("has_layer_ranges", "ranges below ExecutionContext:: name layers"),
+        _bool("has_myelin_ranges", "the NVTX domain myelin-exec has ranges"),
+        _bool("has_api_calls", "CUDA API calls were traced"),
+        _bool("has_syncs", "synchronisations were traced"),
+        _bool("has_osrt", "OS runtime calls were traced"),
+        _int("processes", "processes with GPU work"),
+        _int("threads", "threads with CUDA calls"),
+        _int("streams", "streams with GPU work"),
+        _int("devices", "devices with GPU work"),
+        _int("dropped_rows", "rows that made no sense and were left out"),
+        _int("unmatched_launches", "kernels whose launch call is not in the trace"),
+        _int("overhead_ns", "time in which the profiler held a thread that launched work, within the window of GPU work", "ns"),
+        _text("tensorrt_version", "TensorRT's version, where trace or engine tells", null=True),
+    ),
+)
+
+# --- from the engine file, by `engine` ------------------------------------------------------------------------------
+
+LAYERS = Spec(
+    "layers",
+    "The layers of the engines (or, without an engine file, those that the trace's ranges name), with their measured time.",
+    (
+        _int("layer_id", "row number, from 0"),
+        _int("engine", "which engine file, from 0", null=True),
+        _int("layer_index", "position in the engine file, from 0; none for a layer known from ranges only", null=True),
+        _text("name", "TensorRT's name"),
+        _text("kind", "our short class of its type: see nsysmap.model.LAYER_KINDS"),
+        _text("type", "TensorRT's LayerType", null=True),
+        _text("tactic", "TacticName", null=True),
+        _int("stream", "StreamId in the engine file", null=True),
+        _int("region", "Myelin region number R of _myl<R>_<i>", null=True),
+        _int("region_index", "instruction number i of _myl<R>_<i>", null=True),
+        _int("profile", "optimisation profile it belongs to", null=True),
+        _text("onnx", "ONNX nodes from its Metadata, comma separated", null=True),
+        _text("origin", "why a reformat is there: Origin in the engine file", null=True),
+        _text("precision", "data type it computes in, where the file tells", null=True),
+        _int("profile_ns", "median time in trtexec's --exportProfile file", "ns", null=True),
+        _int("time_ns", "median GPU time of its kernels per inference", "ns", null=True),
+        _float("share", "of the engine's GPU time", null=True),
+        _int("kernels", "median number of its kernels per inference", null=True),
+    ),
+)
+
+TENSORS = Spec(
+    "tensors",
+    "What the layers read and write, in the file's order.",
+    (
+        _int("layer_id", "row in layers"),
+        _text("direction", "in or out"),
+        _int("position", "place among the layer's inputs or outputs"),
+        _text("name", "tensor name; Myelin repeats them between producers"),
+        _text("dimensions", "like 1x128x768; none where the file does not tell", null=True),
+        _text("datatype", "FP32, FP16, BF16, TF32, INT8, FP8, FP4, INT4, INT32, INT64, BOOL, UINT8", null=True),
+        _text("format", "memory layout as the file says it", null=True),
+        _int("bytes", "size in device memory, channel padding included", "bytes", null=True),
+    ),
+)
+
+EDGES = Spec(
+    "edges",
+    "Which layer's output is which layer's input.",
+    (
+        _int("from_layer", "layer_id of the producer"),
+        _int("to_layer", "layer_id of the consumer"),
+        _text("tensor", "tensor name"),
+        _int("bytes", "its size in device memory", "bytes", null=True),
+    ),
+)
+
+# --- worked out -----------------------------------------------------------------------------------------------------
+
+MAPPING = Spec(
+    "mapping",
+    "Kernel to layer, one row a kernel in the order of the kernels; by `mapping`.",
+    (
+        _int("layer_id", "row in layers", null=True),
+        _int("engine", "which engine file, from 0", null=True),
+        _int("layer_index", "position in that engine file", null=True),
+        _text("layer", "the layer's name", null=True),
+        _text("part", "inside a Myelin region: the finest name known", null=True),
+        _text("method", "nvtx, graph-node, tactic, order, region or none"),
+        _float("confidence", "0 to 1; 1 is exact"),
+        _text("reason", "why there is no layer, or what limits the confidence", null=True),
+    ),
+)
+
+MEMBERSHIP = Spec(
+    "membership",
+    "Kernel to inference, one row a kernel in the order of the kernels; by `inferences`.",
+    (
+        _int("inference", "row in inferences", null=True),
+        _int("position", "place among the kernels of that inference, in launch order, from 0", null=True),
+    ),
+)
+
+KERNELS = Spec(
+    "kernels",
+    "Every kernel with its launch, its inference and its layer.",
+    (*GPU_KERNELS.columns, *MEMBERSHIP.columns, *MAPPING.columns),
+)
+
+INFERENCES = Spec(
+    "inferences",
+    "Executions of an engine, by start time; by `inferences`.",
+    (
+        _int("inference", "row number, from 0"),
+        _int("start_ns", "begin of its first host call or GPU work", "ns"),
+        _int("end_ns", "end of its last host call or GPU work", "ns"),
+        _int("process", "nsys globalPid"),
+        _int("pid", "process id"),
+        _int("thread", "nsys globalTid of the enqueuing thread", null=True),
+        _int("device", "CUDA device ordinal", null=True),
+        _int("context", "CUDA context id", null=True),
+        _int("stream", "stream of most of its GPU work", null=True),
+        _int("engine", "which engine file, from 0", null=True),
+        _text("found_by", "range (ExecutionContext::…), graph-launch or period"),
+        _text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
+        _bool("graph", "replayed from a CUDA graph"),
+        _bool("warmup", "set apart: slower than the later ones, before the first steady one"),
+        _bool("complete", "has as many kernels as its like; a cut first or last one has fewer"),
+        _int("kernels", "kernels"),
+        _int("launches", "launch calls"),
+        _int("enqueue_start_ns", "begin of the enqueue range or launch call", "ns", null=True),
+        _int("enqueue_end_ns", "its end", "ns", null=True),
+        _int("enqueue_ns", "host time to enqueue it", "ns", null=True),
+        _int("gpu_start_ns", "begin of its first kernel, copy or memset", "ns", null=True),
+        _int("gpu_end_ns", "end of its last", "ns", null=True),
+        _int("gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True),
+        _int("gpu_span_ns", "from the first to the last of them", "ns", null=True),
+        _int("idle_ns", "span less busy", "ns", null=True),
+        _int("shape", "inferences of the same shape launch the same kernels in the same order", null=True),
+    ),
+)
+
+GAPS = Spec(
+    "gaps",
+    "Idle time of a device between two pieces of GPU work, each hole split where its cause changes; by `gaps`.",
+    (
+        _int("gap_id", "row number, from 0"),
+        *_WHEN,
+        _int("dur_ns", "how long", "ns"),
+        _int("device", "CUDA device ordinal"),
+        _int("before_kernel", "kernel_id of the last kernel before it", null=True),
+        _int("after_kernel", "kernel_id of the first kernel after it", null=True),
+        _int("inference", "inference it lies in", null=True),
+        _text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work, unknown"),
+        _text("evidence", "the host row that proves it: the API call or range, and its time"),
+        _int("pid", "process id of the thread that the evidence is about", null=True),
+        _int("thread", "nsys globalTid of that thread", null=True),
+        _text("before_layer", "layer of the kernel before", null=True),
+        _text("after_layer", "layer of the kernel after", null=True),
+    ),
+)
+
+NAMES = Spec(
+    "names",
+    "Every distinct kernel name, decoded; by `names`.",
+    (
+        _text("name", "kernel name"),
+        _text("family", "myelin, xmma, cutlass, … : see docs/names.md"),
+        _text("summary", "one line of what it is"),
+        _text("ops", "operations in order, comma separated", null=True),
+        _text("patterns", "recognised patterns in order, comma separated", null=True),
+        _text("arch", "sm75, sm80, …", null=True),
+        _text("input_type", "data type it reads", null=True),
+        _text("accumulate_type", "data type it accumulates in", null=True),
+        _text("output_type", "data type it writes", null=True),
+        _text("tensor_cores", "yes, no or unknown"),
+        _text("rest", "what was not understood; empty when all was"),
+    ),
+)
+
+TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS, OVERHEADS, DEVICES, CAPTURE)
+RULE_TABLES = (
+    KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
+    OVERHEADS, DEVICES, CAPTURE,
+)  # fmt: skip
+"""What a rule's SQL can read."""

@@ -1,0 +1,248 @@
+"""Every table that crosses a module border: its columns, their types, units and meaning.
+
+A :class:`Table` holds numpy arrays (integers, floats, booleans) and dictionary-coded text.  "No value" is
+:data:`MISSING` in an integer column, NaN in a float column and code -1 in a text column; it becomes NULL in Arrow, in
+SQL and in pandas.  Times are int64 nanoseconds since the start of the profiling session, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+MISSING = int(np.iinfo(np.int64).min)
+"""What an integer column holds where there is no value."""
+
+Kind = Literal["int", "float", "bool", "text"]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+CodeArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One declared column; ``unit`` is empty for counts, ids and text."""
+
+    name: str
+    kind: Kind
+    comment: str
+    unit: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One declared table."""
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+
+    def column(self, name: str) -> Column:
+        """The declared column of that name; KeyError where there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{self.name}.{name}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text column: ``values[codes[i]]`` is row i's text, code -1 is no value."""
+
+    codes: CodeArray
+    values: tuple[str, ...]
+
+    @staticmethod
+    def of(values: Iterable[str | None]) -> Text:
+        """The column that holds these texts."""
+        index: dict[str, int] = {}
+        codes = [-1 if value is None else index.setdefault(value, len(index)) for value in values]
+        return Text(np.array(codes, dtype=np.int32), tuple(index))
+
+    @staticmethod
+    def same(value: str | None, rows: int) -> Text:
+        """A column of that many rows which all hold one text."""
+        if value is None:
+            return Text(np.full(rows, -1, dtype=np.int32), ())
+        return Text(np.zeros(rows, dtype=np.int32), (value,))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> str | None:
+        code = int(self.codes[row])
+        return None if code < 0 else self.values[code]
+
+    def list(self) -> list[str | None]:
+        """Every row's text, as Python objects."""
+        lookup: list[str | None] = [*self.values, None]  # code -1 reads the last one
+        return [lookup[code] for code in self.codes.tolist()]
+
+    def take(self, rows: IntArray) -> Text:
+        """The rows at these positions; a negative position gives no value."""
+        codes = np.full(len(rows), -1, dtype=np.int32)
+        inside = rows >= 0
+        codes[inside] = self.codes[rows[inside]]
+        return Text(codes, self.values)
+
+    def equals(self, value: str) -> BoolArray:
+        """True where a row holds exactly this text."""
+        if value not in self.values:
+            return np.zeros(len(self.codes), dtype=np.bool_)
+        result: BoolArray = np.isin(self.codes, [i for i, v in enumerate(self.values) if v == value])
+        return result
+
+
+Data = IntArray | FloatArray | BoolArray | Text
+
+
+class Table:
+    """Rows of one declared table, held as columns."""
+
+    __slots__ = ("columns", "rows", "spec")
+
+    def __init__(self, spec: Spec, columns: Mapping[str, Data]) -> None:
+        """Check the columns against the declaration; a column too many, missing, too short or of another type is an error."""
+        wanted = {column.name for column in spec.columns}
+        if wanted != set(columns):
+            raise ValueError(f"{spec.name}: missing {sorted(wanted - set(columns))}, undeclared {sorted(set(columns) - wanted)}")
+        lengths = {len(data) for data in columns.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"{spec.name}: columns of different lengths {sorted(lengths)}")
+        for column in spec.columns:
+            _check(spec, column, columns[column.name])
+        self.spec = spec
+        self.columns: dict[str, Data] = {column.name: columns[column.name] for column in spec.columns}
+        self.rows = lengths.pop() if lengths else 0
+
+    @staticmethod
+    def empty(spec: Spec) -> Table:
+        """The table without rows."""
+        return Table.of_rows(spec, [])
+
+    @staticmethod
+    def of_rows(spec: Spec, rows: Sequence[Mapping[str, object]]) -> Table:
+        """A table of a few rows given as mappings; a key left out is no value (0, false or "" where the column is not nullable)."""
+        for row in rows:
+            for key in row:
+                spec.column(key)
+        return Table(spec, {column.name: _column_of(column, [row.get(column.name) for row in rows]) for column in spec.columns})
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def ints(self, name: str) -> IntArray:
+        """An integer column, int64."""
+        data = self.columns[name]
+        if isinstance(data, Text) or data.dtype != np.int64:
+            raise TypeError(f"{self.spec.name}.{name} is not an integer column")
+        return data  # type: ignore[return-value]  # the dtype is checked above
+
+    def floats(self, name: str) -> FloatArray:
+        """A float column, float64."""
+        data = self.columns[name]
+        if isinstance(data, Text) or data.dtype != np.float64:
+            raise TypeError(f"{self.spec.name}.{name} is not a float column")
+        return data  # type: ignore[return-value]
+
+    def bools(self, name: str) -> BoolArray:
+        """A boolean column."""
+        data = self.columns[name]
+        if isinstance(data, Text) or data.dtype != np.bool_:
+            raise TypeError(f"{self.spec.name}.{name} is not a boolean column")
+        return data  # type: ignore[return-value]
+
+    def text(self, name: str) -> Text:
+        """A text column."""
+        data = self.columns[name]
+        if not isinstance(data, Text):
+            raise TypeError(f"{self.spec.name}.{name} is not a text column")
+        return data
+
+    def take(self, rows: IntArray | BoolArray) -> Table:
+        """The rows at these positions, or where the mask is true."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Table(self.spec, {name: data.take(at) for name, data in self.columns.items()})
+
+    def with_columns(self, spec: Spec, extra: Mapping[str, Data]) -> Table:
+        """These rows under a wider (or changed) declaration, with the extra columns put in."""
+        held = {**self.columns, **extra}
+        return Table(spec, {column.name: held[column.name] for column in spec.columns})
+
+    def records(self) -> list[dict[str, object]]:
+        """Every row as a mapping of Python values, None where there is no value; for small tables."""
+        lists = [_objects(data) for data in self.columns.values()]
+        return [dict(zip(self.columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+    def arrow(self) -> pyarrow.Table:
+        """The same rows as an Arrow table; text columns are dictionary-encoded."""
+        import pyarrow as pa
+
+        arrays = []
+        for data in self.columns.values():
+            if isinstance(data, Text):
+                codes = pa.array(data.codes, mask=data.codes < 0)
+                arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(data.values, type=pa.string())))
+            elif data.dtype == np.int64:
+                missing = data == MISSING
+                arrays.append(pa.array(data, mask=missing if missing.any() else None))
+            elif data.dtype == np.float64:
+                missing = np.isnan(data)
+                arrays.append(pa.array(data, mask=missing if missing.any() else None))
+            else:
+                arrays.append(pa.array(data))
+        return pa.Table.from_arrays(arrays, names=list(self.columns))
+
+    def pandas(self) -> pandas.DataFrame:
+        """The same rows as a pandas DataFrame: nullable integers, categorical text."""
+        import pandas as pd
+
+        frame: dict[str, object] = {}
+        for column in self.spec.columns:
+            data = self.columns[column.name]
+            if isinstance(data, Text):
+                frame[column.name] = pd.Series(pd.Categorical.from_codes(data.codes, categories=pd.Index(data.values, dtype="object")))
+            elif data.dtype == np.int64 and column.nullable:
+                frame[column.name] = pd.Series(pd.arrays.IntegerArray(data.copy(), data == MISSING))
+            else:
+                frame[column.name] = pd.Series(data)
+        return pd.DataFrame(frame)
+
+
+def _objects(data: Data) -> list[object]:
+    if isinstance(data, Text):
+        return list(data.list())
+    if data.dtype == np.int64:
+        return [None if value == MISSING else value for value in data.tolist()]
+    if data.dtype == np.float64:
+        return [None if value != value else value for value in data.tolist()]
+    return list(data.tolist())
+
+
+def _check(spec: Spec, column: Column, data: Data) -> None:
+    kind = "text" if isinstance(data, Text) else {"i": "int", "f": "float", "b": "bool"}.get(data.dtype.kind, str(data.dtype))
+    wide = isinstance(data, Text) or data.dtype in (np.int64, np.float64, np.bool_)
+    if kind != column.kind or not wide:
+        raise TypeError(f"{spec.name}.{column.name}: declared {column.kind}, given {kind if isinstance(data, Text) else data.dtype}")
+
+
+def _column_of(column: Column, values: list[object]) -> Data:
+    if column.kind == "text":
+        return Text.of(None if value is None and column.nullable else str("" if value is None else value) for value in values)
+    if column.kind == "int":
+        nothing = MISSING if column.nullable else 0
+        return np.array([nothing if value is None else int(str(value)) for value in values], dtype=np.int64)
+    if column.kind == "float":
+        nan = float("nan") if column.nullable else 0.0
+        return np.array([nan if value is None else float(str(value)) for value in values], dtype=np.float64)
+    return np.array([bool(value) for value in values], dtype=np.bool_)
