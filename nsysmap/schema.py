@@ -78,7 +78,10 @@ API_CALLS = Spec(
         _int("thread", "nsys globalTid of the calling thread"),
         _int("correlation", "CUPTI correlation id, unique within a process only", null=True),
         _text("api", "function without its version suffix, such as cudaLaunchKernel"),
-        _text("kind", "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, graph-build, module-load, other"),
+        _text(
+            "kind",
+            "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, graph-build, module-load, other",
+        ),
         _int("result", "what it returned; 0 is success"),
     ),
 )

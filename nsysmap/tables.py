@@ -7,6 +7,7 @@ SQL and in pandas.  Times are int64 nanoseconds since the start of the profiling
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -171,7 +172,7 @@ class Table:
 
     def take(self, rows: IntArray | BoolArray) -> Table:
         """The rows at these positions, or where the mask is true."""
-        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        at: IntArray = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
         return Table(self.spec, {name: data.take(at) for name, data in self.columns.items()})
 
     def with_columns(self, spec: Spec, extra: Mapping[str, Data]) -> Table:
@@ -213,7 +214,8 @@ class Table:
             if isinstance(data, Text):
                 frame[column.name] = pd.Series(pd.Categorical.from_codes(data.codes, categories=pd.Index(data.values, dtype="object")))
             elif data.dtype == np.int64 and column.nullable:
-                frame[column.name] = pd.Series(pd.arrays.IntegerArray(data.copy(), data == MISSING))
+                values = self.ints(column.name)
+                frame[column.name] = pd.Series(pd.arrays.IntegerArray(values.copy(), values == MISSING))
             else:
                 frame[column.name] = pd.Series(data)
         return pd.DataFrame(frame)
@@ -225,7 +227,7 @@ def _objects(data: Data) -> list[object]:
     if data.dtype == np.int64:
         return [None if value == MISSING else value for value in data.tolist()]
     if data.dtype == np.float64:
-        return [None if value != value else value for value in data.tolist()]
+        return [None if math.isnan(value) else value for value in data.tolist()]
     return list(data.tolist())
 
 
