@@ -80,7 +80,8 @@ API_CALLS = Spec(
         _text("api", "function without its version suffix, such as cudaLaunchKernel"),
         _text(
             "kind",
-            "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, graph-build, module-load, other",
+            "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, "
+            "graph-build, module-load, other",
         ),
         _int("result", "what it returned; 0 is success"),
     ),
@@ -88,7 +89,7 @@ API_CALLS = Spec(
 
 RANGES = Spec(
     "ranges",
-    "NVTX ranges that have both ends, by start time.",
+    "NVTX ranges, by start time; one left open ends with the trace.",
     (
         *_WHEN,
         _int("process", "nsys globalPid"),
@@ -174,6 +175,12 @@ OVERHEADS = Spec(
     "overheads",
     "Times in which the profiler itself held a thread.",
     (*_WHEN, _int("thread", "nsys globalTid", null=True), _text("name", "what it did")),
+)
+
+OS_CALLS = Spec(
+    "os_calls",
+    "Calls of the OS runtime (with nsys -t osrt), by start time.",
+    (*_WHEN, _int("pid", "process id"), _int("thread", "nsys globalTid of the calling thread"), _text("name", "function")),
 )
 
 DEVICES = Spec(
@@ -379,9 +386,9 @@ NAMES = Spec(
     ),
 )
 
-TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS, OVERHEADS, DEVICES, CAPTURE)
+TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS, OVERHEADS, OS_CALLS, DEVICES, CAPTURE)
 RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
-    OVERHEADS, DEVICES, CAPTURE,
+    OVERHEADS, OS_CALLS, DEVICES, CAPTURE,
 )  # fmt: skip
 """What a rule's SQL can read."""

@@ -1,0 +1,537 @@
+"""Reads an nsys SQLite export of any schema into the declared tables; the one module that knows nsys's own tables and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nsysmap import cuda_api
+from nsysmap.errors import NsysmapError
+from nsysmap.launches import Launches
+from nsysmap.schema import (
+    API_CALLS,
+    COPIES,
+    DEVICES,
+    GPU_KERNELS,
+    GRAPH_NODES,
+    GRAPH_RUNS,
+    MEMSETS,
+    OS_CALLS,
+    OVERHEADS,
+    RANGES,
+    SYNCS,
+)
+from nsysmap.sqlite_columns import Database
+from nsysmap.tables import MISSING, BoolArray, CodeArray, IntArray, Table, Text
+
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_KERNEL = f"{_CUPTI}KERNEL"
+_GRAPH_TRACE = f"{_CUPTI}GRAPH_TRACE"
+_PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0
+_SCHEMA_MAJOR = "3"
+_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
+_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+_MEMORY_KINDS = {0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device", 6: "managed"}
+_SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
+_COMPUTE_COLUMNS = (("computeMajor", "computeMinor"), ("computeCapabilityMajor", "computeCapabilityMinor"))
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Rows that made no sense and were left out, and why."""
+
+    table: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A profiler's file, read."""
+
+    source: str  # file name, for messages
+    nsys_version: str | None
+    schema_version: str | None
+    kernels: Table  # GPU_KERNELS
+    api_calls: Table
+    ranges: Table
+    copies: Table
+    memsets: Table
+    syncs: Table
+    graph_nodes: Table
+    graph_runs: Table
+    overheads: Table
+    os_calls: Table
+    devices: Table
+    dropped: tuple[Dropped, ...]
+    absent: tuple[str, ...]  # which of these tables the report does not have at all
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in an nsys SQLite export.
+
+    NsysmapError where the file is no SQLite, damaged, or no nsys export.  Times stay as nsys wrote them: ns since the session began.
+    """
+    database = Database.open(path)
+    if not database.has("StringIds"):
+        raise NsysmapError(
+            str(path), "is an SQLite file but not an nsys export", "give a .nsys-rep or what `nsys export -t sqlite` made of one"
+        )
+    versions = _versions(database)
+    schema = versions.get("EXPORT_SCHEMA_VERSION")
+    if schema and schema.split(".")[0] != _SCHEMA_MAJOR:
+        raise NsysmapError(
+            str(path),
+            f"was exported with schema {schema}; this nsysmap reads schema {_SCHEMA_MAJOR}.x",
+            "export it with an nsys of 2021 to 2026, or take a newer nsysmap",
+        )
+    strings = _Strings.read(database)
+    dropped: list[Dropped] = []
+    with ThreadPoolExecutor(2) as pool:  # the driver lets go of the interpreter: two tables at a time
+        calls_read = pool.submit(_api_calls, database, strings, dropped)
+        ranges = _ranges(database, strings, dropped)
+        calls = calls_read.result()
+    launches = Launches.of(calls)
+    kernels = _kernels(database, strings, launches, dropped)
+    return Trace(
+        source=path.name,
+        nsys_version=versions.get("EXPORT_PRODUCT_VERSION"),
+        schema_version=schema,
+        kernels=kernels,
+        api_calls=calls,
+        ranges=ranges,
+        copies=_copies(database, launches, dropped),
+        memsets=_memsets(database, launches, dropped),
+        syncs=_syncs(database, launches, dropped),
+        graph_nodes=_graph_nodes(database),
+        graph_runs=_graph_runs(database, launches, dropped),
+        overheads=_overheads(database, strings),
+        os_calls=_os_calls(database, strings, dropped),
+        devices=_devices(database),
+        dropped=tuple(dropped),
+        absent=_absent(database),
+    )
+
+
+def _versions(database: Database) -> dict[str, str]:
+    """Only the version rows: the others hold host, user and paths."""
+    for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
+        if database.has(table, "name") and database.has(table, "value"):
+            rows = database.rows(
+                f"SELECT name, value FROM {table} WHERE name IN ('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION') LIMIT 10"
+            )
+            return {str(name): str(value)[:40] for name, value in rows if value is not None}
+    return {}
+
+
+def _absent(database: Database) -> tuple[str, ...]:
+    sources = {
+        "kernels": (_KERNEL,),
+        "api_calls": (f"{_CUPTI}RUNTIME",),
+        "ranges": ("NVTX_EVENTS",),
+        "copies": (f"{_CUPTI}MEMCPY",),
+        "memsets": (f"{_CUPTI}MEMSET",),
+        "syncs": (f"{_CUPTI}SYNCHRONIZATION",),
+        "graph_nodes": ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"),
+        "graph_runs": (_GRAPH_TRACE,),
+        "overheads": ("PROFILER_OVERHEAD",),
+        "os_calls": ("OSRT_API",),
+        "devices": ("TARGET_INFO_GPU",),
+    }
+    return tuple(name for name, tables in sources.items() if not any(database.has(table) for table in tables))
+
+
+# --- strings and launches -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Strings:
+    """StringIds: id → text, as codes into distinct values."""
+
+    code_of_id: CodeArray  # -1 where there is no such id
+    values: tuple[str, ...]
+
+    @staticmethod
+    def read(database: Database) -> _Strings:
+        rows = [
+            (number, text)
+            for number, text in database.rows("SELECT id, value FROM StringIds")
+            if isinstance(number, int) and isinstance(text, str)
+        ]
+        top = max((number for number, _ in rows), default=-1)
+        if top > 10 * len(rows) + 1_000_000:
+            raise NsysmapError(str(database.path), "has string ids out of all proportion", "export the report again: nsys export -t sqlite")
+        index: dict[str, int] = {}
+        codes = np.full(top + 1, -1, np.int32)
+        for number, text in rows:
+            if number >= 0:
+                codes[number] = index.setdefault(text, len(index))
+        return _Strings(codes, tuple(index))
+
+    def text(self, ids: IntArray) -> Text:
+        """The texts of these ids; only the values in use are kept."""
+        known = (ids >= 0) & (ids < len(self.code_of_id))
+        codes = np.full(len(ids), -1, np.int32)
+        codes[known] = self.code_of_id[ids[known]]
+        return _compact(Text(codes, self.values))
+
+
+def _compact(text: Text) -> Text:
+    used = np.zeros(len(text.values) + 1, np.bool_)  # the last place is for code -1
+    used[text.codes] = True
+    used[-1] = False
+    new = np.full(len(used), -1, np.int32)
+    new[used] = np.arange(np.count_nonzero(used), dtype=np.int32)
+    return Text(new[text.codes], tuple(value for value, keep in zip(text.values, used.tolist(), strict=False) if keep))
+
+
+# --- the tables -----------------------------------------------------------------------------------------------------
+
+
+def _kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: bool) -> tuple[dict[str, Any], IntArray]:
+    """The columns' sensible rows in order of start time, and where they stood."""
+    start, end = columns["start"], columns["end"]
+    backwards = (end < start) | (start == MISSING)
+    bad = backwards | ((start <= 0) & (end <= 0)) if gpu else backwards
+    for reason, mask in (("ends before it starts, or has no time", backwards), ("time 0 or before the session", bad & ~backwards)):
+        if count := int(np.count_nonzero(mask)):
+            dropped.append(Dropped(name, reason, count))
+    if bad.any():
+        rows = np.flatnonzero(~bad)
+        rows = rows[np.argsort(start[rows], kind="stable")]
+    elif (start[1:] >= start[:-1]).all():
+        return dict(columns), np.arange(len(start))
+    else:
+        rows = np.argsort(start, kind="stable")
+    return {key: value.take(rows) for key, value in columns.items()}, rows
+
+
+def _pid(process: IntArray) -> IntArray:
+    return np.where(process == MISSING, 0, (process >> 24) & 0xFFFFFF)
+
+
+def _where(raw: Mapping[str, Any]) -> dict[str, Any]:
+    process = _zero(raw["globalPid"]) & _PROCESS_MASK
+    return {
+        "start_ns": raw["start"],
+        "end_ns": raw["end"],
+        "device": _zero(raw["deviceId"]),
+        "context": raw["contextId"],
+        "stream": _zero(raw["streamId"]),
+        "process": process,
+        "pid": _pid(process),
+    }
+
+
+_WHERE_COLUMNS = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
+
+
+def _zero(values: IntArray) -> IntArray:
+    return np.where(values == MISSING, np.int64(0), values) if (values == MISSING).any() else values
+
+
+def _none_for_zero(values: IntArray) -> IntArray:
+    """Files of 2021 and before write 0 where newer ones have NULL."""
+    return np.where(values <= 0, np.int64(MISSING), values)
+
+
+def _kernels(database: Database, strings: _Strings, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = database.read(
+        _KERNEL,
+        (
+            *_WHERE_COLUMNS, "demangledName", "graphNodeId", "graphId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+            "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
+        ),
+    )  # fmt: skip
+    raw, _ = _kept("kernels", raw, dropped, gpu=True)
+    where = _where(raw)
+    node = _none_for_zero(raw["graphNodeId"])
+    graph = np.where(node == MISSING, np.int64(MISSING), np.where(raw["graphId"] == MISSING, node >> 32, raw["graphId"]))
+    name = strings.text(raw["demangledName"])
+    if (name.codes < 0).any():
+        name = Text(np.where(name.codes < 0, len(name.values), name.codes).astype(np.int32), (*name.values, "(no name in the trace)"))
+    return Table(
+        GPU_KERNELS,
+        {
+            "kernel_id": np.arange(len(node)),
+            **where,
+            **launches.columns(where["process"], raw["correlationId"]),
+            "name": name,
+            "graph": graph,
+            "graph_node": node,
+            "grid_x": _zero(raw["gridX"]),
+            "grid_y": _zero(raw["gridY"]),
+            "grid_z": _zero(raw["gridZ"]),
+            "block_x": _zero(raw["blockX"]),
+            "block_y": _zero(raw["blockY"]),
+            "block_z": _zero(raw["blockZ"]),
+            "registers": _zero(raw["registersPerThread"]),
+            "static_shared_bytes": _zero(raw["staticSharedMemory"]),
+            "dynamic_shared_bytes": _zero(raw["dynamicSharedMemory"]),
+        },
+    )
+
+
+def _api_calls(database: Database, strings: _Strings, dropped: list[Dropped]) -> Table:
+    raw = database.read(f"{_CUPTI}RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId", "returnValue"))
+    raw, _ = _kept("api_calls", raw, dropped, gpu=False)
+    names = strings.text(raw["nameId"])
+    stems = [cuda_api.stem(value) for value in names.values]
+    thread = _zero(raw["globalTid"])
+    process = thread & _PROCESS_MASK
+    return Table(
+        API_CALLS,
+        {
+            "start_ns": raw["start"],
+            "end_ns": raw["end"],
+            "process": process,
+            "pid": _pid(process),
+            "thread": thread,
+            "correlation": raw["correlationId"],
+            "api": recoded(names, stems),
+            "kind": recoded(names, [cuda_api.kind(value) for value in stems]),
+            "result": _zero(raw["returnValue"]),
+        },
+    )
+
+
+def recoded(text: Text, replacement: list[str], missing: str = "other") -> Text:
+    """The column with every distinct value replaced; rows without a value get ``missing``."""
+    index: dict[str, int] = {}
+    lookup = np.array([index.setdefault(value, len(index)) for value in (*replacement, missing)], np.int32)  # code -1 reads the last
+    return Text(lookup[text.codes], tuple(index))
+
+
+def _ranges(database: Database, strings: _Strings, dropped: list[Dropped]) -> Table:
+    raw = database.read(
+        "NVTX_EVENTS",
+        ("start", "end", "eventType", "globalTid", "endGlobalTid", "textId", "domainId", "jsonTextId"),
+        ("text", "jsonText"),
+    )
+    event = raw["eventType"]
+    domains = _domain_names(raw, strings)
+    is_range = np.isin(event, (_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END))
+    held = {key: value.filter(_arrow_mask(is_range)) if key in ("text", "jsonText") else value[is_range] for key, value in raw.items()}
+    open_ended = held["end"] == MISSING  # never closed: it lasts as long as the trace does
+    if open_ended.any():
+        held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
+    held, _ = _kept("ranges", held, dropped, gpu=False)
+    thread = _zero(held["globalTid"])
+    process = thread & _PROCESS_MASK
+    domain_id = _zero(held["domainId"])
+    return Table(
+        RANGES,
+        {
+            "start_ns": held["start"],
+            "end_ns": held["end"],
+            "process": process,
+            "pid": _pid(process),
+            "thread": thread,
+            "domain": _domain_column(process, domain_id, domains),
+            "name": _text_or_string(strings, held["textId"], held["text"], nullable=False),
+            "payload": _text_or_string(strings, held["jsonTextId"], held["jsonText"], nullable=True),
+            "push_pop": np.isin(held["eventType"], (_PUSH_POP, _NVTXT_PUSH_POP)),
+            "one_thread": (held["endGlobalTid"] <= 0) | (held["endGlobalTid"] == held["globalTid"]),
+        },
+    )
+
+
+def _arrow_mask(mask: BoolArray | IntArray) -> Any:
+    import pyarrow as pa
+
+    return pa.array(mask)
+
+
+def _domain_names(raw: Mapping[str, Any], strings: _Strings) -> dict[tuple[int, int], str]:
+    rows = np.flatnonzero(raw["eventType"] == _DOMAIN_CREATE)
+    texts = _text_or_string(strings, raw["textId"][rows], raw["text"].take(_arrow_mask(rows)), nullable=True)
+    processes = (_zero(raw["globalTid"][rows]) & _PROCESS_MASK).tolist()
+    numbers = raw["domainId"][rows].tolist()
+    return {(process, number): text for process, number, text in zip(processes, numbers, texts.list(), strict=True) if text is not None}
+
+
+def _domain_column(process: IntArray, domain_id: IntArray, names: Mapping[tuple[int, int], str]) -> Text:
+    """Domain ids are per process, and per report: only the name says which domain it is."""
+    processes, number = np.unique(process, return_inverse=True)
+    pair = number.astype(np.int64) << 32 | (domain_id & 0xFFFFFFFF)
+    distinct, codes = np.unique(pair, return_inverse=True)
+    texts = []
+    for value in distinct.tolist():
+        owner, domain = int(processes[value >> 32]), value & 0xFFFFFFFF
+        texts.append("" if domain == 0 else names.get((owner, domain), f"domain {domain}"))
+    return recoded(Text(codes.astype(np.int32), tuple(str(i) for i in range(len(texts)))), texts, "")
+
+
+def _text_or_string(strings: _Strings, ids: IntArray, inline: Any, *, nullable: bool) -> Text:
+    """A registered string where the row has its id, else the inline text."""
+    import pyarrow.compute as pc
+
+    registered = strings.text(ids)
+    if inline.null_count == len(inline):
+        return registered if nullable or not (registered.codes < 0).any() else recoded(registered, list(registered.values), "")
+    encoded = pc.dictionary_encode(inline)
+    values: list[str] = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(-1).to_numpy()
+    index = {value: code for code, value in enumerate(registered.values)}
+    lookup = np.array([*(index.setdefault(value, len(index)) for value in values), -1], np.int32)
+    merged = np.where(registered.codes >= 0, registered.codes, lookup[codes])
+    if not nullable and (merged < 0).any():
+        merged = np.where(merged < 0, index.setdefault("", len(index)), merged)
+    return Text(merged.astype(np.int32), tuple(index))
+
+
+def _launched(raw: dict[str, Any], launches: Launches, dropped: list[Dropped], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    raw, _ = _kept(name, raw, dropped, gpu=True)
+    where = _where(raw)
+    return raw, {**where, **launches.columns(where["process"], raw["correlationId"])}
+
+
+def _labels(values: IntArray, labels: Mapping[int, str], other: str) -> Text:
+    return Text.of(labels.get(value, other) for value in values.tolist())
+
+
+def _api_of(launches: Launches, rows: IntArray) -> Text:
+    return _compact(launches.calls.text("api").take(rows))
+
+
+def _asynchronous(api: Text) -> BoolArray:
+    is_async = np.array([*(cuda_api.is_asynchronous(value) or value.endswith("GraphLaunch") for value in api.values), True])
+    result: BoolArray = is_async[api.codes]
+    return result
+
+
+def _copies(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = database.read(f"{_CUPTI}MEMCPY", (*_WHERE_COLUMNS, *("copyKind", "srcKind", "dstKind", "bytes", "graphNodeId")))
+    raw, columns = _launched(raw, launches, dropped, "copies")
+    api = _api_of(launches, columns["launch"])
+    return Table(
+        COPIES,
+        {
+            **columns,
+            "api": api,
+            "kind": _labels(raw["copyKind"], _COPY_KINDS, "other"),
+            "source": _labels(raw["srcKind"], _MEMORY_KINDS, "unknown"),
+            "target": _labels(raw["dstKind"], _MEMORY_KINDS, "unknown"),
+            "bytes": _zero(raw["bytes"]),
+            "asynchronous": _asynchronous(api),
+            "graph_node": _none_for_zero(raw["graphNodeId"]),
+        },
+    )
+
+
+def _memsets(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = database.read(f"{_CUPTI}MEMSET", (*_WHERE_COLUMNS, *("memKind", "bytes", "graphNodeId")))
+    raw, columns = _launched(raw, launches, dropped, "memsets")
+    return Table(
+        MEMSETS,
+        {
+            **columns,
+            "api": _api_of(launches, columns["launch"]),
+            "target": _labels(raw["memKind"], _MEMORY_KINDS, "unknown"),
+            "bytes": _zero(raw["bytes"]),
+            "graph_node": _none_for_zero(raw["graphNodeId"]),
+        },
+    )
+
+
+def _syncs(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = database.read(f"{_CUPTI}SYNCHRONIZATION", (*_WHERE_COLUMNS, *("syncType",)))
+    raw, columns = _launched(raw, launches, dropped, "syncs")
+    for absent in ("launch_start_ns", "launch_end_ns"):
+        del columns[absent]
+    return Table(SYNCS, {**columns, "kind": _labels(raw["syncType"], _SYNC_KINDS, "other")})
+
+
+def _graph_nodes(database: Database) -> Table:
+    """CUDA_GRAPH_NODE_EVENTS, which files of 2023 call CUDA_GRAPH_EVENTS; newer files use that name for something else."""
+    table = next((name for name in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS") if database.has(name, "graphNodeId")), "")
+    raw = database.read(table, ("start", "end", "globalTid", "graphNodeId", "originalGraphNodeId"))
+    order = np.argsort(raw["start"], kind="stable")
+    raw = {key: value[order] for key, value in raw.items()}
+    thread = _zero(raw["globalTid"])
+    return Table(
+        GRAPH_NODES,
+        {
+            "start_ns": raw["start"],
+            "end_ns": raw["end"],
+            "process": thread & _PROCESS_MASK,
+            "thread": thread,
+            "graph_node": _zero(raw["graphNodeId"]),
+            "original": _none_for_zero(raw["originalGraphNodeId"]),
+        },
+    )
+
+
+def _graph_runs(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = database.read(_GRAPH_TRACE, (*_WHERE_COLUMNS, *("graphId", "graphExecId")))
+    raw, columns = _launched(raw, launches, dropped, "graph_runs")
+    return Table(GRAPH_RUNS, {**columns, "graph": raw["graphId"], "graph_exec": raw["graphExecId"]})
+
+
+def _overheads(database: Database, strings: _Strings) -> Table:
+    """Both spellings; only rows that say which thread was held (the others are the profiler's own threads at work)."""
+    parts = [database.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
+    raw = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    rows = np.argsort(raw["start"], kind="stable")
+    rows = rows[raw["end"][rows] >= raw["start"][rows]]
+    names = strings.text(raw["nameId"][rows])
+    return Table(
+        OVERHEADS,
+        {
+            "start_ns": raw["start"][rows],
+            "end_ns": raw["end"][rows],
+            "thread": raw["globalTid"][rows],
+            "name": recoded(names, list(names.values), ""),
+        },
+    )
+
+
+def _os_calls(database: Database, strings: _Strings, dropped: list[Dropped]) -> Table:
+    raw = database.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
+    plain = (raw["eventClass"] == 27) | (raw["eventClass"] == MISSING)  # 31 and 32 are begin and finish pseudo rows
+    raw, _ = _kept("os_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
+    names = strings.text(raw["nameId"])
+    thread = _zero(raw["globalTid"])
+    return Table(
+        OS_CALLS,
+        {
+            "start_ns": raw["start"],
+            "end_ns": raw["end"],
+            "pid": _pid(thread & _PROCESS_MASK),
+            "thread": thread,
+            "name": recoded(names, list(names.values), ""),
+        },
+    )
+
+
+def _devices(database: Database) -> Table:
+    table = "TARGET_INFO_GPU"
+    major, minor = next(((a, b) for a, b in _COMPUTE_COLUMNS if database.has(table, a)), _COMPUTE_COLUMNS[0])
+    columns = ("cuDevice", "id", major, minor, "smCount", "clockRate", "totalMemory", "memoryBandwidth", "l2CacheSize")
+    raw = database.read(table, columns, ("name", "chipName"))
+    device = raw["cuDevice"] if (raw["cuDevice"] != MISSING).all() else raw["id"]
+    order = np.argsort(device, kind="stable")
+    _, first = np.unique(device[order], return_index=True)
+    rows = order[first]
+    names = raw["name"].take(_arrow_mask(rows)).to_pylist()
+    chips = raw["chipName"].take(_arrow_mask(rows)).to_pylist()
+    return Table(
+        DEVICES,
+        {
+            "device": _zero(device[rows]),
+            "name": Text.of(name or "unknown GPU" for name in names),
+            "chip": Text.of(chip or None for chip in chips),
+            "compute_major": raw[major][rows],
+            "compute_minor": raw[minor][rows],
+            "sm_count": _none_for_zero(raw["smCount"][rows]),
+            "clock_hz": _none_for_zero(raw["clockRate"][rows]),
+            "memory_bytes": _none_for_zero(raw["totalMemory"][rows]),
+            "bandwidth_bytes_per_s": _none_for_zero(raw["memoryBandwidth"][rows]),
+            "l2_bytes": _none_for_zero(raw["l2CacheSize"][rows]),
+        },
+    )
