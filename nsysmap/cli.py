@@ -1,0 +1,111 @@
+"""The command line: reads arguments, prints, and sets the exit status; nothing else does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from nsysmap import __version__
+from nsysmap.errors import NsysmapError
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)  # paths stay plain text: our own errors name them
+@click.version_option(__version__, prog_name="nsysmap")
+def cli() -> None:
+    """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time goes.
+
+    \b
+    Example:
+      nsysmap --version
+    """
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and exit status 2."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        status = cli(prog_name="nsysmap", standalone_mode=False)
+        sys.stdout.flush()
+    except NsysmapError as error:
+        _fail(str(error))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        # the reader has gone; what is still buffered must not fail again when Python shuts down
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)  # as click does, where it meets the closed pipe first
+    if isinstance(status, int):  # what a command gave to Context.exit
+        sys.exit(status)
+
+
+def _fail(line: str) -> NoReturn:
+    click.echo("nsysmap: " + " ".join(line.split()), err=True)
+    sys.exit(2)
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(143)  # as an exception, so that everything on the way out tidies up after itself
+
+
+@cli.group()
+def cache() -> None:
+    """The exports that nsysmap keeps, so that each report is exported once.
+
+    \b
+    Example:
+      nsysmap cache clear
+    """
+
+
+@cache.command("clear")
+def cache_clear() -> None:
+    """Remove every export from the cache.
+
+    \b
+    Example:
+      nsysmap cache clear
+    """
+    from nsysmap.nsys import clear_cache
+
+    cleared = clear_cache()
+    click.echo(f"removed {cleared.files} file{'' if cleared.files == 1 else 's'}, {cleared.size_bytes:,} bytes")
+
+
+@cache.command("path")
+def cache_path() -> None:
+    """Print the folder that exports are kept in.
+
+    \b
+    Example:
+      du -sh "$(nsysmap cache path)"
+    """
+    from nsysmap.nsys import cache_folder
+
+    click.echo(cache_folder())
+
+
+@cache.command("list")
+def cache_list() -> None:
+    """List the exports in the cache: size, when it was made, the nsys that made it, file.
+
+    \b
+    Example:
+      nsysmap cache list
+    """
+    import datetime
+
+    from nsysmap.nsys import cached
+
+    for entry in cached():
+        made_at = datetime.datetime.fromtimestamp(entry.made_at_s).isoformat(" ", "minutes")
+        click.echo(f"{entry.size_bytes:>15,}  {made_at}  nsys {entry.nsys_version:<14}  {entry.path.name}")

@@ -1,0 +1,90 @@
+"""What holds for every command: quiet failures of one line, exit statuses, a help text that shows an example."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from nsysmap import __version__
+from nsysmap.cli import cli
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from nsysmap.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120, check=False)
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    yield " ".join(("nsysmap", *path)), command
+    if isinstance(command, click.Group):
+        for name, inner in sorted(command.commands.items()):
+            yield from commands(inner, (*path, name))
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert run("--version").stdout == f"nsysmap, version {__version__}\n"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands(cli)])
+def test_every_command_s_help_shows_an_example_and_says_what_it_does(name: str) -> None:
+    command = dict(commands(cli))[name]
+    assert command.help
+    assert "Example" in command.help, f"{name} --help has no example"
+    assert "nsysmap" in command.help.split("Example", 1)[1]
+    for parameter in command.params:
+        assert not isinstance(parameter, click.Option) or parameter.help or parameter.name in ("help", "version"), parameter.name
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("cache", "path")])
+def test_start_up_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    code = (
+        "import sys\n"
+        "from nsysmap.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'jsonschema', 'pandas', 'pyarrow', 'duckdb', 'matplotlib', 'networkx'}\n"
+        "heavy |= {'rich', 'jinja2', 'yaml', 'sqlite_utils', 'adbc_driver_sqlite'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_a_wrong_option_is_exit_status_2() -> None:
+    done = run("--no-such-option")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "--no-such-option" in done.stderr
+
+
+def test_a_user_s_mistake_is_one_line_and_exit_status_2(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    done = run("cache", "clear", NSYSMAP_CACHE=str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"nsysmap: {tmp_path / 'file'}: ")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    script = "set -o pipefail; \"$1\" -c 'from nsysmap.cli import main; main()' --help | true"
+    for _ in range(3):
+        done = subprocess.run(["bash", "-c", script, "bash", sys.executable], capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr == ""
+        assert done.returncode in (0, 1)
+
+
+def test_the_cache_is_listed_and_cleared(tmp_path: Path) -> None:
+    cached = tmp_path / f"{'0' * 32}-2023.4.4.54-f1.sqlite"
+    cached.write_bytes(b"12345")
+    listed = run("cache", "list", NSYSMAP_CACHE=str(tmp_path)).stdout
+    assert "2023.4.4.54" in listed
+    assert cached.name in listed
+    assert run("cache", "path", NSYSMAP_CACHE=str(tmp_path)).stdout == f"{tmp_path}\n"
+    assert run("cache", "clear", NSYSMAP_CACHE=str(tmp_path)).stdout == "removed 1 file, 5 bytes\n"
+    assert list(tmp_path.iterdir()) == []
