@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,9 +23,10 @@ class Tensor:
 
     name: str
     dimensions: tuple[int, ...] | None = None  # -1 is a dynamic extent
-    datatype: str | None = None  # FP32, FP16, BF16, TF32, INT8, FP8, FP4, INT4, INT32, INT64, BOOL, UINT8
+    datatype: str | None = None  # see nsysmap.formats.TYPE_BITS
     format: str | None = None  # the layout, as the file says it
     strides: tuple[int, ...] | None = None
+    location: str | None = None  # Device or Host, where the file tells
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Layer:
     type: str | None = None
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
+    constants: tuple[Tensor, ...] = ()  # weights and the like, where the file lists them apart (TensorRT 11.3)
+    precision: str | None = None  # data type it computes in, where the file tells
     tactic: str | None = None
     stream: int | None = None
     region: int | None = None  # R of _myl<R>_<i>
@@ -57,6 +61,7 @@ class Engine:
     bindings: tuple[str, ...] = ()  # names of the engine's inputs and outputs
     tensorrt_version: str | None = None
     profile_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
+    notes: tuple[Note, ...] = ()  # what the reader must know about this file
 
 
 @dataclass(frozen=True)
@@ -65,3 +70,37 @@ class Note:
 
     level: Level
     text: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where a rule holds.
+
+    ``cost_ns`` is the total over the steady inferences (see schema.STEADY), not per inference; ``share`` is of their window.
+    Costs of different rules overlap and are never added.
+    """
+
+    rule: str
+    group: str
+    severity: Level
+    message: str
+    start_ns: int
+    end_ns: int
+    cost_ns: int
+    share: float | None
+    layer_index: int | None
+    layer: str | None
+    evidence: Mapping[str, int | float | str | bool | None]
+    advice: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one rule answered: findings, none, or skipped because of ``skipped``."""
+
+    rule: str
+    group: str
+    severity: Level
+    findings: tuple[Finding, ...] = ()
+    skipped: str | None = None
+    more: int = 0  # findings beyond the most costly that are kept

@@ -386,9 +386,37 @@ NAMES = Spec(
     ),
 )
 
+STEADY = Spec(
+    "steady",
+    "The part of the trace that findings are priced on, one row a device: its complete inferences after the warm-up; by `rules`.",
+    (
+        _int("device", "CUDA device ordinal", null=True),
+        _int("start_ns", "begin of the first of them, host call or GPU work", "ns"),
+        _int("end_ns", "end of the last", "ns"),
+        _int("window_ns", "from the one to the other; what a finding's share is of", "ns"),
+        _int("inferences", "how many"),
+        _int("span_ns", "union of their spans on the GPU, from first to last GPU work of each", "ns"),
+    ),
+)
+
+WHATIF = Spec(
+    "whatif",
+    "What a change would bring, by replaying the timeline; nanoseconds are medians per inference.",
+    (
+        _text("change", "cuda-graph, two-in-flight, pinned-copies, drop-layers, join-kernels, no-host-gap"),
+        _int("before_ns", "an inference as the trace has it, from one begin to the next", "ns"),
+        _int("after_ns", "the same with the change; none where it could not be computed", "ns", null=True),
+        _int("saving_ns", "before less after", "ns", null=True),
+        _int("low_saving_ns", "saving at the least", "ns", null=True),
+        _int("high_saving_ns", "saving at the most", "ns", null=True),
+        _text("assumptions", "what the figures take for granted, in words"),
+        _text("reason", "why it could not be computed", null=True),
+    ),
+)
+
 TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS, OVERHEADS, OS_CALLS, DEVICES, CAPTURE)
 RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
-    OVERHEADS, OS_CALLS, DEVICES, CAPTURE,
+    OVERHEADS, OS_CALLS, DEVICES, CAPTURE, WHATIF, STEADY,
 )  # fmt: skip
 """What a rule's SQL can read."""
