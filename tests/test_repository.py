@@ -1,0 +1,107 @@
+"""What holds for the repository as a whole: links resolve, no machine's own places are named, README and CI agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BINARY = {".nsys-rep", ".sqlite", ".png", ".parquet", ".plan"}
+HOSTS = [f"{name}.{end}" for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org/debian"))]
+MACHINE = [re.escape(word) for word in ("/wo" + "rk/", "--index" + "-url", "extra-index" + "-url", "trusted" + "-host", *HOSTS)]
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def texts() -> list[tuple[Path, str]]:
+    return [(path, path.read_text(encoding="utf-8")) for path in tracked() if path.suffix not in BINARY]
+
+
+def markdown() -> list[Path]:
+    return [path for path in tracked() if path.suffix == ".md"]
+
+
+def slugs(text: str) -> set[str]:
+    """The anchors that a markdown file's headings make."""
+    headings = re.findall(r"^#+\s+(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def readme_command(marker: str) -> str:
+    found = re.findall(
+        rf"^<!-- ci: {marker} -->\n```sh\n(.*?)\n```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(found) == 1, marker
+    return str(found[0])
+
+
+def test_no_file_names_a_machine_s_own_places_or_a_package_host() -> None:
+    pattern = re.compile("|".join(MACHINE))
+    told = [(path.relative_to(ROOT), match.group()) for path, text in texts() for match in pattern.finditer(text)]
+    # how the lock was made is told with the options that keep hosts out of it
+    allowed = {"requirements-dev.txt", ".ci/install-nsys"}
+    assert [found for found in told if not (str(found[0]) in allowed and found[1].startswith("--"))] == []
+
+
+def test_only_tests_look_for_material_outside_the_repository() -> None:
+    pattern = re.compile(r"(?<![\w/.-])(?:\.\./)?share" + "d/")
+    told = [str(path.relative_to(ROOT)) for path, text in texts() if pattern.search(text) and ROOT / "tests" not in path.parents]
+    assert told == []
+
+
+def test_every_markdown_link_resolves() -> None:
+    broken = []
+    for path in markdown():
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            file = (path.parent / name).resolve() if name else path
+            if not file.exists() or ROOT not in (file, *file.parents):
+                broken.append(f"{path.relative_to(ROOT)}: {target}")
+            elif anchor and file.suffix == ".md" and anchor not in slugs(file.read_text(encoding="utf-8")):
+                broken.append(f"{path.relative_to(ROOT)}: {target}: no such heading")
+    assert broken == []
+
+
+@pytest.mark.parametrize("marker", ["main-job", "tests"])
+def test_the_readme_s_command_is_one_line_that_ci_runs_as_it_stands(marker: str) -> None:
+    assert "\n" not in readme_command(marker)
+    assert f"\nreadme {marker}\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_readme_s_main_job_runs_on_files_that_are_shipped() -> None:
+    named = re.findall(r"fixtures/\S+", readme_command("main-job"))
+    assert named
+    assert [name for name in named if ROOT / name not in tracked()] == []
+
+
+def test_every_locked_dependency_is_pinned_and_every_dependency_is_locked() -> None:
+    import tomllib
+
+    lines = [line for line in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[\w.]+", line)] == []
+    locked = {line.split("==")[0] for line in lines}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {re.split(r"[><=\[; ]", entry)[0].lower() for entry in (*project["dependencies"], *project["optional-dependencies"]["dev"])}
+    assert wanted - locked == set()
+
+
+def test_every_fixture_folder_is_described() -> None:
+    described = (ROOT / "fixtures" / "README.md").read_text(encoding="utf-8")
+    folders = {path.relative_to(ROOT / "fixtures").parts[0] for path in tracked() if ROOT / "fixtures" in path.parents} - {"README.md"}
+    assert sorted(folder for folder in folders if f"]({folder})" not in described) == []
+
+
+def test_every_module_says_its_reason_in_its_first_line() -> None:
+    silent = [str(path.relative_to(ROOT)) for path, text in texts() if path.suffix == ".py" and text.strip() and not text.startswith('"""')]
+    assert silent == []
