@@ -57,6 +57,32 @@ def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(143)  # as an exception, so that everything on the way out tidies up after itself
 
 
+@cli.command()
+@click.argument("engine_file", metavar="ENGINE")
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+def layers(engine_file: str, profile: str | None, as_json: bool) -> None:
+    """Show the layers of an engine file.
+
+    ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan
+    where TensorRT is installed.
+
+    \b
+    Example:
+      nsysmap layers engine.json --profile profile.json
+    """
+    from nsysmap.engine import read_engine
+    from nsysmap.report_layers import layers_json, layers_text
+
+    engine = read_engine(engine_file, profile=profile)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(layers_json(engine), indent=1))
+    else:
+        click.echo(layers_text(engine))
+
+
 @cli.group()
 def cache() -> None:
     """The exports that nsysmap keeps, so that each report is exported once.
