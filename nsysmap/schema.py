@@ -414,6 +414,48 @@ WHATIF = Spec(
     ),
 )
 
+# --- totals, by `totals` ----------------------------------------------------------------------------------------------
+
+COVERAGE = Spec(
+    "coverage",
+    "How many kernels, and how much of their time, each mapping method settled; over the whole trace.",
+    (
+        _text("method", "nvtx, graph-node, tactic, order, region or none"),
+        _int("kernels", "kernels"),
+        _int("time_ns", "their time", "ns"),
+        _float("share", "of all kernel time"),
+    ),
+)
+
+UNMAPPED = Spec(
+    "unmapped",
+    "Why kernels have no layer; over the whole trace.",
+    (_text("reason", "why"), _int("kernels", "kernels"), _int("time_ns", "their time", "ns")),
+)
+
+KIND_TOTALS = Spec(
+    "kind_totals",
+    "Time by kind of layer.",
+    (
+        _text("kind", "our short class of a layer's type"),
+        _int("layers", "layers of that kind that ran kernels"),
+        _int("time_ns", "sum of their median times per inference", "ns"),
+        _float("share", "of the engine's GPU time"),
+    ),
+)
+
+KERNEL_TOTALS = Spec(
+    "kernel_totals",
+    "Every distinct kernel name, decoded, with its time over the whole trace.",
+    (
+        *NAMES.columns,
+        _int("count", "executions"),
+        _int("time_ns", "their total time", "ns"),
+        _int("median_ns", "median time of one", "ns"),
+        _float("share", "of all kernel time"),
+    ),
+)
+
 TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS, OVERHEADS, OS_CALLS, DEVICES, CAPTURE)
 RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,

@@ -72,8 +72,8 @@ class Trace:
     absent: tuple[str, ...]  # which of these tables the report does not have at all
 
 
-def read_trace(path: Path) -> Trace:
-    """The trace in an nsys SQLite export.
+def read_trace(path: Path, *, source: str | None = None) -> Trace:
+    """The trace in an nsys SQLite export; ``source`` is the report's name where it differs from the file's.
 
     NsysmapError where the file is no SQLite, damaged, or no nsys export.  Times stay as nsys wrote them: ns since the session began.
     """
@@ -99,7 +99,7 @@ def read_trace(path: Path) -> Trace:
     launches = Launches.of(calls)
     kernels = _kernels(database, strings, launches, dropped)
     return Trace(
-        source=path.name,
+        source=source or path.name,
         nsys_version=versions.get("EXPORT_PRODUCT_VERSION"),
         schema_version=schema,
         kernels=kernels,

@@ -1,0 +1,216 @@
+"""Strings the steps together, from a report and engine files to an Analysis: the Python API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmap import totals
+from nsysmap.capture import capture_facts
+from nsysmap.engine import edges_table, layers_table, read_engine, tensors_table
+from nsysmap.errors import NsysmapError
+from nsysmap.inferences import Inferences, find_inferences
+from nsysmap.mapping import Mapped, map_kernels
+from nsysmap.model import Engine, Note
+from nsysmap.names import names_table
+from nsysmap.nsys import export
+from nsysmap.schema import INFERENCES, KERNELS
+from nsysmap.sqlite_columns import is_sqlite
+from nsysmap.tables import MISSING, IntArray, Table
+from nsysmap.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
+from nsysmap.trace import Trace, read_trace
+
+if TYPE_CHECKING:
+    import pandas
+
+Progress = Callable[[str], None]
+"""Told what is being done, in a few words."""
+
+
+@dataclass(frozen=True)
+class MappedTrace:
+    """A trace with every kernel's inference and layer: what `nsysmap map` writes."""
+
+    trace: Trace
+    tensorrt: TensorRtRanges
+    engines: tuple[Engine, ...]
+    found: Inferences
+    mapped: Mapped
+
+    @cached_property
+    def kernels(self) -> Table:
+        """schema.KERNELS: every kernel with its launch, inference and layer."""
+        return self.trace.kernels.with_columns(KERNELS, {**self.found.membership.columns, **self.mapped.table.columns})
+
+    @cached_property
+    def inferences(self) -> Table:
+        """schema.INFERENCES, with the engine that ran each."""
+        return self.found.table.with_columns(INFERENCES, {"engine": self.mapped.engine_of_inference})
+
+    @cached_property
+    def steady(self) -> IntArray:
+        """Numbers of the inferences that medians are over: complete and after the warm-up."""
+        return steady_inferences(self.found.table)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that a report says, as declared tables and notes."""
+
+    source: str  # the report's file name
+    engines: tuple[Engine, ...]
+    tables: Mapping[str, Table]  # by name: schema.RULE_TABLES and the totals
+    notes: tuple[Note, ...]
+
+    @cached_property
+    def kernels(self) -> pandas.DataFrame:
+        """One row a kernel (schema.KERNELS)."""
+        return self.tables["kernels"].pandas()
+
+    @cached_property
+    def layers(self) -> pandas.DataFrame:
+        """One row a layer, with its time (schema.LAYERS)."""
+        return self.tables["layers"].pandas()
+
+    @cached_property
+    def inferences(self) -> pandas.DataFrame:
+        """One row an inference (schema.INFERENCES)."""
+        return self.tables["inferences"].pandas()
+
+
+def steady_inferences(inferences: Table) -> IntArray:
+    """The numbers of the complete inferences after the warm-up."""
+    rows: IntArray = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
+    return rows
+
+
+def open_trace(report: str | Path, *, progress: Progress | None = None) -> Trace:
+    """The trace in a .nsys-rep (exported through nsys into the cache) or an SQLite export."""
+    path = Path(report)
+    if not path.exists():
+        raise NsysmapError(str(path), "no such file", "check the path")
+    if path.is_file() and is_sqlite(path):
+        return read_trace(path)
+    tell = progress or _silent
+    return read_trace(export(path, progress=lambda percent: tell(f"exporting with nsys: {percent} %")), source=path.name)
+
+
+def map_report(report: str | Path, engines: Sequence[Engine], *, progress: Progress | None = None) -> MappedTrace:
+    """The report's kernels with their inferences and layers."""
+    tell = progress or _silent
+    trace = open_trace(report, progress=progress)
+    tell("mapping kernels to layers")
+    return map_trace(trace, engines)
+
+
+def map_trace(trace: Trace, engines: Sequence[Engine]) -> MappedTrace:
+    """The same for a trace that is read already."""
+    tensorrt = tensorrt_ranges(trace.ranges)
+    found = find_inferences(trace, tensorrt)
+    mapped = map_kernels(trace, tensorrt, found, engines, layers_table(engines))
+    return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)
+
+
+def analyze(
+    report: str | Path,
+    engine: str | Path | Sequence[str | Path] | None = None,
+    *,
+    profile: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
+
+    Raises NsysmapError for input that cannot be used.
+    """
+    paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
+    if profile is not None and len(paths) != 1:
+        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine, or leave the profile out")
+    engines = [read_engine(path, profile=profile) for path in paths]
+    return analyze_mapped(map_report(report, engines, progress=progress), progress=progress)
+
+
+def analyze_mapped(mapped: MappedTrace, *, progress: Progress | None = None) -> Analysis:
+    """What follows from a mapped trace: totals and notes."""
+    tell = progress or _silent
+    tell("adding up")
+    trace, engines = mapped.trace, mapped.engines
+    names = names_table(trace.kernels.text("name").values)
+    version = next((engine.tensorrt_version for engine in engines if engine.tensorrt_version), None)
+    layers = totals.layers_with_time(mapped.mapped.layers, mapped.kernels, mapped.steady)
+    tables = {
+        "kernels": mapped.kernels,
+        "inferences": mapped.inferences,
+        "layers": layers,
+        "names": names,
+        "tensors": tensors_table(engines),
+        "edges": edges_table(engines),
+        "api_calls": trace.api_calls,
+        "ranges": trace.ranges,
+        "copies": trace.copies,
+        "memsets": trace.memsets,
+        "syncs": trace.syncs,
+        "graph_nodes": trace.graph_nodes,
+        "graph_runs": trace.graph_runs,
+        "overheads": trace.overheads,
+        "os_calls": trace.os_calls,
+        "devices": trace.devices,
+        "capture": capture_facts(trace, mapped.tensorrt, version),
+        "coverage": totals.coverage(mapped.kernels),
+        "unmapped": totals.unmapped(mapped.kernels),
+        "kind_totals": totals.by_kind(layers),
+        "kernel_totals": totals.by_kernel_name(mapped.kernels, names),
+    }
+    return Analysis(trace.source, engines, tables, (*mapped.mapped.notes, *_notes(mapped, tables)))
+
+
+def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
+    """What the reader must know before believing the figures."""
+    trace, capture = mapped.trace, tables["capture"].records()[0]
+    notes = [note for engine in mapped.engines for note in engine.notes]
+    if capture["graph_mode"] == "whole":
+        notes.append(
+            Note(
+                "error",
+                f"The trace hides the kernels of {capture['graph_launches']} CUDA graph launches: it was taken with whole-graph tracing, "
+                "nsys's default. Nothing is known about their layers, kernels or idle time inside. "
+                "Capture again with: nsys profile --cuda-graph-trace=node … (or run trtexec with --noCudaGraph).",
+            )
+        )
+    elif not len(trace.kernels):
+        notes.append(
+            Note(
+                "error",
+                "The trace has no GPU kernels at all: nothing can be said about the GPU. "
+                "Capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node …",
+            )
+        )
+    notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
+    if count := capture["unmatched_launches"]:
+        notes.append(Note("info", f"{count} kernels have no launch call in the trace: the capture began or ended between the two."))
+    inferences = mapped.inferences
+    if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
+        notes.append(Note("info", f"{warmup} warm-up inferences (slower than those after them) are not in the medians."))
+    if cut := int(np.count_nonzero(~inferences.bools("complete"))):
+        notes.append(Note("info", f"{cut} inferences were cut by the begin or end of the capture and are not in the medians."))
+    if len(trace.kernels) and not len(inferences):
+        notes.append(
+            Note(
+                "warning",
+                "No inference was recognised: no ExecutionContext:: ranges and no graph launches. Times are totals over the trace.",
+            )
+        )
+    unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
+    if unknown and mapped.engines and capture["graph_mode"] != "whole":
+        notes.append(
+            Note("warning", f"{unknown} of {len(trace.kernels)} kernels could not be given a layer; the reasons are listed under coverage.")
+        )
+    return notes
+
+
+def _silent(_text: str) -> None:
+    return None

@@ -1,0 +1,83 @@
+"""For each kernel the layer range that it was launched in, or that its graph node was captured in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.intervals import innermost
+from nsysmap.launches import gather
+from nsysmap.tables import MISSING, BoolArray, IntArray, Table
+from nsysmap.tensorrt_ranges import TensorRtRanges, spans
+from nsysmap.trace import Trace
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One row a kernel."""
+
+    place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING where none is
+    call: IntArray  # row in ranges of the ExecutionContext:: range around launch or capture, MISSING where none is
+    replayed: BoolArray  # replayed from a CUDA graph
+    created: BoolArray  # … and the creation of its graph node is in the trace
+
+
+def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
+    """Where each kernel's launch call lies, or for a replayed kernel where its graph node was first created.
+
+    The launch is joined by process and correlation id.  A node cloned into an instantiated graph names the node that it was
+    cloned from; the chain ends at the node that stream capture created, at a moment when the layer's range was open.
+    """
+    kernels = trace.kernels
+    replayed = kernels.ints("graph_node") != MISSING
+    launches = np.unique(kernels.ints("launch")[~replayed])
+    launches = launches[launches >= 0]
+    spot = np.full(len(trace.api_calls), MISSING, np.int64)
+    around = np.full(len(trace.api_calls), MISSING, np.int64)
+    calls = spans(trace.api_calls, launches)
+    spot[launches] = innermost(spans(trace.ranges, tensorrt.layers), calls)
+    around[launches] = gather(tensorrt.calls, innermost(spans(trace.ranges, tensorrt.calls), calls))
+    place = gather(spot, kernels.ints("launch"))
+    call = gather(around, kernels.ints("launch"))
+    created = np.zeros(len(kernels), np.bool_)
+    if replayed.any() and len(trace.graph_nodes):
+        root = root_nodes(trace.graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node"), np.int64(MISSING)))
+        created = root >= 0
+        moments = spans(trace.graph_nodes, np.arange(len(trace.graph_nodes)))
+        place = np.where(replayed, gather(innermost(spans(trace.ranges, tensorrt.layers), moments), root), place)
+        node_call = gather(tensorrt.calls, innermost(spans(trace.ranges, tensorrt.calls), moments))
+        call = np.where(replayed, gather(node_call, root), call)
+    return Evidence(place, call, replayed, created)
+
+
+def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
+    """The row in graph_nodes of the first creation behind each (process, graphNodeId); MISSING where the trace does not have it.
+
+    Follows ``original`` from clone to clone; a chain that leads out of the trace, or round in a circle, gives MISSING.
+    """
+    result = np.full(len(graph_node), MISSING, np.int64)
+    if len(nodes) == 0 or len(graph_node) == 0:
+        return result
+    parent = _node_rows(nodes, nodes.ints("process"), nodes.ints("original"))
+    is_root = nodes.ints("original") == MISSING
+    root = np.where(is_root, np.arange(len(nodes)), parent)
+    for _ in range(int(np.ceil(np.log2(len(nodes) + 1))) + 1):  # pointer jumping: the distance doubles each time
+        root = np.where((root >= 0) & ~is_root[np.where(root >= 0, root, 0)], root[np.where(root >= 0, root, 0)], root)
+    root = np.where((root >= 0) & is_root[np.where(root >= 0, root, 0)], root, np.int64(MISSING))
+    return gather(root, _node_rows(nodes, process, graph_node))
+
+
+def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
+    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING where there is none."""
+    result = np.full(len(graph_node), MISSING, np.int64)
+    processes = np.unique(nodes.ints("process"))
+    for key in processes.tolist():
+        rows = np.flatnonzero(nodes.ints("process") == key)
+        rows = rows[np.argsort(nodes.ints("graph_node")[rows], kind="stable")]
+        ids = nodes.ints("graph_node")[rows]
+        asked = np.flatnonzero((process == key) & (graph_node != MISSING))
+        at = np.searchsorted(ids, graph_node[asked], side="right") - 1
+        found = (at >= 0) & (ids[np.maximum(at, 0)] == graph_node[asked])
+        result[asked[found]] = rows[at[found]]
+    return result

@@ -1,0 +1,233 @@
+"""Kernel to layer: the strategies in their fixed order, each saying how it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.evidence import Evidence, gather_evidence
+from nsysmap.inferences import Inferences
+from nsysmap.launches import gather
+from nsysmap.model import Engine, Note
+from nsysmap.names import layer_kind, matches_tactic
+from nsysmap.range_layers import EngineFit, RangeLayers, resolve_ranges
+from nsysmap.schema import LAYERS, MAPPING
+from nsysmap.tables import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.tensorrt_ranges import MYELIN, TensorRtRanges
+from nsysmap.trace import Trace
+
+METHODS = ("nvtx", "graph-node", "tactic", "order", "region", "none")
+_NVTX, _GRAPH_NODE, _TACTIC, _ORDER, _REGION, _NONE = range(len(METHODS))
+_NO_KERNELS = ("constant", "noop", "shape", "signal")  # kinds whose layers need no tactic to be known as such
+
+_OUTSIDE_TENSORRT = "launched outside any TensorRT range"
+_OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer range"
+_NO_LAUNCH = "its launch call is not in the trace"
+_NO_CREATION = "the creation of its graph node is not in the trace: the graph was captured before the trace began"
+_CREATED_OUTSIDE = "its graph node was created outside any layer range"
+_AMBIGUOUS = "the layer range's text names several layers of the engine, and not as many as ran"
+_NO_RANGES = "the trace has no TensorRT layer ranges"
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Every kernel's layer, or why it has none."""
+
+    table: Table  # MAPPING, one row a kernel
+    layers: Table  # LAYERS: of the engines, then those known from ranges only
+    engine_of_inference: IntArray  # MISSING where no engine file fits
+    fits: tuple[EngineFit, ...]
+    notes: tuple[Note, ...]
+
+
+def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine], layers: Table) -> Mapped:
+    """Maps every kernel; ``layers`` is engine.layers_table(engines).
+
+    Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
+    that only one layer's tactic can have (`tactic`), then the one opaque region that Myelin kernels can belong to (`region`).
+    """
+    evidence = gather_evidence(trace, tensorrt)
+    used = np.unique(evidence.place)
+    resolved = resolve_ranges(tensorrt, engines, used[used >= 0])
+    layer = gather(resolved.layer, evidence.place)
+    method = np.full(len(layer), _NONE, np.int32)
+    in_range = evidence.place >= 0
+    named = in_range & ~_at(resolved.ambiguous, evidence.place)
+    method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
+    method[named & _at(resolved.inner, evidence.place)] = _REGION
+    table, layer = _with_range_layers(tensorrt, layers, _Places(evidence.place, layer, named & (layer == MISSING)))
+    _by_tactic(trace, inferences, engines, _Chosen(layer, method))
+    part = _parts(tensorrt, evidence, layer, table)
+    reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
+    engine = gather(table.ints("engine"), layer)
+    mapping = Table(
+        MAPPING,
+        {
+            "layer_id": layer,
+            "engine": engine,
+            "layer_index": gather(table.ints("layer_index"), layer),
+            "layer": table.text("name").take(layer),
+            "part": part,
+            "method": Text(method, METHODS),
+            "confidence": np.where(method == _NONE, 0.0, 1.0),
+            "reason": reason,
+        },
+    )
+    return Mapped(mapping, table, _engine_of_inference(inferences, engine), resolved.fits, _notes(engines, resolved.fits))
+
+
+@dataclass(frozen=True)
+class _Places:
+    place: IntArray  # per kernel
+    layer: IntArray  # per kernel
+    unknown: BoolArray  # per kernel: in a layer range that no engine has
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What the strategies have settled so far; they write into it."""
+
+    layer: IntArray
+    method: np.ndarray[tuple[int], np.dtype[np.int32]]
+
+
+def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
+    """``flags[rows]``, False where a row is MISSING."""
+    if len(flags) == 0:
+        return np.zeros(len(rows), np.bool_)
+    result: BoolArray = (rows >= 0) & flags[np.where(rows >= 0, rows, 0)]
+    return result
+
+
+def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places) -> tuple[Table, IntArray]:
+    """The layers with those added that only the trace's ranges name, and each kernel's layer number in the longer table.
+
+    A TensorRT range's text is one layer however often it is opened; Myelin's unnumbered texts repeat, so there the k-th of a call is
+    a layer of its own.
+    """
+    kernels = np.flatnonzero(places.unknown)
+    if len(kernels) == 0:
+        return layers, places.layer
+    ranges = tensorrt.ranges
+    place = places.place[kernels]
+    shown = place.copy()
+    name = ranges.text("name").take(tensorrt.layers)
+    tagged = np.array([*(value.startswith("$$myelin$$") for value in name.values), False])[name.codes[place]]
+    outer = np.searchsorted(tensorrt.layers, tensorrt.outer_of_layer[place])
+    shown[tagged & (tensorrt.outer_of_layer[place] >= 0)] = outer[tagged & (tensorrt.outer_of_layer[place] >= 0)]
+    myelin = ranges.text("domain").take(tensorrt.layers).equals(MYELIN)
+    occurrence = np.where(myelin, _occurrence(tensorrt, name.codes.astype(np.int64)), 0)
+    key = np.stack([name.codes[shown].astype(np.int64), occurrence[shown]])
+    distinct, first, inverse = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)  # numbered in the order in which the trace shows them
+    rank[np.argsort(first)] = np.arange(len(first))
+    inverse = rank[inverse.reshape(-1)]
+    texts = [name.values[code] for code in distinct[0, np.argsort(first)].tolist()]
+    rows = layers.records()
+    for number, text in enumerate(texts):
+        rows.append({"layer_id": len(layers) + number, "name": text, "kind": layer_kind(text, None)})
+    layer = places.layer.copy()
+    layer[kernels] = len(layers) + inverse
+    return Table.of_rows(LAYERS, rows), layer
+
+
+def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:
+    """How many ranges of the same text the same call had before each range."""
+    start = tensorrt.ranges.ints("start_ns")[tensorrt.layers]
+    order = np.lexsort((start, code, tensorrt.call_of_layer))
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (code[order[1:]] != code[order[:-1]]) | (tensorrt.call_of_layer[order[1:]] != tensorrt.call_of_layer[order[:-1]])
+    first = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    result = np.empty(len(order), np.int64)
+    result[order] = np.arange(len(order)) - first
+    return result
+
+
+def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen) -> None:
+    """Kernels whose name only one layer's tactic can have, and that run once in each inference (or every layer's tactic is known)."""
+    names = trace.kernels.text("name")
+    inside = inferences.membership.ints("inference") >= 0
+    open_rows = np.flatnonzero((chosen.method == _NONE) & inside)
+    tactics: dict[str, list[int]] = {}
+    complete = True
+    offset = 0
+    for engine in engines:
+        for layer in engine.layers:
+            if layer.tactic:
+                tactics.setdefault(layer.tactic, []).append(offset + layer.index)
+            elif layer.kind not in _NO_KERNELS:
+                complete = False
+        offset += len(engine.layers)
+    if not tactics or len(open_rows) == 0:
+        return
+    runs = len(inferences.table)
+    for code in np.unique(names.codes[open_rows]).tolist():
+        value = names.values[code]
+        matching = [value] if value in tactics else [tactic for tactic in tactics if tactic[:8] in value and matches_tactic(value, tactic)]
+        if len(matching) != 1 or len(tactics[matching[0]]) != 1:
+            continue
+        rows = open_rows[names.codes[open_rows] == code]
+        if complete or np.count_nonzero((names.codes == code) & inside) <= runs:
+            chosen.layer[rows] = tactics[matching[0]][0]
+            chosen.method[rows] = _TACTIC
+
+
+def _parts(tensorrt: TensorRtRanges, evidence: Evidence, layer: IntArray, layers: Table) -> Text:
+    """Inside an opaque region the text of the range around the launch, where it is finer than the layer's name."""
+    if len(tensorrt.layers) == 0:
+        return Text.same(None, len(layer))
+    range_name = tensorrt.ranges.text("name").take(tensorrt.layers).take(evidence.place)
+    opaque = _at(layers.text("kind").equals("myelin"), layer)
+    layer_name = layers.text("name").take(layer)
+    index = {value: code for code, value in enumerate(layer_name.values)}
+    as_layer = np.array([*(index.get(value, -2) for value in range_name.values), -3])
+    finer = opaque & (as_layer[range_name.codes] != layer_name.codes)
+    return Text(np.where(finer, range_name.codes, -1).astype(np.int32), range_name.values)
+
+
+def _reasons(
+    trace: Trace, evidence: Evidence, resolved: RangeLayers, method: np.ndarray[tuple[int], np.dtype[np.int32]], *, has_ranges: bool
+) -> Text:
+    texts = (_OUTSIDE_TENSORRT, _OUTSIDE_LAYERS, _NO_LAUNCH, _NO_CREATION, _CREATED_OUTSIDE, _AMBIGUOUS, _NO_RANGES)
+    reason = np.full(len(method), texts.index(_OUTSIDE_TENSORRT), np.int32)
+    if not has_ranges:
+        reason[:] = texts.index(_NO_RANGES)
+    reason[evidence.call >= 0] = texts.index(_OUTSIDE_LAYERS)
+    reason[evidence.replayed & evidence.created] = texts.index(_CREATED_OUTSIDE)
+    reason[evidence.replayed & ~evidence.created] = texts.index(_NO_CREATION)
+    reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(_NO_LAUNCH)
+    reason[_at(resolved.ambiguous, evidence.place)] = texts.index(_AMBIGUOUS)
+    if not has_ranges:
+        reason[evidence.created] = texts.index(_NO_RANGES)
+    reason[method != _NONE] = -1
+    return Text(reason, texts)
+
+
+def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
+    """The engine of most of each inference's kernels."""
+    number = inferences.membership.ints("inference")
+    result = np.full(len(inferences.table), MISSING, np.int64)
+    rows = np.flatnonzero((number >= 0) & (engine >= 0))
+    if len(rows):
+        wide = int(engine.max()) + 1
+        pair, size = np.unique(number[rows] * wide + engine[rows], return_counts=True)
+        order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
+        result[pair[order] // wide] = pair[order] % wide
+    return result
+
+
+def _notes(engines: Sequence[Engine], fits: Sequence[EngineFit]) -> tuple[Note, ...]:
+    notes = []
+    for fit in fits:
+        source = engines[fit.engine].source
+        if fit.ranges and not fit.accepted:
+            notes.append(
+                Note(
+                    "error",
+                    f"{source} is not the engine that ran: it has {fit.known} of the {fit.ranges} layers that the trace's ranges name. "
+                    "Layers below are those that the trace names; give the engine file of this run.",
+                )
+            )
+    return tuple(notes)
