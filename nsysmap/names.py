@@ -1,0 +1,155 @@
+"""Decodes the names of kernels, tactics, layers and ranges: what a name says, and whether two names can mean the same thing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from nsysmap.names_cpp import looks_like_cpp, read_cpp, read_word
+from nsysmap.names_layers import layer_kind, normalized_range_text, read_layer, split_layer_name
+from nsysmap.names_match import affinity, matches_tactic
+from nsysmap.names_model import KernelName, Op, Pattern
+from nsysmap.names_myelin import known_codes, read_myelin, read_ops
+from nsysmap.names_tactics import Reading, looks_like_tactic, read_tactic
+
+if TYPE_CHECKING:
+    from nsysmap.tables import Table
+
+__all__ = [
+    "KernelName", "Op", "Pattern", "affinity", "decode", "layer_kind", "matches_tactic", "names_table", "normalized_range_text", "split_layer_name", "summary",
+]  # fmt: skip
+
+_DOMAIN = re.compile(r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?")
+_API = re.compile(r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)")
+_WORD = re.compile(r"[A-Za-z_]\w*$")
+_MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
+
+
+def decode(name: str) -> KernelName:
+    """What a kernel, tactic, layer or range name says; never raises and never guesses, in time linear in the name's length."""
+    if name.startswith("__my") or name.startswith("_gem"):
+        found = _decode_myelin(name)
+        if found is not None:
+            return found
+    domain = _DOMAIN.match(name)
+    if domain is not None and len(name) > domain.end():
+        return _in_domain(name, domain)
+    if looks_like_tactic(name):
+        return _from_reading(name, read_tactic(name))
+    if _API.match(name):
+        return _plain(name, "api", "range", {"function": name.strip()})
+    if looks_like_cpp(name):
+        return _from_reading(name, read_cpp(name))
+    layer = read_layer(name)
+    if layer is not None:
+        return KernelName(name, layer.family, layer.kind, layer.ops, None, (), layer.fields, layer.tensor_cores, layer.rest, (name,))
+    if known_codes(name):
+        ops = read_ops(name)
+        return KernelName(
+            name,
+            "myelin",
+            "unknown",
+            ops.ops,
+            ops.generation,
+            ops.patterns,
+            {},
+            _tensor_cores(ops.ops, None),
+            "",
+            tuple(op.code for op in ops.ops),
+        )
+    if _WORD.match(name):
+        reading = read_word(name)
+        if reading is not None:
+            return _from_reading(name, reading)
+    return KernelName(name, "unknown", "unknown", (), None, (), {}, "unknown", name, (name,) if name else ())
+
+
+def _decode_myelin(name: str) -> KernelName | None:
+    found = read_myelin(name)
+    if found is None:
+        return None
+    ops = found.ops
+    tensor_cores = _tensor_cores(ops.ops, found.fields.get("instruction"))
+    return KernelName(
+        name, "myelin", found.kind, ops.ops, ops.generation, ops.patterns, found.fields, tensor_cores, found.rest, found.pieces
+    )
+
+
+def _tensor_cores(ops: tuple[Op, ...], instruction: object) -> str:
+    if instruction is not None:
+        return "yes"
+    return "unknown" if any(op.cls in _MATRIX for op in ops) or not ops else "no"
+
+
+def _from_reading(name: str, reading: Reading) -> KernelName:
+    return KernelName(
+        name, reading.family, "kernel", (), None, (), reading.fields, reading.tensor_cores, " ".join(reading.rest), tuple(reading.pieces)
+    )
+
+
+def _plain(name: str, family: str, kind: str, fields: dict[str, str | int]) -> KernelName:
+    return KernelName(name, family, kind, (), None, (), fields, "unknown", "", (name,))
+
+
+def _in_domain(name: str, domain: re.Match[str]) -> KernelName:
+    """A range as nsys stats prints it, ``domain:text``; the text is decoded by itself."""
+    inner = decode(name[domain.end() :]) if not _DOMAIN.match(name[domain.end() :]) else _plain(name[domain.end() :], "nvtx", "range", {})
+    family = "nvtx" if inner.family == "unknown" else inner.family
+    rest = "" if family == "nvtx" else inner.rest
+    fields: dict[str, str | int] = {"domain": domain[1], **inner.fields}
+    return KernelName(
+        name,
+        family,
+        "range",
+        inner.ops,
+        inner.generation,
+        inner.patterns,
+        fields,
+        inner.tensor_cores,
+        rest,
+        (domain.group(), *inner.pieces),
+    )
+
+
+def summary(decoded: KernelName) -> str:
+    """One line of what a decoded name is."""
+    operation = str(decoded.fields.get("operation", ""))
+    words = [decoded.family]
+    if operation and operation not in ("unknown", decoded.family):
+        words.append(operation)
+    if decoded.patterns:
+        words.append(", ".join(dict.fromkeys(pattern.name for pattern in decoded.patterns)))
+    elif decoded.ops:
+        words.append(
+            " ".join(op.op if op.op != "unknown" else op.code for op in decoded.ops[:12]) + (" …" if len(decoded.ops) > 12 else "")
+        )
+    for field in ("input_type", "tile", "epilogue"):
+        if field in decoded.fields:
+            words.append(str(decoded.fields[field]))
+    return ": ".join([words[0], " ".join(words[1:])]) if len(words) > 1 else words[0]
+
+
+def names_table(names: Iterable[str]) -> Table:
+    """Every distinct name decoded once, in the order of first appearance, as the table ``names``."""
+    from nsysmap.schema import NAMES
+    from nsysmap.tables import Table
+
+    return Table.of_rows(NAMES, [_row(decode(name)) for name in dict.fromkeys(names)])
+
+
+def _row(decoded: KernelName) -> dict[str, object]:
+    fields = decoded.fields
+    return {
+        "name": decoded.name,
+        "family": decoded.family,
+        "summary": summary(decoded),
+        "ops": ",".join(op.op if op.op != "unknown" else op.code for op in decoded.ops) or None,
+        "patterns": ",".join(pattern.name for pattern in decoded.patterns) or None,
+        "arch": fields.get("arch"),
+        "input_type": fields.get("input_type"),
+        "accumulate_type": fields.get("accumulate_type"),
+        "output_type": fields.get("output_type"),
+        "tensor_cores": decoded.tensor_cores,
+        "rest": decoded.rest,
+    }

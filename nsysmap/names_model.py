@@ -1,0 +1,42 @@
+"""What a decoded name is made of: the values that every reader of names returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation in a name: the code as written, the operation in ONNX's terms, its class and how sure that is."""
+
+    code: str
+    op: str  # "unknown" where the tables do not have the code
+    cls: str
+    evidence: str  # confirmed, aligned, likely, guess, none
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A recognised run of operations: ops[first] to ops[last], both included."""
+
+    name: str
+    first: int
+    last: int
+    text: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelName:
+    """A decoded name; ``pieces`` joined give back ``name``, ``rest`` is what was not understood."""
+
+    name: str
+    family: str
+    kind: str  # kernel, layer, range, unknown
+    ops: tuple[Op, ...]
+    generation: int | None  # letters of a Myelin op code: 3 (up to TensorRT 10.8), 4 (from 10.9), None: cannot tell
+    patterns: tuple[Pattern, ...]
+    fields: dict[str, str | int]
+    tensor_cores: str  # yes, no, unknown
+    rest: str
+    pieces: tuple[str, ...]

@@ -1,0 +1,243 @@
+"""Reads the names of library kernels and tactics: words joined by underscores (xmma, cutlass, cuDNN, cuBLAS, fmha, nvjet)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from nsysmap.names_words import DATATYPES, FAMILIES, WORDS
+
+Fields = dict[str, str | int]
+
+
+class Reading(NamedTuple):
+    """What a reader made of a name: pieces rejoin to it, rest is what it did not understand."""
+
+    family: str
+    fields: Fields
+    tensor_cores: str
+    rest: list[str]
+    pieces: list[str]
+
+
+_ARCH_WORD = r"(?:sm_?\d+[af]?|volta|turing|ampere|maxwell|pascal|kepler|hopper|ada|blackwell)"
+_HEAD = re.compile(
+    rf"(?:trt_|cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|"
+    r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
+)
+_LAUNCH = re.compile(
+    r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w*?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?(?:_(?:_5[x0-9]_)?(?:trt|cublas|cudnn(?:_infer|_train)?))?"
+    r"|_fused|_by_fusion_tactic)$"
+)
+_TYPE = r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3xf4|ue8m0x(?:f4|e4m3)|e4m3|e5m2|f4|s8|u8|s32)"
+_LEX = re.compile(
+    rf"(?P<types>(?:{_TYPE}){{1,3}})$"
+    r"|tilesize(?P<tile>\d+(?:x\d+)+)$"
+    r"|stages?(?P<stages>\d+)$"
+    r"|warpsize(?P<warps>\d+(?:x\d+)+)$"
+    r"|(?P<instruction>(?:sp)?tensor\d+x\d+x\d+)$"
+    r"|(?P<align>align[a-d]?\d+)$"
+    r"|warpgroupsize(?P<warpgroups>\d+(?:x\d+)+)$"
+    r"|cga(?:size)?(?P<cluster>\d+(?:x\d+)+)$"
+    r"|(?P<shape>\d+(?:x\d+)+)$"
+    r"|g(?P<groups>\d+)$"
+    r"|(?P<filter>(?:t\d+)?r\d+s\d+)$"
+    r"|(?P<stride>u\d+v\d+)$"
+    r"|(?P<layout>\d*(?:n[dchw]+(?:k[dcrs]+)?|k[cr]s?rs?c?)(?:x?\d+)?)$"
+    r"|beta(?P<beta>\d)$"
+    r"|ldg(?P<load_width>\d+)$"
+    r"|sliced(?P<slice>\d+x\d+)$"
+    r"|(?P<math>(?:gc|[hsdicz]|bf16|f16)(?:884|16\d\d+|88\d\d+|\d+x\d+x\d+))(?P<math_op>gemm|cudnn|fprop|dgrad|wgrad|conv\w*|)$"
+    r"|(?P<cuda_math>[sdhicz])(?P<cuda_op>gemm|cudnn)$"
+    r"|v(?P<version>\d+)$"
+    r"|(?P<arch>sm\d+[af]?)$"
+    r"|stride(?P<stride2>\d+x\d+)$"
+    r"|(?P<problem>k\d+r\d+s\d+c\d+)$"
+    r"|(?P<vector>[ck]\d+)$"
+    r"|tile(?P<winograd_tile>\d+t)$"
+    r"|param(?P<launch_param>\d+(?:x\d+)+)$"
+    r"|threadsize(?P<threads>\d+(?:x\d+)+)$"
+    r"|(?P<number>\d+)$"
+)
+_CASED = re.compile(
+    r"(?P<op>depthwise(?:[A-Z][a-z]+)?)?(?P<types>(?:FP32|FP16|INT8|BF16|fp32|fp16|int8)+)?(?P<layout>(?:N[CDHWx]+|n[cdhwx]+|KCRS|kcrs|KRSC|krsc)(?:x?\d+)?)?$"
+)
+_PARAMETER = re.compile(r"([A-Za-z]+?)(\d+)$")
+_ONLY_TYPES = re.compile(_TYPE)
+_LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc": "FP32", "z": "FP64", "b": "BF16", "f": "FP16"}
+_JOIN = {"layout": "_", "parameters": " "}
+_SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
+_NVJET = re.compile(r"[a-z]{3,6}$")
+_NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "d": "FP64", "i": "INT8"}
+
+
+def looks_like_tactic(name: str) -> bool:
+    """True if the name begins as library kernels and tactics do."""
+    return _HEAD.match(name) is not None
+
+
+def read_tactic(name: str) -> Reading:
+    """What an underscore-joined kernel or tactic name says."""
+    launch = _LAUNCH.search(name)
+    tokens = (name[: launch.start()] if launch else name).split("_")
+    family = _family(tokens)
+    found: dict[str, list[str]] = {}
+    before = ""
+    for token in tokens:
+        role, value = WORDS.get(token) or _lex(token, before, family)
+        if role:
+            found.setdefault(role, []).append(value)
+        before = token
+    rest = found.pop("rest", [])
+    pieces = [token + "_" for token in tokens]
+    pieces[-1] = tokens[-1]
+    if launch:
+        pieces.append(launch.group())
+        found["launcher"] = [launch.group().strip("_")]
+        if "split_k" in launch.group():
+            found["split_k"] = ["yes"]
+    math = found.pop("math", [])
+    fields = _fields(found)
+    _set_types(fields, family, math, found.get("types", []))
+    fields["operation"] = _operation(found, math, family)
+    return Reading(family, fields, _tensor_cores(fields, math, family), rest, pieces)
+
+
+def _family(tokens: list[str]) -> str:
+    for token in tokens[:3]:
+        family = FAMILIES.get(token)
+        if family is not None:
+            return family
+    for token in tokens:
+        if token.endswith("cudnn"):
+            return "cudnn"
+        if token.endswith("gemm"):
+            return "cublas"
+    return "tactic"
+
+
+def _lex(token: str, before: str, family: str) -> tuple[str, str]:
+    """The field that a word fills and its value; the role is "rest" for a word that no grammar has."""
+    match = _LEX.match(token)
+    if match is None:
+        return _lex_cased(token, family) if token else ("", "")
+    role = match.lastgroup or ""
+    text = match.group(role)
+    if role == "shape" and before == "stages":
+        return "stages", text
+    if role == "number":
+        return ("layout" if before == "c" else "parameters"), text
+    if role in ("math", "math_op"):
+        return "math", token
+    if role == "cuda_op":
+        return "math", "cuda:" + token
+    if role == "stride2":
+        return "stride", text
+    if role == "vector":
+        return "variant", text
+    return role, text
+
+
+def _lex_cased(token: str, family: str) -> tuple[str, str]:
+    match = _CASED.match(token)
+    if match and (match["op"] or match["types"] or match["layout"]):
+        return "cased", token
+    if family == "nvjet" and _NVJET.match(token) and all(letter in _NVJET_TYPES for letter in token):
+        return "nvjet_types", token
+    parameter = _PARAMETER.match(token)
+    if parameter and family in ("xmma", "fmha", "trt"):
+        return "parameters", f"{parameter[1]}={parameter[2]}"
+    return "rest", token
+
+
+def _fields(found: dict[str, list[str]]) -> Fields:
+    """The fields that need no interpretation."""
+    fields: Fields = {}
+    for token in found.pop("cased", ()):
+        match = _CASED.match(token)
+        if match:
+            if match["op"]:
+                found.setdefault("variant", []).append(match["op"])
+                found["operation"] = ["convolution"]
+            if match["types"]:
+                found.setdefault("types", []).append(match["types"].lower())
+            if match["layout"]:
+                found.setdefault("layout", []).append(match["layout"])
+    for role, text in zip(("tile", "stages", "cluster"), found.pop("shape", ()), strict=False):
+        found.setdefault(role, []).append(text)
+    for role, values in found.items():
+        if role == "types":
+            continue
+        if role in _SEVERAL:
+            fields[role] = _JOIN.get(role, "+").join(values)
+        else:
+            fields[role] = int(values[0]) if values[0].isdigit() else values[0]
+    return fields
+
+
+def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -> None:
+    """The data types, from the order in which each family writes them."""
+    spelled = str(fields.pop("nvjet_types", ""))
+    if spelled:  # input(s), compute, output
+        fields["input_type"], fields["accumulate_type"], fields["output_type"] = (_NVJET_TYPES[spelled[i]] for i in (0, -2, -1))
+        return
+    parts = [[DATATYPES[text] for text in _ONLY_TYPES.findall(word)] for word in types]
+    flat = [text for part in parts for text in part]
+    letter = ""
+    for word in math:
+        if word.endswith(("gemm", "cudnn", "fprop", "dgrad", "wgrad")):
+            fields["accumulate_type"] = letter = _LETTER.get(word.removeprefix("cuda:")[:1], "")
+        if not word.startswith("cuda:"):
+            fields.setdefault("instruction", word)
+    if not flat:
+        if letter:
+            fields["input_type"] = fields["output_type"] = "INT8" if letter == "INT32" else letter
+    elif family == "xmma" and len(parts) > 1 and len(parts[0]) == 2:  # <in><out>_<in><accumulate>_<scale>
+        fields["input_type"], fields["output_type"] = parts[0]
+        fields["accumulate_type"] = parts[1][-1]
+        if len(parts[1]) == 2:
+            fields["compute_type"] = parts[1][0]
+    elif family == "cutlass" and len(flat) >= 5:  # A, B, accumulate, C, D
+        fields["input_type"], fields["accumulate_type"], fields["output_type"] = flat[0], flat[2], flat[4]
+    elif len(flat) == 3 and len(parts) == 1:  # f16f16f32: input, output, accumulate
+        fields["input_type"], fields["output_type"], fields["accumulate_type"] = flat
+    else:  # <out>_<instruction>_<in>
+        fields["output_type"], fields["input_type"] = flat[0], flat[min(1, len(flat) - 1)]
+
+
+def _operation(found: dict[str, list[str]], math: list[str], family: str) -> str:
+    if "pooling" in found or found.get("operation", [""])[0] == "pooling":
+        return "pooling"
+    direction = found.get("direction", [""])[0]
+    if "attention" in found.get("operation", ()) or family == "fmha":
+        return "attention"
+    if "convolution" in found.get("operation", ()):
+        return "convolution"
+    if "deconvolution" in found.get("operation", ()) or (direction == "dgrad" and family == "xmma"):
+        return "deconvolution"
+    if (
+        direction in ("fprop", "dgrad", "wgrad")
+        or any(word.endswith(("cudnn", "fprop", "dgrad", "wgrad")) for word in math)
+        or "winograd" in found.get("variant", ())
+    ):
+        return "convolution"
+    if "operation" in found:
+        return found["operation"][0]
+    return "gemm" if any(word.endswith("gemm") for word in math) or family == "nvjet" else "unknown"
+
+
+def _tensor_cores(fields: Fields, math: list[str], family: str) -> str:
+    """Whether the words prove that tensor cores are used, or that they are not."""
+    if any(word.startswith("cuda:") for word in math):
+        return "no"
+    if (
+        math
+        or family == "nvjet"
+        or "warpgroups" in fields
+        or fields.get("compute_type") == "TF32"
+        or "tensor" in str(fields.get("instruction", ""))
+    ):
+        return "yes"
+    if fields.get("operation") in ("pooling", "gemv"):
+        return "no"
+    return "unknown"

@@ -1,0 +1,204 @@
+"""The tables of the name decoder for library kernels: family words, the words of tactic names and data types, one line each."""
+# ruff: noqa: E501 - one entry a line
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class WordRow(NamedTuple):
+    """One word of an underscore-joined name: the field it fills, with what, and a name that has it."""
+
+    word: str
+    role: str
+    value: str
+    example: str
+
+
+_X = "sm80_xmma_fprop_implicit_gemm_interleaved_indexed_i8i8_i8i32_f32_nchw_vect_c_32kcrs_vect_c_32_nchw_vect_c_32_tilesize64x32x64_stage6"
+_W = "sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x32x64_stage1_warpsize4x1x1_g1_tensor16x8x16"
+_D = "sm72_xmma_convolution_depthwiseSdcrr_INT8NCxHW32_R3_S3_U1_V1_ReusePRMT_InnerLoop4_CtaSize128"
+_B = "sm50_xmma_cublas_gemvx_f32f32_f32_f32_tn_n_int32_unit_n_launch_param8x32x32_strided_unit_stride"
+_F = "trt_turing_cutlass_image_network_first_layer_hmma_fprop_f16f16f32_nhwc_nhwc_k64r7s7c4_stride2x2"
+_C = "ampere_scudnn_128x64_relu_xregs_large_nn_v1"
+_G = "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_tnn_align8_warpspecialized_cooperative_epi_tma"
+_S = "sm50_xmma_conv_fprop_fused_conv_act_fp32_NCHW_fp32_NCHW_KCRS_fp32_fp32_fp32_Accfloat_1_1_cC1_dC1_srcVec1_fltVec1"
+_H = "fmha_v2_flash_attention_fp16_64_128_S_qkv_128_causal_sm86_kernel_nl"
+
+WORD_ROWS: tuple[WordRow, ...] = (
+    # architecture
+    WordRow("volta", "arch", "sm70", "volta_int8x4_icudnn_int8x4_128x32_relu_small_nn_v1"),
+    WordRow("turing", "arch", "sm75", "turing_fp16_i8816cudnn_int8_128x128_ldg16_relu_small_nt_v1"),
+    WordRow("ampere", "arch", "sm80", _C),
+    WordRow("maxwell", "arch", "sm50", "trt_maxwell_sgemm_128x32_tn_v1"),
+    WordRow("pascal", "arch", "sm60", "pascal_sgemm_128x128_nn"),
+    WordRow("kepler", "arch", "sm30", "kepler_sgemm_128x64_nn"),
+    WordRow("hopper", "arch", "sm90", "hopper_h16816gemm_128x64_nn"),
+    WordRow("ada", "arch", "sm89", "ada_fp8_gemm_tn"),
+    WordRow("blackwell", "arch", "sm100", "blackwell_gemm_tn"),
+    # what it computes
+    WordRow("gemm", "operation", "gemm", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x64x32_stage5"),
+    WordRow("gemvx", "operation", "gemv", _B),
+    WordRow("fprop", "direction", "fprop", _X),
+    WordRow("dgrad", "direction", "dgrad", "sm80_xmma_dgrad_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32_stage4"),
+    WordRow("wgrad", "direction", "wgrad", "sm80_xmma_wgrad_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage4"),
+    WordRow("deconv", "operation", "deconvolution", "sm80_xmma_deconv_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32"),
+    WordRow("convolution", "operation", "convolution", _D),
+    WordRow("conv", "operation", "convolution", _S),
+    WordRow("conv1x1", "operation", "convolution", "sm70_xmma_fprop_conv1x1_i8f32_f32_f32_nchw_vect_c_4kcrs_vect_c_4_nchw_simt_small_batch_bias_relu"),
+    WordRow("conv2d", "operation", "convolution", "sm50_xmma_fprop_conv2d_c1_k1_f32f32_f32_f32_nchwkcrs_nchw_tilesize10x10x8_threadsize2x2"),
+    WordRow("pooling", "operation", "pooling", "sm50_xmma_pooling_fw_4d_FP32FP32NCHW_Max"),
+    WordRow("pool", "epilogue", "pool", "sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_116"),
+    WordRow("sdpa", "operation", "attention", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
+    # how: variants
+    WordRow("implicit", "variant", "implicit", _X),
+    WordRow("indexed", "variant", "indexed", _X),
+    WordRow("interleaved", "variant", "interleaved", _X),
+    WordRow("sparse", "variant", "sparse", "sm80_xmma_gemm_sparse_f16f16_f16f16_f16_tn_n_tilesize128x128x64_stage3"),
+    WordRow("wo", "variant", "wo", _W),
+    WordRow("smem", "variant", "smem", _W),
+    WordRow("simple", "variant", "simple", "sm75_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32_stage1_warpsize2x2x1_g1_tensor16x8x8_simple_t1r1s1"),
+    WordRow("aACCESS", "variant", "aACCESS", "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32_stage4_warpsize2x2x1_g1_tensor16x8x16_t1r3s3_aACCESS"),
+    WordRow("xcorr", "variant", "xcorr", "sm50_xmma_fprop_conv2d_c1_k1_f32f32_f32_f32_nchwkcrs_nchw_tilesize10x10x8_threadsize2x2_r3s3_u2v2_xcorr_zerobeta"),
+    WordRow("zerobeta", "variant", "zerobeta", "sm50_xmma_fprop_conv2d_c1_k1_f32f32_f32_f32_nchwkcrs_nchw_tilesize10x10x8_threadsize2x2_r3s3_u2v2_xcorr_zerobeta"),
+    WordRow("packed", "variant", "packed", "sm80_xmma_fprop_implicit_gemm_indexed_f32f32_f32f32_f32_nchwkcrs_nchw_tilesize128x64x8_stage2_g1_ffma_beta0_packed_stride"),
+    WordRow("stride", "variant", "stride", "sm80_xmma_fprop_implicit_gemm_indexed_f32f32_f32f32_f32_nchwkcrs_nchw_tilesize128x64x8_stage2_g1_ffma_beta0_packed_stride"),
+    WordRow("strided", "variant", "strided", _B),
+    WordRow("unit", "variant", "unit", _B),
+    WordRow("launch", "", "", _B),
+    WordRow("small", "variant", "small", _C),
+    WordRow("medium", "variant", "medium", _C),
+    WordRow("large", "variant", "large", _C),
+    WordRow("interior", "variant", "interior", _C),
+    WordRow("exp", "variant", "exp", "ampere_scudnn_128x128_ldg4_relu_exp_large_nhwc_tn_v1"),
+    WordRow("xregs", "variant", "xregs", _C),
+    WordRow("singleBuffer", "variant", "singleBuffer", "volta_fp32_i8816cudnn_int8_256x64_ldg16_relu_singleBuffer_interior_nt_v1"),
+    WordRow("mobile", "variant", "mobile", "ampere_scudnn_winograd_128x128_ldg1_ldg4_mobile_relu_tile148t_nt_v0"),
+    WordRow("winograd", "variant", "winograd", "ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1"),
+    WordRow("f2f", "variant", "f2f", "ampere_fp16_s16816gemm_fp16_64x64_ldg8_f2f_stages_64x5_nn"),
+    WordRow("batch", "variant", "batch", "sm70_xmma_fprop_conv1x1_i8f32_f32_f32_nchw_vect_c_4kcrs_vect_c_4_nchw_simt_small_batch_bias_relu"),
+    WordRow("fused", "variant", "fused", _S),
+    WordRow("image", "variant", "image", _F),
+    WordRow("network", "variant", "network", _F),
+    WordRow("first", "variant", "first", _F),
+    WordRow("layer", "variant", "layer", _F),
+    WordRow("optimized", "variant", "optimized", "cutlass_tensorop_h16816fprop_optimized_128x128_32x3_nhwc_align8"),
+    WordRow("stages", "", "", "ampere_h16816gemm_128x128_ldg8_relu_stages_32x5_nn_v1"),
+    WordRow("tiled", "variant", "tiled", "sm50_xmma_pooling_tiled_FP32NCHW_kMAX_tP2_tQ16_tR2_tS2"),
+    WordRow("fw", "direction", "fw", "sm50_xmma_pooling_fw_4d_FP32FP32NCHW_Max"),
+    WordRow("4d", "variant", "4d", "sm50_xmma_pooling_fw_4d_FP32FP32NCHW_Max"),
+    WordRow("nd", "variant", "nd", "sm50_xmma_pooling_nd_NDHWC_kMAX_kGENERIC_3D_POOLING_MODE_kHALF_3"),
+    WordRow("coalescedC", "variant", "coalescedC", "sm50_xmma_pooling_coalescedC_NHWC_kMAX_3_False"),
+    WordRow("CHWPacked", "variant", "CHWPacked", "sm50_xmma_pooling_CHWPacked_NCxHW4_kAVERAGE"),
+    WordRow("FastDiv", "variant", "FastDiv", "sm50_xmma_pooling_fw_4d_FP32FP32NCHW_Average_FastDiv"),
+    WordRow("False", "variant", "False", "sm50_xmma_pooling_coalescedC_NHWC_kMAX_3_False"),
+    WordRow("True", "variant", "True", "sm50_xmma_pooling_coalescedC_NHWC_kMAX_3_True"),
+    WordRow("kGENERIC", "variant", "generic", "sm50_xmma_pooling_nd_NDHWC_kMAX_kGENERIC_3D_POOLING_MODE_kHALF_3"),
+    WordRow("3D", "variant", "3D", "sm50_xmma_pooling_nd_NDHWC_kMAX_kGENERIC_3D_POOLING_MODE_kHALF_3"),
+    WordRow("2D", "variant", "2D", "sm50_xmma_pooling_nd_NHWC_kMAX_kGENERIC_2D_POOLING_MODE_kHALF_3"),
+    WordRow("POOLING", "", "", "sm50_xmma_pooling_nd_NDHWC_kMAX_kGENERIC_3D_POOLING_MODE_kHALF_3"),
+    WordRow("MODE", "", "", "sm50_xmma_pooling_nd_NDHWC_kMAX_kGENERIC_3D_POOLING_MODE_kHALF_3"),
+    WordRow("kMAX", "pooling", "max", "sm50_xmma_pooling_CHWPacked_NCxHW4_kMAX"),
+    WordRow("Max", "pooling", "max", "sm50_xmma_pooling_fw_4d_FP32FP32NCHW_Max"),
+    WordRow("kAVERAGE", "pooling", "average", "sm50_xmma_pooling_CHWPacked_NCxHW4_kAVERAGE"),
+    WordRow("Average", "pooling", "average", "sm50_xmma_pooling_fw_4d_FP32FP32NCHW_Average_FastDiv"),
+    WordRow("gap", "pooling", "global average", "sm72_xmma_pooling_IMMA_NCxHW32_gap"),
+    WordRow("kHALF", "types", "fp16", "sm50_xmma_pooling_nd_NDHWC_kMAX_kGENERIC_3D_POOLING_MODE_kHALF_3"),
+    WordRow("kFLOAT", "types", "fp32", "sm50_xmma_pooling_nd_NCDHW_kMAX_kGENERIC_3D_POOLING_MODE_kFLOAT_0"),
+    WordRow("kINT8", "types", "int8", "sm50_xmma_pooling_nd_NHWC_kMAX_kGENERIC_2D_POOLING_MODE_kINT8_0"),
+    WordRow("ReusePRMT", "variant", "ReusePRMT", _D),
+    WordRow("Accfloat", "accumulate_type", "FP32", _S),
+    WordRow("Acchalf", "accumulate_type", "FP16", _S),
+    WordRow("trt", "variant", "trt", "sm50_xmma_convolution_trt_depthwiseFP32NHWC4_fp32nhwcx4_fp32nhwcx4_fp32kcrs"),
+    WordRow("int8x4", "types", "int8", "volta_int8x4_icudnn_int8x4_128x32_relu_small_nn_v1"),
+    WordRow("fp16x2", "types", "fp16", "ampere_fp16x2_hcudnn_fp16x2_128x64_relu_small_nn_v1"),
+    # epilogue
+    WordRow("bias", "epilogue", "bias", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm_bias_f32_gelu_valpha_vbeta"),
+    WordRow("relu", "epilogue", "relu", _C),
+    WordRow("gelu", "epilogue", "gelu", "sm90_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x128x64_warpgroupsize1x1x1_gelu"),
+    WordRow("silu", "epilogue", "silu", "cutlass3x_sm100_tensorop_s128x128x32gemm_e4m3_e4m3_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm_bias_f32_silu"),
+    WordRow("gelubias", "epilogue", "bias+gelu", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN"),
+    WordRow("relubias", "epilogue", "bias+relu", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_relubias_TNN"),
+    WordRow("epifadd", "epilogue", "residual add", "sm80_xmma_fprop_implicit_gemm_interleaved_i8i8_i8i32_f32_nchw_vect_c_32kcrs_vect_c_32_nchw_vect_c_32_tilesize64x64x64_stage6_t1r1s1_epifadd"),
+    WordRow("act", "epilogue", "activation", "sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_116"),
+    WordRow("valpha", "epilogue", "vector alpha", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm_bias_f32_gelu_valpha_vbeta"),
+    WordRow("vbeta", "epilogue", "vector beta", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm_bias_f32_gelu_valpha_vbeta"),
+    # tensor cores or not
+    WordRow("ffma", "math", "cuda:ffma", "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x256x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4"),
+    WordRow("simt", "math", "cuda:simt", "cutlass_80_simt_sgemm_128x128_8x5_nt_align1"),
+    WordRow("hmma", "math", "hmma", _F),
+    WordRow("imma", "math", "imma", "sm75_imma_gemm"),
+    WordRow("IMMA", "math", "imma", "sm72_xmma_pooling_IMMA_NCxHW32_gap"),
+    WordRow("HMMA", "math", "hmma", "sm72_xmma_pooling_HMMA_NCxHW32_gap"),
+    WordRow("wgmma", "math", "wgmma", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
+    WordRow("utcmma", "math", "utcmma", "cudnn_generated_fort_native_sdpa_sm100_flash_fprop_utcmma_f16_knob_7_64x128x64"),
+    WordRow("tensorop", "math", "tensorop", _G),
+    WordRow("bstensorop", "math", "bstensorop", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
+    WordRow("sptensorop", "math", "sptensorop", "cutlass_80_sptensorop_h16832gemm_128x128_64x3_tn_align8"),
+    WordRow("wmma", "math", "wmma", "cutlass_75_wmma_tensorop_h161616gemm_16x16_128x2_tn_align8"),
+    # layout
+    WordRow("vect", "layout", "vect", _X),
+    WordRow("c", "layout", "c", _X),
+    *(WordRow(f"{a}{b}", "transpose", f"{a}{b}", "ampere_sgemm_128x64_tn") for a in "tn" for b in "tn"),
+    *(WordRow(f"{a}{b}{c}", "transpose", f"{a}{b}{c}", _G) for a in "tn" for b in "tn" for c in "tn"),
+    *(WordRow(f"{a}{b}{c}", "transpose", f"{a}{b}{c}".lower(), "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN") for a in "TN" for b in "TN" for c in "TN"),
+    WordRow("n", "variant", "n", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x64x32_stage5"),
+    WordRow("t", "variant", "t", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_t_tilesize128x64x32_stage5"),
+    # cutlass 3 and nvjet schedules
+    WordRow("warpspecialized", "schedule", "warpspecialized", _G),
+    WordRow("cooperative", "schedule", "cooperative", _G),
+    WordRow("pingpong", "schedule", "pingpong", _G),
+    WordRow("epi", "schedule", "epi", _G),
+    WordRow("tma", "schedule", "tma", _G),
+    WordRow("nosmem", "schedule", "nosmem", _G),
+    WordRow("1sm", "schedule", "1sm", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm"),
+    WordRow("2sm", "schedule", "2sm", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_2sm"),
+    WordRow("o", "schedule", "o", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
+    WordRow("vs16", "schedule", "vs16", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
+    WordRow("vs32", "schedule", "vs32", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue8m0xe4m3_ue8m0xe4m3_f32_f16_f16_128x128x256_0_tnn_align32_o_vs32_1sm"),
+    WordRow("block", "variant", "block", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
+    WordRow("scaled", "variant", "scaled", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
+    WordRow("h", "schedule", "h", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN"),
+    WordRow("v", "schedule", "v", "nvjet_tst_192x192_64x4_2x1_2cta_v_bz_TNT"),
+    WordRow("bz", "variant", "bz", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN"),
+    WordRow("coopA", "schedule", "coopA", "nvjet_tst_192x192_64x4_2x1_v_bz_coopA_TNT"),
+    WordRow("coopB", "schedule", "coopB", "nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNT"),
+    WordRow("splitK", "split_k", "yes", "nvjet_sm90_hsh_64x8_64x16_1x2_h_bz_splitK_TNT"),
+    WordRow("2cta", "schedule", "2cta", "nvjet_tst_192x192_64x4_2x1_2cta_v_bz_TNT"),
+    # cuDNN's generated kernels
+    WordRow("generated", "variant", "generated", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
+    WordRow("fort", "variant", "fort", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
+    WordRow("native", "variant", "native", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
+    WordRow("flash", "variant", "flash", _H),
+    WordRow("knob", "", "", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
+    WordRow("infer", "variant", "infer", "cudnn_infer_ampere_scudnn_128x32_relu_small_nn_v1"),
+    WordRow("train", "variant", "train", "cudnn_train_ampere_scudnn_128x32_relu_small_nn_v1"),
+    # fused attention
+    WordRow("attention", "operation", "attention", _H),
+    WordRow("causal", "mask", "causal", _H),
+    WordRow("S", "variant", "S", _H),
+    WordRow("qkv", "variant", "qkv", _H),
+    WordRow("nl", "variant", "nl", _H),
+    WordRow("alibi", "variant", "alibi", "fmha_v2_flash_attention_bf16_64_64_S_qkv_128_causal_alibi_tma_ws_sm90_kernel"),
+    WordRow("ws", "schedule", "ws", "fmha_v2_flash_attention_bf16_64_64_S_qkv_128_causal_alibi_tma_ws_sm90_kernel"),
+    WordRow("ldgsts", "schedule", "ldgsts", "fmha_v2_fp16_128_64_ldgsts_sm86_kernel"),
+    # tiling of TensorRT's convolution + activation + pooling kernel
+    WordRow("tile", "", "", "sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_116"),
+    WordRow("rows", "", "", "sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_116"),
+    WordRow("cols", "", "", "sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_116"),
+)  # fmt: skip
+
+FAMILIES: dict[str, str] = {
+    # word that names the family, in the first words of a name
+    "xmma": "xmma", "nvjet": "nvjet", "cutlass": "cutlass", "cutlass3x": "cutlass", "fmha": "fmha", "triton": "triton",
+    "ncclDevKernel": "nccl", "ncclKernel": "nccl", "cudnn": "cudnn", "cask": "cask", "trt": "trt", "cublas": "cublas",
+}  # fmt: skip
+
+WORDS: dict[str, tuple[str, str]] = {**{word: ("", "") for word in FAMILIES}, **{row.word: (row.role, row.value) for row in WORD_ROWS}}
+
+DATATYPES: dict[str, str] = {
+    "f16": "FP16", "fp16": "FP16", "half": "FP16", "f32": "FP32", "fp32": "FP32", "float": "FP32", "f64": "FP64", "fp64": "FP64", "double": "FP64",
+    "tf32": "TF32", "bf16": "BF16", "i8": "INT8", "s8": "INT8", "int8": "INT8", "u8": "UINT8", "ui8": "UINT8", "uint8": "UINT8", "i4": "INT4", "int4": "INT4",
+    "i16": "INT16", "i32": "INT32", "s32": "INT32", "int32": "INT32", "i64": "INT64", "int64": "INT64",
+    "f8": "FP8", "fp8": "FP8", "e4m3": "FP8", "e5m2": "FP8", "f4": "FP4", "ue4m3xf4": "FP4", "ue8m0xf4": "FP4",
+}  # fmt: skip
