@@ -28,11 +28,6 @@ def check_template(template: str, columns: Mapping[str, Kind]) -> None:
             raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
 
 
-def fields(template: str) -> frozenset[str]:
-    """The names that a checked template shows."""
-    return frozenset(name for name, _ in _fields(template))
-
-
 def fill(template: str, values: Mapping[str, Shown]) -> str:
     """The message for these values; a value that is not there reads "unknown", control characters are escaped."""
     parts = []

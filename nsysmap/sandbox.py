@@ -49,7 +49,8 @@ string_split str_split string_split_regex regexp_split_to_array regexp_extract_a
 coalesce nullif ifnull if switch typeof
 list_extract array_extract list_element list_contains list_has array_contains array_has list_position
 list_indexof list_slice array_slice list_sort array_sort list_distinct list_unique list_sum list_min
-list_max list_avg list_count list_first list_last list_any_value list_reverse array_length cardinality struct_extract map_keys map_values map_extract element_at
+list_max list_avg list_count list_first list_last list_any_value list_reverse array_length cardinality
+struct_extract map_keys map_values map_extract element_at
 json_extract json_extract_string json_extract_path json_extract_path_text json_type json_valid json_array_length json_keys json_contains
 json_exists json_value -> ->>
 count count_star count_if countif sum sum_no_overflow fsum kahan_sum favg avg mean min max min_by max_by arg_min arg_max argmin argmax

@@ -1,0 +1,316 @@
+"""Rules run over an analysis: which ones there are, what they are told, and what they answered."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmap.errors import NsysmapError
+from nsysmap.model import Finding, Outcome
+from nsysmap.rule_file import OPTIONAL, PLACE, Rule, read_rule, typed
+from nsysmap.rule_message import Shown, escaped, fill
+from nsysmap.sandbox import LimitError, Query, QueryError, Sandbox, Value
+from nsysmap.schema import RULE_TABLES, STEADY
+from nsysmap.tables import MISSING, Data, IntArray, Spec, Table, Text
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Params = Mapping[str, Mapping[str, Value]]
+
+TIME_LIMIT_S = 10.0
+"""How long one rule may run unless said otherwise."""
+
+MOST_FINDINGS = 200
+"""Findings kept of one rule: the most costly."""
+
+_SPECS = {spec.name: spec for spec in RULE_TABLES}
+
+
+def builtin_rules_dir() -> Path:
+    """The folder of the rules that come with nsysmap: inside the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parent
+    installed = package / "rule_files"
+    return installed if installed.is_dir() else package.parent / "rules"
+
+
+def load_rules(directories: Sequence[Path]) -> tuple[Rule, ...]:
+    """Every rule in these folders, by folder and name; NsysmapError at the first file that is broken, or where two have one name."""
+    rules: dict[str, Rule] = {}
+    with Sandbox(RULE_TABLES) as sandbox:
+        for directory in directories:
+            if not directory.is_dir():
+                raise NsysmapError(str(directory), "is not a folder", "give a folder of rule files (NAME.yaml)")
+            paths = sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml") and not path.name.startswith("."))
+            if not paths:
+                raise NsysmapError(str(directory), "holds no rule files", "a rule file is named NAME.yaml")
+            for path in paths:
+                if path.suffix == ".yml":
+                    raise NsysmapError(str(path), "is named .yml", f"name it {path.stem}.yaml")
+                rule = read_rule(path, sandbox)
+                if rule.name in rules:
+                    raise NsysmapError(str(path), f"is named as {rules[rule.name].source}", "give one of them another name")
+                rules[rule.name] = rule
+    return tuple(rules.values())
+
+
+def load_params(place: Path) -> dict[str, dict[str, Value]]:
+    """Rule parameters set in a .toml file, or in the nsysmap.toml and pyproject.toml of a folder (the first goes before the second)."""
+    params: dict[str, dict[str, Value]] = {}
+    for path in (place / "pyproject.toml", place / "nsysmap.toml") if place.is_dir() else (place,):
+        if place.is_dir() and not path.is_file():
+            continue
+        try:
+            content: object = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise NsysmapError(str(path), f"cannot be read: {error.strerror}", "check its name and permissions") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise NsysmapError(str(path), f"is not TOML: {error}", "correct it there") from None
+        section = "tool.nsysmap.rules" if path.name == "pyproject.toml" else "rules"
+        for key in section.split("."):
+            content = content.get(key, {}) if isinstance(content, dict) else {}
+        for rule, values in content.items() if isinstance(content, dict) else ():
+            if not isinstance(values, dict) or not all(isinstance(value, bool | int | float | str) for value in values.values()):
+                raise NsysmapError(f"{path}: {section}.{rule}", "must hold parameters", f"write [{section}.{rule}], then NAME = VALUE")
+            params.setdefault(rule, {}).update(values)
+    return params
+
+
+def parse_params(texts: Sequence[str]) -> dict[str, dict[str, Value]]:
+    """Rule parameters as given on a command line: RULE.NAME=VALUE."""
+    params: dict[str, dict[str, Value]] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        rule, dot, name = key.strip().partition(".")
+        if not (equals and dot and rule and name):
+            raise NsysmapError(f"--param {text}", "is not RULE.NAME=VALUE", "write it like launch-bound.min_share=0.1")
+        params.setdefault(rule, {})[name] = value.strip()
+    return params
+
+
+def with_params(rules: Sequence[Rule], params: Params) -> tuple[Rule, ...]:
+    """The rules with these values in place of their defaults; NsysmapError where there is no such rule or parameter."""
+    by_name = {rule.name: rule for rule in rules}
+    for name, values in params.items():
+        if name not in by_name:
+            raise NsysmapError(f"parameter of {name}", "there is no such rule", "see `nsysmap rules list`")
+        rule = by_name[name]
+        for key in values:
+            if key not in rule.params:
+                raise NsysmapError(
+                    f"parameter {name}.{key}", "there is no such parameter", f"{name} has {', '.join(rule.params) or 'none'}"
+                )
+        changed = {key: typed(value, rule.params[key], f"parameter {name}.{key}") for key, value in values.items()}
+        by_name[name] = replace(rule, params={**rule.params, **changed})
+    return tuple(by_name.values())
+
+
+def run_rules(
+    rules: Sequence[Rule],
+    tables: Mapping[str, Table],
+    *,
+    params: Params | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+    sandbox: Sandbox | None = None,
+) -> tuple[Outcome, ...]:
+    """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no rows), in the order of the rules.
+
+    A rule that runs into its time or memory limit is skipped for that reason; NsysmapError where its SQL fails on these rows.
+    """
+    rules = with_params(rules, params or {})
+    held = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in RULE_TABLES}
+    if not len(held[STEADY.name]):
+        held[STEADY.name] = steady(held["inferences"])
+    if sandbox is None:
+        with Sandbox(RULE_TABLES) as opened:
+            return _answers(rules, held, time_limit_s, opened)
+    return _answers(rules, held, time_limit_s, sandbox)
+
+
+def by_cost(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
+    """All findings, the most costly first."""
+    findings = [finding for outcome in outcomes for finding in outcome.findings]
+    return tuple(sorted(findings, key=lambda finding: (-finding.cost_ns, finding.rule, finding.start_ns, finding.message)))
+
+
+def steady(inferences: Table) -> Table:
+    """One row a device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY)."""
+    rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
+    starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
+    parts = []
+    for device in np.unique(rows.ints("device")):
+        mine = rows.ints("device") == device
+        spans = rows.take(mine & (rows.ints("gpu_start_ns") != MISSING) & (rows.ints("gpu_end_ns") != MISSING))
+        start, end = int(starts[mine].min()), int(ends[mine].max())
+        parts.append(
+            {
+                "device": None if device == MISSING else int(device),
+                "start_ns": start,
+                "end_ns": end,
+                "window_ns": end - start,
+                "inferences": int(mine.sum()),
+                "span_ns": _union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
+            }
+        )
+    return Table.of_rows(STEADY, parts)
+
+
+def _union_ns(starts: IntArray, ends: IntArray) -> int:
+    if not len(starts):
+        return 0
+    order = np.argsort(starts, kind="stable")
+    starts, reached = starts[order], np.maximum.accumulate(ends[order])
+    before = np.concatenate([starts[:1], reached[:-1]])
+    return int(np.maximum(reached - np.maximum(starts, before), 0).sum())
+
+
+def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: float, sandbox: Sandbox) -> tuple[Outcome, ...]:
+    reasons = {rule.name: _missing(rule, tables) for rule in rules}
+    arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
+    window = _window(tables)
+    outcomes = []
+    for rule in rules:
+        outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
+        if outcome.skipped is None:
+            try:
+                reason = _unmet(rule, arrow, time_limit_s, sandbox)
+                outcome = _answer(rule, arrow, window, time_limit_s, sandbox) if reason is None else replace(outcome, skipped=reason)
+            except LimitError as error:
+                outcome = replace(outcome, skipped=f"it {error}")
+            except QueryError as error:
+                raise NsysmapError(f"{rule.source}: sql", str(error), "correct the SQL, or leave this rule out") from None
+        outcomes.append(outcome)
+    return tuple(outcomes)
+
+
+def _missing(rule: Rule, tables: Mapping[str, Table]) -> str | None:
+    for need in rule.needs:
+        name, _, column = need.partition(".")
+        table = tables[name]
+        if not len(table):
+            return f"no rows in {name}"
+        if column and not _has_value(table.columns[column]):
+            return f"no value in {need}"
+    return None
+
+
+def _has_value(data: Data) -> bool:
+    if isinstance(data, Text):
+        return bool((data.codes >= 0).any())
+    if data.dtype == np.int64:
+        return bool((data != MISSING).any())
+    return bool((~np.isnan(data)).any()) if data.dtype == np.float64 else True
+
+
+def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, pyarrow.Table]:
+    """The tables that these statements read, with the columns that any of them names: most have many more."""
+    result = {}
+    for name in sorted({name for query in queries for name in query.tables}):
+        readers = [query.columns for query in queries if name in query.tables]
+        table = tables[name]
+        if None not in readers:
+            named = frozenset[str]().union(*(columns for columns in readers if columns is not None))
+            columns = tuple(column for column in table.spec.columns if column.name in named) or table.spec.columns[:1]
+            table = Table(Spec(name, "", columns), {column.name: table.columns[column.name] for column in columns})
+        result[name] = table.arrow()
+    return result
+
+
+def _unmet(rule: Rule, arrow: Mapping[str, pyarrow.Table], time_limit_s: float, sandbox: Sandbox) -> str | None:
+    """Why the rule cannot tell; None where it can."""
+    for requirement in rule.requires:
+        used = _used(rule, requirement.query)
+        rows = sandbox.run(requirement.query, arrow, used, time_limit_s=time_limit_s, max_rows=1)
+        values = [_value(value) for value in rows[0]] if rows else [None] * len(requirement.columns)
+        if not values[0]:
+            return fill(requirement.reason, dict(zip(requirement.columns, values, strict=True)))
+    return None
+
+
+def _used(rule: Rule, query: Query) -> dict[str, Value]:
+    return {name: rule.params[name] for name in sorted(query.parameters)}
+
+
+def _answer(rule: Rule, arrow: Mapping[str, pyarrow.Table], window: _Window, time_limit_s: float, sandbox: Sandbox) -> Outcome:
+    used = _used(rule, rule.query)
+    ordered = replace(rule.query, sql=f"SELECT * FROM ({rule.query.sql}\n) ORDER BY cost_ns DESC NULLS LAST, start_ns, end_ns")
+    rows = sandbox.run(ordered, arrow, used, time_limit_s=time_limit_s, max_rows=MOST_FINDINGS + 1)
+    more = 0
+    if len(rows) > MOST_FINDINGS:
+        counted = replace(rule.query, sql=f"SELECT count(*) FROM ({rule.query.sql}\n)")
+        more = int(str(sandbox.run(counted, arrow, used, time_limit_s=time_limit_s, max_rows=1)[0][0])) - MOST_FINDINGS
+    findings = [_finding(rule, dict(zip(rule.columns, map(_value, row), strict=True)), window) for row in rows[:MOST_FINDINGS]]
+    answer = Outcome(rule.name, rule.group, rule.severity, tuple(findings), None, more)
+    return replace(answer, findings=by_cost([answer]))
+
+
+def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
+    start, end, cost = (
+        _nanoseconds(row[name], fallback) for name, fallback in zip(PLACE, (window.start_ns, window.end_ns, 0), strict=True)
+    )
+    if end < start or cost < 0:
+        raise QueryError(f"returned a finding from {start} to {end} ns with a cost of {cost} ns")
+    if "share" not in row:
+        device = row.get("device")
+        of = window.by_device.get(device) if isinstance(device, int) else None
+        of = of or window.longest_ns
+        row["share"] = cost / of if of else None
+    share, layer_index, layer = (row.get(name) for name in OPTIONAL)
+    return Finding(
+        rule=rule.name,
+        group=rule.group,
+        severity=rule.severity,
+        message=fill(rule.message, row),
+        start_ns=start,
+        end_ns=end,
+        cost_ns=cost,
+        share=None if share is None else float(share),
+        layer_index=None if layer_index is None else int(layer_index),
+        layer=None if layer is None else str(layer),
+        evidence={
+            name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
+        },
+        advice=rule.advice,
+    )
+
+
+def _nanoseconds(value: Shown, fallback: int) -> int:
+    """A NULL place is the whole trace, a NULL cost is nothing."""
+    if value is None:
+        return fallback
+    return round(float(value)) if isinstance(value, float) else int(value)
+
+
+def _value(value: object) -> Shown:
+    """A value from the engine; floats to nine digits, as sums in another order differ in the last ones."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    number = float(str(value))  # float and Decimal
+    return float(f"{number:.9g}") if np.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class _Window:
+    """What findings without a place get, and what a share is of."""
+
+    start_ns: int
+    end_ns: int
+    longest_ns: int
+    by_device: Mapping[int, int]
+
+
+def _window(tables: Mapping[str, Table]) -> _Window:
+    """The steady part; the whole trace where there is none."""
+    part = tables[STEADY.name]
+    if len(part):
+        lengths = dict(zip(part.ints("device").tolist(), part.ints("window_ns").tolist(), strict=True))
+        return _Window(int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), int(part.ints("window_ns").max()), lengths)
+    work = [tables[name] for name in ("kernels", "copies", "memsets", "graph_runs", "api_calls") if len(tables[name])]
+    start = min((int(table.ints("start_ns").min()) for table in work), default=0)
+    end = max((int(table.ints("end_ns").max()) for table in work), default=start)
+    return _Window(start, end, end - start, {})
