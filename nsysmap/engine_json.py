@@ -13,14 +13,7 @@ from typing import Any
 from nsysmap.errors import NsysmapError
 from nsysmap.formats import FLOATING, data_type, layout
 from nsysmap.model import Engine, Layer, Note, Tensor
-
-try:
-    from nsysmap.names import layer_kind
-except ImportError:
-
-    def layer_kind(layer_type: str | None, name: str) -> str:
-        return "reformat" if layer_type == "Reformat" or name.startswith("Reformatting") else "other" if layer_type else "unknown"
-
+from nsysmap.names import layer_kind
 
 REBUILD = "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed --exportLayerInfo=FILE.json"
 
@@ -160,7 +153,7 @@ def _layer(row: object, index: int, source: str) -> Layer:
     tensors = {side: _tensors(held.get(side), f"{where}, {side}", source) for side in ("inputs", "outputs", "constants")}
     filled = replace(
         layer,
-        kind=layer_kind(kind, name),
+        kind=layer_kind(name, kind),
         type=kind,
         inputs=tensors["inputs"],
         outputs=tensors["outputs"],
@@ -180,7 +173,7 @@ def _named_layer(name: str, index: int) -> Layer:
     return Layer(
         index=index,
         name=name,
-        kind=layer_kind(None, name),
+        kind=layer_kind(name, None),
         region=_small(int(region.group(1))) if region else None,
         region_index=_small(int(region.group(2))) if region else None,
         profile=_small(int(profile.group(1))) if profile else None,
