@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nsysmap.formats import tensor_bytes
 from nsysmap.model import Engine, Layer, Tensor
+from nsysmap.names import decode, summary
 
 WIDTH = 100
 _TACTIC_WIDTH = 34
@@ -115,7 +116,11 @@ def _kind_lines(engine: Engine, *, timed: bool) -> list[str]:
 
 
 def _tactic(layer: Layer) -> str:
-    return _plain(layer.tactic or "")
+    """What the tactic's name says, without what the layer's own name says already."""
+    if not layer.tactic:
+        return ""
+    decoded = decode(layer.tactic)
+    return _plain(layer.tactic if decoded.family == "unknown" else "generated" if layer.kind == "fused" else summary(decoded))
 
 
 def _plain(text: str) -> str:
