@@ -21,7 +21,8 @@ _COLUMNS = {
         "start", "end", "eventType", "rangeId", "text", "globalTid", "endGlobalTid", "textId", "domainId", "jsonTextId", "jsonText",
     ),
     "CUPTI_ACTIVITY_KIND_MEMCPY": (
-        "start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "copyKind", "srcKind", "dstKind", "graphNodeId",
+        "start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "copyKind",
+        "srcKind", "dstKind", "graphNodeId",
     ),
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (
         "start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId",
@@ -74,8 +75,8 @@ class NsysFile:
         text = self.string(name)
         self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL",
-            start=start, end=start + 5, deviceId=0, contextId=1, streamId=stream, correlationId=correlation, globalPid=process, demangledName=text,
-            shortName=text, gridX=1, gridY=1, gridZ=1, blockX=32, blockY=1, blockZ=1, registersPerThread=16, staticSharedMemory=0,
+            start=start, end=start + 5, deviceId=0, contextId=1, streamId=stream, correlationId=correlation, globalPid=process,
+            demangledName=text, shortName=text, gridX=1, gridY=1, gridZ=1, blockX=32, blockY=1, blockZ=1, registersPerThread=16, staticSharedMemory=0,
             dynamicSharedMemory=0, graphNodeId=node,
         )  # fmt: skip
 
@@ -106,9 +107,8 @@ class NsysFile:
 
 
 def _fill(connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    connection.execute(
-        f"CREATE TABLE {table} ({', '.join(f'{column!r} INTEGER' if column not in ('text', 'jsonText') else f'{column!r} TEXT' for column in columns)})"
-    )
+    declared = ", ".join(f"{column!r} {'TEXT' if column in ('text', 'jsonText') else 'INTEGER'}" for column in columns)
+    connection.execute(f"CREATE TABLE {table} ({declared})")
     marks = ", ".join("?" for _ in columns)
     connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [[row.get(column) for column in columns] for row in rows])
 

@@ -124,7 +124,8 @@ def test_graph_events_of_newer_files_under_the_old_name_are_not_taken_for_nodes(
         path,
         "CREATE TABLE CUDA_GRAPH_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphId INTEGER)",
         "INSERT INTO CUDA_GRAPH_EVENTS VALUES (1, 1, 1, 5)",
-        "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphNodeId INTEGER, originalGraphNodeId INTEGER)",
+        "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphNodeId INTEGER, "
+        "originalGraphNodeId INTEGER)",
         f"INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (3, 3, {THREAD}, 9, 0)",
     )
     (node,) = read_trace(path).graph_nodes.records()
@@ -154,8 +155,8 @@ def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path:
     for correlation, api in ((1, "cudaMemcpy_v3020"), (2, "cudaMemcpyAsync_ptsz_v7000")):
         file.call(api, 100 * correlation, 100 * correlation + 5, correlation)
         file.add(
-            "CUPTI_ACTIVITY_KIND_MEMCPY", start=100 * correlation + 1, end=100 * correlation + 4, deviceId=0, streamId=7, correlationId=correlation,
-            globalPid=PROCESS, bytes=64, copyKind=1, srcKind=0, dstKind=2,
+            "CUPTI_ACTIVITY_KIND_MEMCPY", start=100 * correlation + 1, end=100 * correlation + 4, deviceId=0, streamId=7,
+            correlationId=correlation, globalPid=PROCESS, bytes=64, copyKind=1, srcKind=0, dstKind=2,
         )  # fmt: skip
     rows = read_trace(file.write(tmp_path / "x.sqlite")).copies.records()
     assert [(row["kind"], row["source"], row["target"], row["asynchronous"]) for row in rows] == [
