@@ -1,0 +1,132 @@
+"""Aligns the kernels of one inference with the layers of an engine, in order, and says how sure each kernel's layer is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.lattice import Costs, Path, best_path
+from nsysmap.model import Engine, Layer
+from nsysmap.order import execution_orders
+from nsysmap.scores import KernelFacts, Scores, habits, score, times
+from nsysmap.tables import BoolArray, FloatArray, IntArray
+
+__all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match"]
+
+SURE = 0.5
+"""Below this confidence a kernel's layer is left empty."""
+_ROUNDS = 2  # alignments that learn from the one before
+_EXPLAINS = 1.0  # nats from which on a kernel's name speaks for its layer
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """One entry a kernel of the inference, in launch order."""
+
+    layer: IntArray  # layer index in the engine, -1 for none
+    confidence: FloatArray  # probability, 0 to 1
+    rival: IntArray  # the likeliest other layer's index, -1 for none
+    rival_confidence: FloatArray
+    explained: BoolArray  # the kernel's name speaks for that layer; otherwise its place alone does
+    by_tactic: BoolArray  # the kernel's name is that layer's tactic
+    evidence: float  # log of the sum over all alignments, nats: comparable between engines for the same kernels
+
+    def reason(self, position: int, engine: Engine) -> str | None:
+        """Why that kernel's layer is left empty or unsure: the two best candidates; None where it is sure."""
+        if self.confidence[position] >= 0.9:
+            return None
+        names = [
+            f"{engine.layers[at].name} ({chance:.0%})" if at >= 0 else f"no layer ({chance:.0%})"
+            for at, chance in (
+                (int(self.layer[position]), float(self.confidence[position])),
+                (int(self.rival[position]), float(self.rival_confidence[position])),
+            )
+        ]
+        return f"by order it is {names[0]} or {names[1]}"
+
+
+def align_inference(kernels: Sequence[KernelFacts], engine: Engine, *, cut_start: bool = False, cut_end: bool = False) -> Alignment:
+    """The layers of the kernels of one inference, given in launch order.
+
+    Aligned with each optimisation profile's layers in each order that they can run in; what explains the kernels best is taken.
+    """
+    best: Alignment | None = None
+    for layers in _profiles(engine):
+        for number, order in enumerate(execution_orders(layers)):
+            found = _align(kernels, engine, [layers[at] for at in order], _Ends(cut_start, cut_end))
+            if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
+                best = found
+    assert best is not None  # an engine has layers, and a list of layers an order
+    return best
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Whether the inference lacks its first or last kernels."""
+
+    start: bool
+    end: bool
+
+
+def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
+    """The layers of each optimisation profile: an inference runs those of one."""
+    profiles = sorted({layer.profile for layer in engine.layers if layer.profile is not None})
+    if len(profiles) < 2:
+        return [engine.layers]
+    return [tuple(layer for layer in engine.layers if layer.profile in (None, profile)) for profile in profiles]
+
+
+def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], ends: _Ends) -> Alignment:
+    scores = score(kernels, engine, layers)
+    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, ends.start, ends.end)
+    path = best_path(costs)
+    profile = [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
+    timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
+    for _ in range(_ROUNDS):
+        match = scores.match + habits(scores, _indicator(path, len(layers)))
+        if timed:
+            costs = replace(costs, match=match[scores.row] + times(scores, kernels, profile, path.slot), row=np.arange(len(kernels)))
+        else:
+            costs = replace(costs, match=match)
+        path = best_path(costs)
+    return _alignment(path, scores, layers)
+
+
+def _indicator(path: Path, layers: int) -> FloatArray:
+    """Kernels x layers: how sure each kernel is in the layer chosen for it."""
+    result = np.zeros((len(path.slot), layers))
+    at = np.flatnonzero(path.slot >= 0)
+    result[at, path.slot[at]] = path.chance[at]
+    return result
+
+
+def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment:
+    index = np.array([*(layer.index for layer in layers), -1], np.int64)
+    placed = path.slot >= 0
+    at = np.maximum(path.slot, 0)
+    return Alignment(
+        layer=index[path.slot],
+        confidence=path.chance,
+        rival=index[path.rival],
+        rival_confidence=path.rival_chance,
+        explained=placed & (scores.match[scores.row, at] >= _EXPLAINS),
+        by_tactic=placed & scores.tactic[scores.row, at],
+        evidence=path.evidence,
+    )
+
+
+@dataclass(frozen=True)
+class EngineMatch:
+    """How well an engine explains the kernels of an inference."""
+
+    explained: float  # share of kernels whose name speaks for the layer that order gives them
+    covered: float  # share of the layers that must run kernels which got one that speaks for them
+    by_chance: float  # the lesser of the two for the same kernels in random order
+    accepted: bool
+
+
+def engine_match(kernels: Sequence[KernelFacts], engine: Engine) -> EngineMatch:
+    """Whether this engine can have run these kernels, judged by what the same kernels in random order would reach."""
+    raise NotImplementedError

@@ -1,0 +1,137 @@
+"""Aligns a sequence of items with a sequence of slots in order, by dynamic programming: the best path and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.tables import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an alignment is worth, in nats; higher is better.  n items, m slots.
+
+    ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for ``more[j]`` besides its match;
+    a slot without any costs ``skip[j]``; an item in no slot costs ``drop``.
+    """
+
+    match: FloatArray  # distinct items x m
+    row: IntArray  # n, the row of each item
+    skip: FloatArray  # m
+    more: FloatArray  # m
+    drop: float
+    open_start: bool = False  # the first items may be missing: slots before the first one used cost nothing
+    open_end: bool = False
+
+
+@dataclass(frozen=True)
+class Path:
+    """The best alignment of all items."""
+
+    slot: IntArray  # n; -1: in no slot
+    worth: float
+    chance: FloatArray  # n: probability of that slot (or of none) over all alignments
+    rival: IntArray  # n: the likeliest other slot, -1 for none
+    rival_chance: FloatArray  # n
+    evidence: float  # log of the summed worth of all alignments
+
+
+def best_path(costs: Costs) -> Path:
+    """The alignment of greatest worth, with each item's probability by forward-backward over all alignments; O(n m) time and memory."""
+    n, m = len(costs.row), costs.match.shape[1]
+    if n == 0 or m == 0:
+        worth = n * costs.drop + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
+        none = np.full(n, -1, np.int64)
+        return Path(none, worth, np.ones(n), none.copy(), np.zeros(n), worth)
+    slot, worth = _viterbi(costs)
+    chance, evidence = _posterior(costs)
+    items = np.arange(n)
+    nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
+    mine = np.where(slot >= 0, chance[items, np.maximum(slot, 0)], nowhere)
+    others = chance.copy()
+    others[items[slot >= 0], slot[slot >= 0]] = -1.0
+    rival = others.argmax(axis=1).astype(np.int64)
+    rival_chance = others[items, rival]
+    rather_none = (slot >= 0) & (nowhere > rival_chance)
+    rival[rather_none] = -1
+    rival_chance = np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0))
+    return Path(slot, worth, np.clip(mine, 0.0, 1.0), rival, rival_chance, evidence)
+
+
+def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Cost of the slots before each slot; of skipping up to each slot at the start; of skipping those after each slot at the end."""
+    total = np.concatenate([[0.0], np.cumsum(costs.skip)])
+    start = np.zeros(len(costs.skip)) if costs.open_start else total[:-1]
+    end = np.zeros(len(costs.skip)) if costs.open_end else total[-1] - total[1:]
+    return total, start, end
+
+
+def _viterbi(costs: Costs) -> tuple[IntArray, float]:
+    n, m = len(costs.row), costs.match.shape[1]
+    total, start, end = _skipped(costs)
+    best = np.full(m, -np.inf)  # of the items so far, the last slot used being j
+    unused = 0.0  # no slot used yet
+    came = np.full((n, m), -3, np.int32)  # where item i in slot j came from: the slot before it, or -1 for none yet
+    dropped = np.zeros((n, m), np.bool_)  # with j the last slot used, item i is better dropped
+    slots = np.arange(m)
+    for i in range(n):
+        match = costs.match[costs.row[i]]
+        reach = best - total[1:]
+        top = np.maximum.accumulate(reach)
+        leader = np.maximum.accumulate(np.where(reach >= top, slots, 0))
+        from_left = np.concatenate([[-np.inf], top[:-1]]) + total[:-1]
+        source = np.concatenate([[-1], leader[:-1]])
+        fresh = unused + start
+        source = np.where(fresh >= from_left, -1, source)
+        from_left = np.maximum(from_left, fresh)
+        stay = best + costs.more
+        source = np.where(stay > from_left, slots, source)
+        placed = np.maximum(stay, from_left) + match
+        without = best + costs.drop
+        came[i] = source
+        dropped[i] = without > placed
+        best = np.maximum(placed, without)
+        unused += costs.drop
+    final = best + end
+    none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
+    slot = np.full(n, -1, np.int64)
+    at = int(final.argmax())
+    if none_at_all > final[at]:
+        return slot, none_at_all
+    worth = float(final[at])
+    for i in range(n - 1, -1, -1):
+        if dropped[i, at]:
+            continue
+        slot[i] = at
+        at = int(came[i, at])
+        if at < 0:
+            break
+    return slot, worth
+
+
+def _posterior(costs: Costs) -> tuple[FloatArray, float]:
+    """Probability of each item in each slot (n x m), and the log of the sum over all alignments."""
+    n, m = len(costs.row), costs.match.shape[1]
+    total, start, end = _skipped(costs)
+    placed = np.empty((n, m))
+    last = np.full(m, -np.inf)
+    unused = 0.0
+    for i in range(n):
+        reach = np.logaddexp.accumulate(last - total[1:])
+        from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
+        placed[i] = costs.match[costs.row[i]] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more)
+        last = np.logaddexp(placed[i], last + costs.drop)
+        unused += costs.drop
+    none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
+    evidence = float(np.logaddexp(np.logaddexp.reduce(last + end), none_at_all))
+    rest = end.copy()  # of the items after i, the last slot used being j
+    for i in range(n - 1, -1, -1):
+        match = costs.match[costs.row[i]]
+        placed[i] += rest - evidence
+        onward = total[:-1] + match + rest
+        reach = np.logaddexp.accumulate(onward[::-1])[::-1]
+        to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
+        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop, match + costs.more + rest))
+    return np.exp(np.minimum(placed, 0.0)), evidence
