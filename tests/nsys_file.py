@@ -76,7 +76,8 @@ class NsysFile:
         self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL",
             start=start, end=start + 5, deviceId=0, contextId=1, streamId=stream, correlationId=correlation, globalPid=process,
-            demangledName=text, shortName=text, gridX=1, gridY=1, gridZ=1, blockX=32, blockY=1, blockZ=1, registersPerThread=16, staticSharedMemory=0,
+            demangledName=text, shortName=text, gridX=1, gridY=1, gridZ=1, blockX=32, blockY=1, blockZ=1,
+            registersPerThread=16, staticSharedMemory=0,
             dynamicSharedMemory=0, graphNodeId=node,
         )  # fmt: skip
 
