@@ -283,6 +283,143 @@ EDGES = Spec(
     ),
 )
 
+WORK = Spec(
+    "work",
+    "What each layer has to do at the least, one row a layer in the order of layers; by `work`.",
+    (
+        _int("layer_id", "row in layers"),
+        _int("macs", "multiply-adds of convolution, matrix product or attention; 0 for other layers", null=True),
+        _int("flops", "operations, two a multiply-add; integer ones too", null=True),
+        _int("bytes_in", "size of its inputs, channel padding included", "bytes", null=True),
+        _int("bytes_out", "size of its outputs", "bytes", null=True),
+        _int("weight_bytes", "size of its weights, where the file tells or they can be inferred", "bytes", null=True),
+        _int("bytes", "read and written once: inputs, outputs and the weights that are known", "bytes", null=True),
+        _text("precision", "data type it computes in, where the file tells", null=True),
+        _text("tensor_cores", "yes, no or unknown, from an exact decode of its tactic"),
+        _text("reason", "why a figure is missing, or what it assumes", null=True),
+    ),
+)
+
+CHAINS = Spec(
+    "chains",
+    "Runs of layers that could be one kernel, found in the engine file; by `chains`. Runs of different kinds may share layers.",
+    (
+        _int("chain_id", "row number, from 0"),
+        _int("engine", "which engine file, from 0"),
+        _text("kind", "norm or softmax (one of them, in pieces), epilogue (after a product), pointwise, movement (only that)"),
+        _int("layers", "how many layers"),
+        _int("first_layer", "layer_id of the first"),
+        _int("last_layer", "layer_id of the last"),
+        _int("saved_bytes", "written by one and read by the next, which one kernel would keep", "bytes", null=True),
+        _text("between", "what stands between its pieces: cast, layout, product or nothing"),
+        _text("onnx", "ONNX nodes of its layers, comma separated", null=True),
+    ),
+)
+
+CHAIN_LAYERS = Spec(
+    "chain_layers",
+    "The layers of the chains, in order; by `chains`.",
+    (
+        _int("chain_id", "row in chains"),
+        _int("position", "place in the chain, from 0"),
+        _int("layer_id", "row in layers"),
+        _text("role", "statistics, normalize, cast, movement, product, epilogue or pointwise"),
+    ),
+)
+
+ATTENTION = Spec(
+    "attention",
+    "Attention blocks: matrix product, scale and mask, softmax, matrix product; by `attention`.",
+    (
+        _int("block_id", "row number, from 0"),
+        _int("engine", "which engine file, from 0"),
+        _bool("fused", "one kernel does it all"),
+        _int("first_layer", "layer_id of its first layer"),
+        _int("last_layer", "layer_id of its last layer"),
+        _int("softmax_layer", "layer_id of the layer with the softmax"),
+        _int("layers", "how many layers it became"),
+        _int("heads", "batch x heads: independent products", null=True),
+        _int("head_size", "extent that Q*K^T sums over", null=True),
+        _int("query_length", "rows of the scores", null=True),
+        _int("key_length", "columns of the scores", null=True),
+        _text("datatype", "data type that the products read", null=True),
+        _int("score_bytes", "scores and probabilities written and read between its layers, which a fused kernel keeps", "bytes", null=True),
+        _text("holds", "known conditions for fusing that hold, comma separated", null=True),
+        _text("fails", "known conditions that fail, comma separated", null=True),
+        _text("untold", "known conditions that these files do not tell, comma separated", null=True),
+        _text("onnx", "ONNX nodes of its layers, comma separated", null=True),
+    ),
+)
+
+ATTENTION_LAYERS = Spec(
+    "attention_layers",
+    "The layers of the attention blocks, in order; by `attention`.",
+    (
+        _int("block_id", "row in attention"),
+        _int("position", "place in the block, from 0"),
+        _int("layer_id", "row in layers"),
+        _text("role", "movement, scores (Q*K^T), softmax, pointwise, values (P*V) or fused"),
+    ),
+)
+
+REFORMATS = Spec(
+    "reformats",
+    "Layers that only change a tensor's type or layout, with the cause; by `reformats`.",
+    (
+        _int("layer_id", "row in layers"),
+        _int("engine", "which engine file, from 0"),
+        _text("cause", "input, output (the engine's own format), quantize, precision, plugin, myelin, layout or unknown"),
+        _text("origin", "Origin in the engine file: REFORMAT, QDQ, CAST, …", null=True),
+        _text("from_type", "data type it reads", null=True),
+        _text("to_type", "data type it writes", null=True),
+        _text("from_format", "layout it reads", null=True),
+        _text("to_format", "layout it writes", null=True),
+        _bool("converts", "the data type changes"),
+        _bool("free", "TensorRT made it a no-op: no kernel"),
+        _int("producer", "layer_id that writes what it reads; none for an engine input", null=True),
+        _int("consumer", "layer_id that reads what it writes, the first of them; none for an engine output", null=True),
+        _int("consumers", "how many layers read what it writes"),
+        _int("undoes", "layer_id of an earlier reformat that it takes back (A to B to A)", null=True),
+        _int("bytes", "read and written", "bytes", null=True),
+    ),
+)
+
+QUANTIZERS = Spec(
+    "quantizers",
+    "Layers that only quantise or dequantise, which a neighbour could have done; by `reformats`.",
+    (
+        _int("layer_id", "row in layers"),
+        _int("engine", "which engine file, from 0"),
+        _text("direction", "quantize, dequantize or both"),
+        _text("from_type", "data type it reads", null=True),
+        _text("to_type", "data type it writes", null=True),
+        _int("producer", "layer_id that writes what it reads; none for an engine input", null=True),
+        _int("consumer", "layer_id that reads what it writes, the first of them", null=True),
+        _text("blocked_by", "why no neighbour does it: input, residual (its input is read as a float too), plugin, producer, unknown"),
+        _int("bytes", "read and written", "bytes", null=True),
+    ),
+)
+
+LIMITS = Spec(
+    "limits",
+    "How far each layer is from what the device allows, one row a layer in the order of layers; by `limits`.",
+    (
+        _int("layer_id", "row in layers"),
+        _int("time_ns", "median GPU time per inference", "ns", null=True),
+        _int("bytes", "read and written at the least", "bytes", null=True),
+        _int("flops", "operations at the least", null=True),
+        _int("bytes_floor_ns", "bytes over the device's bandwidth; data in the level-2 cache is faster", "ns", null=True),
+        _int("flops_floor_ns", "operations over the peak rate for its data type", "ns", null=True),
+        _int("floor_ns", "the longer of the two", "ns", null=True),
+        _float("reached", "floor over time: 1 is at the limit", null=True),
+        _float("peak_flops_per_s", "peak rate that was taken", null=True),
+        _int("blocks", "thread blocks of its longest kernel", null=True),
+        _float("waves", "those blocks over what the device holds at once", null=True),
+        _text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
+        _text("reason", "what the verdict rests on, or why there is none"),
+    ),
+)
+
 # --- worked out -----------------------------------------------------------------------------------------------------
 
 MAPPING = Spec(
@@ -360,7 +497,9 @@ GAPS = Spec(
         _int("after_kernel", "kernel_id of the first kernel after it", null=True),
         _int("inference", "inference it lies in", null=True),
         _text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work, unknown"),
-        _text("evidence", "the host row that proves it: the API call or range, and its time"),
+        _text("evidence", "the host row that proves it: the API call, range or profiler activity"),
+        _int("evidence_start_ns", "when that row began", "ns", null=True),
+        _int("evidence_end_ns", "when it ended", "ns", null=True),
         _int("pid", "process id of the thread that the evidence is about", null=True),
         _int("thread", "nsys globalTid of that thread", null=True),
         _text("before_layer", "layer of the kernel before", null=True),
@@ -460,5 +599,6 @@ TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NO
 RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
     OVERHEADS, OS_CALLS, DEVICES, CAPTURE, WHATIF, STEADY,
+    WORK, LIMITS, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS,
 )  # fmt: skip
 """What a rule's SQL can read."""
