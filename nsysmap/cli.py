@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -12,6 +15,7 @@ import click
 
 from nsysmap import __version__
 from nsysmap.errors import NsysmapError
+from nsysmap.terminal import escaped
 
 
 @click.group(
@@ -49,12 +53,43 @@ def main() -> None:
 
 
 def _fail(line: str) -> NoReturn:
-    click.echo("nsysmap: " + " ".join(line.split()), err=True)
+    click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
     sys.exit(2)
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(143)  # as an exception, so that everything on the way out tidies up after itself
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Something to tell each step to: shown on a terminal's standard error once a step has taken a second, and wiped at the end."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    import threading
+
+    step: list[str] = ["reading"]
+    done = threading.Event()
+
+    def show() -> None:
+        shown = ""
+        while not done.wait(1.0 if not shown else 0.2):
+            if step[-1] != shown:
+                shown = step[-1]
+                sys.stderr.write(f"\r\x1b[2K{escaped(shown)} …")
+                sys.stderr.flush()
+        if shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+    watcher = threading.Thread(target=show, daemon=True)
+    watcher.start()
+    try:
+        yield step.append
+    finally:
+        done.set()
+        watcher.join()
 
 
 @cli.command()
@@ -81,6 +116,49 @@ def layers(engine_file: str, profile: str | None, as_json: bool) -> None:
         click.echo(json.dumps(layers_json(engine), indent=1))
     else:
         click.echo(layers_text(engine))
+
+
+@cli.command("map")
+@click.argument("report")
+@click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
+@click.option("-o", "--output", metavar="FILE", help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output.")
+def map_command(report: str, engine_files: tuple[str, ...], output: str | None) -> None:
+    """Write which layer each kernel belongs to, one row a kernel, and how that is known.
+
+    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
+    one, layers are those that the trace's NVTX ranges name.  Without -o only the coverage is shown.
+
+    \b
+    Example:
+      nsysmap map report.nsys-rep engine.json -o map.csv
+    """
+    from nsysmap.analysis import map_report
+    from nsysmap.engine import read_engine
+    from nsysmap.map_file import SUFFIXES, coverage_line, write_map, write_rows
+    from nsysmap.output_file import check_output
+    from nsysmap.totals import coverage
+
+    if output not in (None, "-"):
+        check_output(Path(output), SUFFIXES, [Path(report), *map(Path, engine_files)])
+    with _progress() as tell:
+        mapped = map_report(report, [read_engine(path) for path in engine_files], progress=tell)
+        if not len(mapped.kernels):
+            raise NsysmapError(
+                report,
+                "has no GPU kernels to map",
+                "capture it again with `nsys profile -t cuda,nvtx --cuda-graph-trace=node`; `nsysmap analyze` says what it has",
+            )
+        if output == "-":
+            write_rows(mapped.kernels, sys.stdout.buffer)
+        elif output is not None:
+            tell("writing the map")
+            write_map(mapped.kernels, Path(output))
+    for note in mapped.mapped.notes:
+        click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
+    line = coverage_line(coverage(mapped.kernels))
+    click.echo(line, err=output is not None)
+    if output is None:
+        click.echo("one row a kernel: add -o FILE.csv, .parquet or .json")
 
 
 @cli.group()

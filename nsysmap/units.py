@@ -1,0 +1,49 @@
+"""Figures as people read them: nanoseconds with a fitting unit, shares that never round up to all or down to nothing."""
+
+from __future__ import annotations
+
+_DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def percent(part: float, whole: float, digits: int = 1) -> str:
+    """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–" of nothing at all."""
+    if not whole > 0:
+        return "–"
+    step: float = 10**-digits
+    share = 100 * part / whole
+    if part > 0 and share < step / 2:
+        return f"<{step:.{digits}f}%"
+    if part < whole and share > 100 - step / 2:
+        share = 100 - step
+    return f"{share:.{digits}f}%"
+
+
+def duration(time_ns: float | None) -> str:
+    """A time in s, ms, µs or ns with three to four significant digits; "–" for none."""
+    if time_ns is None:
+        return "–"
+    for size, unit in _DURATIONS:
+        if abs(time_ns) >= size or size == 1:
+            value = time_ns / size
+            digits = 0 if size == 1 and float(time_ns).is_integer() else 2 if abs(value) < 100 else 1
+            return f"{value:,.{digits}f} {unit}"
+    raise AssertionError(time_ns)
+
+
+def microseconds(time_ns: float | None) -> str:
+    """A time in µs with one digit, for a column of times; "–" for none."""
+    return "–" if time_ns is None else f"{time_ns / 1e3:,.1f}"
+
+
+def size(size_bytes: int) -> str:
+    """A size in GiB, MiB, KiB or B."""
+    for unit_bytes, unit in _SIZES:
+        if size_bytes >= unit_bytes or unit_bytes == 1:
+            return f"{size_bytes / unit_bytes:,.{0 if unit_bytes == 1 else 1}f} {unit}"
+    raise AssertionError(size_bytes)
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, in the plural where it needs it."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
