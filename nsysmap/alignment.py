@@ -17,7 +17,13 @@ __all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine
 
 SURE = 0.5
 """Below this confidence a kernel's layer is left empty."""
-_ROUNDS = 2  # alignments that learn from the one before
+ACCEPTED = 0.9
+"""Least share of kernels placed, layers used and tactics met for an engine to be taken as the one that ran."""
+ROUNDS = 2  # alignments that learn from the one before
+_SHUFFLES = 3
+_ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
+_BETTER_THAN_CHANCE = 10.0  # nats over the whole inference
+_SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
 _EXPLAINS = 1.0  # nats from which on a kernel's name speaks for its layer
 
 
@@ -47,15 +53,18 @@ class Alignment:
         return f"by order it is {names[0]} or {names[1]}"
 
 
-def align_inference(kernels: Sequence[KernelFacts], engine: Engine, *, cut_start: bool = False, cut_end: bool = False) -> Alignment:
+def align_inference(
+    kernels: Sequence[KernelFacts], engine: Engine, *, cut_start: bool = False, cut_end: bool = False, rounds: int = ROUNDS
+) -> Alignment:
     """The layers of the kernels of one inference, given in launch order.
 
+    ``rounds``: how often what was learnt of the kernels' habits and times is used to align again.
     Aligned with each optimisation profile's layers in each order that they can run in; what explains the kernels best is taken.
     """
     best: Alignment | None = None
     for layers in _profiles(engine):
         for number, order in enumerate(execution_orders(layers)):
-            found = _align(kernels, engine, [layers[at] for at in order], _Ends(cut_start, cut_end))
+            found = _align(kernels, engine, [layers[at] for at in order], _How(cut_start, cut_end, rounds))
             if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
                 best = found
     assert best is not None  # an engine has layers, and a list of layers an order
@@ -63,11 +72,10 @@ def align_inference(kernels: Sequence[KernelFacts], engine: Engine, *, cut_start
 
 
 @dataclass(frozen=True)
-class _Ends:
-    """Whether the inference lacks its first or last kernels."""
-
-    start: bool
-    end: bool
+class _How:
+    cut_start: bool
+    cut_end: bool
+    rounds: int
 
 
 def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
@@ -78,16 +86,16 @@ def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
     return [tuple(layer for layer in engine.layers if layer.profile in (None, profile)) for profile in profiles]
 
 
-def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], ends: _Ends) -> Alignment:
+def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], how: _How) -> Alignment:
     scores = score(kernels, engine, layers)
-    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, ends.start, ends.end)
+    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, how.cut_start, how.cut_end)
     path = best_path(costs)
     profile = [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
     timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
-    for _ in range(_ROUNDS):
+    for _ in range(how.rounds):
         match = scores.match + habits(scores, _indicator(path, len(layers)))
         if timed:
-            costs = replace(costs, match=match[scores.row] + times(scores, kernels, profile, path.slot), row=np.arange(len(kernels)))
+            costs = replace(costs, match=match[scores.row] + times(kernels, profile, path.slot), row=np.arange(len(kernels)))
         else:
             costs = replace(costs, match=match)
         path = best_path(costs)
@@ -119,14 +127,50 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
 
 @dataclass(frozen=True)
 class EngineMatch:
-    """How well an engine explains the kernels of an inference."""
+    """How well an engine explains the kernels of one inference; the shares are 0 to 1."""
 
-    explained: float  # share of kernels whose name speaks for the layer that order gives them
-    covered: float  # share of the layers that must run kernels which got one that speaks for them
-    by_chance: float  # the lesser of the two for the same kernels in random order
+    placed: float  # of the kernels: in a layer that is theirs alone, or that they suit by name
+    used: float  # of the layers that must run kernels: got one
+    tactics: float | None  # of the layers with a tactic: got a kernel of that name; None for an engine file without (enough) tactics
+    evidence: float  # nats a kernel, for the kernels as they ran
+    by_chance: float  # the same for the kernels in random order, mean of several
     accepted: bool
+
+    @property
+    def share(self) -> float:
+        """The least of the shares: what this engine leaves unexplained is the rest."""
+        return min(self.placed, self.used, 1.0 if self.tactics is None else self.tactics)
 
 
 def engine_match(kernels: Sequence[KernelFacts], engine: Engine) -> EngineMatch:
-    """Whether this engine can have run these kernels, judged by what the same kernels in random order would reach."""
-    raise NotImplementedError
+    """Whether this engine can have run these kernels (all of one complete inference, in launch order).
+
+    A wrong engine leaves kernels over or layers without any, names other tactics, or does no better than for the kernels in random order.
+    """
+    found = align_inference(kernels, engine)
+    layers = next(
+        (group for group in _profiles(engine) if {int(at) for at in found.layer} <= {-1, *(one.index for one in group)}), engine.layers
+    )
+    scores = score(kernels, engine, layers)
+    in_order = align_inference(kernels, engine, rounds=0).evidence
+    mixed = np.random.default_rng(20260104)
+    shuffled = [[kernels[at] for at in mixed.permutation(len(kernels)).tolist()] for _ in range(_SHUFFLES)]
+    by_chance = float(np.mean([align_inference(order, engine, rounds=0).evidence for order in shuffled]))
+    got = set(found.layer.tolist())
+    first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
+    must = [layer.index for layer, runs in zip(layers, scores.runs.tolist(), strict=True) if runs]
+    named = [layer.index for layer in layers if layer.tactic]
+    tactics = None
+    if named and len(named) >= _ENOUGH_TACTICS * max(len(must), 1):
+        tactics = len({int(at) for at in found.layer[found.by_tactic]} & set(named)) / len(named)
+    count = max(len(kernels), 1)
+    match = EngineMatch(
+        placed=float((first | found.explained).mean()) if len(kernels) else 0.0,
+        used=sum(at in got for at in must) / len(must) if must else 1.0,
+        tactics=tactics,
+        evidence=in_order / count,
+        by_chance=by_chance / count,
+        accepted=False,
+    )
+    better = in_order - by_chance >= _BETTER_THAN_CHANCE and match.evidence >= _SPEAKS
+    return replace(match, accepted=match.share >= ACCEPTED and better)

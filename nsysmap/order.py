@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from nsysmap.model import Layer
 from nsysmap.names import split_layer_name
@@ -44,7 +45,7 @@ def _before(layers: Sequence[Layer]) -> list[set[int]]:
             instructions.setdefault((split.region, layer.profile), []).append((split.region_index, at))
     for numbered in instructions.values():
         numbered.sort()
-        for (_, first), (_, then) in zip(numbered, numbered[1:], strict=False):
+        for (_, first), (_, then) in pairwise(numbered):
             before[then].add(first)
     _reformats(layers, before)
     return before

@@ -69,7 +69,11 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     match = _matches(names, layers, tactic)
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
     more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
-    idle = [at for at, (layer, time) in enumerate(zip(layers, profile, strict=True)) if _makes_nothing(layer) or (time == 0 and not layer.tactic)]
+    idle = [
+        at
+        for at, (layer, time) in enumerate(zip(layers, profile, strict=True))
+        if _makes_nothing(layer) or (time == 0 and not layer.tactic)
+    ]
     match[:, idle] = np.minimum(match[:, idle], _NEVER)
     return Scores(row, match, tactic, skip, more, skip <= -3.0, _classes(layers))
 
@@ -117,7 +121,7 @@ def _matches(names: Sequence[str], layers: Sequence[Layer], tactic: BoolArray) -
     like = np.array([[affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked] for kernel in decoded])
     match: FloatArray = _AFFINITY * (like.reshape(len(names), len(asked))[:, column] - 0.5)
     has = np.array([bool(layer.tactic) for layer in layers])
-    known = tactic.any(axis=1)[:, None]
+    known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
     match = np.where(has & ~tactic & known, _NOT_TACTIC, match)
     match = np.where(has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match)
     match = np.where(~has & known, np.minimum(match, 0.0) + _ELSEWHERE, match)
@@ -146,7 +150,7 @@ def habits(scores: Scores, chance: FloatArray) -> FloatArray:
     return result
 
 
-def times(scores: Scores, kernels: Sequence[KernelFacts], profile_ns: Sequence[int | None], slot: IntArray) -> FloatArray:
+def times(kernels: Sequence[KernelFacts], profile_ns: Sequence[int | None], slot: IntArray) -> FloatArray:
     """What to add per kernel (not per distinct kernel) for how its time compares with the layer's in the profile.
 
     ``slot`` is a first alignment: it tells how much slower or faster than the profile this trace is as a whole.
