@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.lattice import Costs, Path, best_path
+from nsysmap.lattice import Costs, Path, best_path, likeliest
 from nsysmap.model import Engine, Layer
 from nsysmap.order import execution_orders
 from nsysmap.scores import KernelFacts, Scores, habits, score, times
@@ -89,25 +89,16 @@ def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
 def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], how: _How) -> Alignment:
     scores = score(kernels, engine, layers)
     costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, how.cut_start, how.cut_end)
-    path = best_path(costs)
     profile = [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
     timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
     for _ in range(how.rounds):
-        match = scores.match + habits(scores, _indicator(path, len(layers)))
+        slot, _ = likeliest(costs)
+        match = scores.match + habits(scores, slot)
         if timed:
-            costs = replace(costs, match=match[scores.row] + times(kernels, profile, path.slot), row=np.arange(len(kernels)))
+            costs = replace(costs, match=match[scores.row] + times(kernels, profile, slot), row=np.arange(len(kernels)))
         else:
             costs = replace(costs, match=match)
-        path = best_path(costs)
-    return _alignment(path, scores, layers)
-
-
-def _indicator(path: Path, layers: int) -> FloatArray:
-    """Kernels x layers: how sure each kernel is in the layer chosen for it."""
-    result = np.zeros((len(path.slot), layers))
-    at = np.flatnonzero(path.slot >= 0)
-    result[at, path.slot[at]] = path.chance[at]
-    return result
+    return _alignment(best_path(costs), scores, layers)
 
 
 def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment:

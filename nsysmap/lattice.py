@@ -8,6 +8,10 @@ import numpy as np
 
 from nsysmap.tables import FloatArray, IntArray
 
+_AT_ONCE = 4_000_000  # items x slots
+_STRETCH = 512
+_MARGIN = 512
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -39,15 +43,52 @@ class Path:
 
 
 def best_path(costs: Costs) -> Path:
-    """The alignment of greatest worth, with each item's probability by forward-backward over all alignments; O(n m) time and memory."""
+    """The alignment of greatest worth, with each item's probability by forward-backward over all alignments; O(n m).
+
+    Of long sequences the probabilities are taken stretch by stretch, with a wide margin on either side: the memory stays bounded.
+    """
     n, m = len(costs.row), costs.match.shape[1]
     if n == 0 or m == 0:
-        worth = n * costs.drop + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
         none = np.full(n, -1, np.int64)
+        worth = n * costs.drop + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
         return Path(none, worth, np.ones(n), none.copy(), np.zeros(n), worth)
-    slot, worth = _viterbi(costs)
-    chance, evidence = _posterior(costs)
-    items = np.arange(n)
+    slot, worth = likeliest(costs)
+    if n * m <= _AT_ONCE:
+        chance, evidence = _posterior(costs)
+        return Path(slot, worth, *_sureness(slot, chance), evidence)
+    pieces = [_stretch(costs, slot, at) for at in range(0, n, _STRETCH)]
+    mine, rival, rival_chance = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    return Path(slot, worth, mine, rival, rival_chance, worth)
+
+
+def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntArray, FloatArray]:
+    """How sure some of the items are, given where the best path puts those far before and after them."""
+    n, m = len(costs.row), costs.match.shape[1]
+    end = min(begin + _STRETCH, n)
+    first, last = max(begin - _MARGIN, 0), min(end + _MARGIN, n)
+    placed = np.maximum.accumulate(slot)
+    low = max(int(placed[first]), 0) if first else 0
+    high = int(placed[last - 1]) + 1 if last < n else m
+    high = max(high, low + 1)
+    part = Costs(
+        costs.match[:, low:high],
+        costs.row[first:last],
+        costs.skip[low:high],
+        costs.more[low:high],
+        costs.drop,
+        costs.open_start and first == 0,
+        costs.open_end and last == n,
+    )
+    chance, _ = _posterior(part)
+    here = slot[first:last]
+    mine, rival, rival_chance = _sureness(np.where((here >= low) & (here < high), here - low, -1), chance)
+    inner = slice(begin - first, end - first)
+    return mine[inner], np.where(rival >= 0, rival + low, -1)[inner], rival_chance[inner]
+
+
+def _sureness(slot: IntArray, chance: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """For each item the probability of its slot, the likeliest other slot (-1: none at all), and the probability of that."""
+    items = np.arange(len(slot))
     nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
     mine = np.where(slot >= 0, chance[items, np.maximum(slot, 0)], nowhere)
     others = chance.copy()
@@ -56,8 +97,7 @@ def best_path(costs: Costs) -> Path:
     rival_chance = others[items, rival]
     rather_none = (slot >= 0) & (nowhere > rival_chance)
     rival[rather_none] = -1
-    rival_chance = np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0))
-    return Path(slot, worth, np.clip(mine, 0.0, 1.0), rival, rival_chance, evidence)
+    return np.clip(mine, 0.0, 1.0), rival, np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0))
 
 
 def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -68,7 +108,8 @@ def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
     return total, start, end
 
 
-def _viterbi(costs: Costs) -> tuple[IntArray, float]:
+def likeliest(costs: Costs) -> tuple[IntArray, float]:
+    """Each item's slot in the alignment of greatest worth (-1: in none), and that worth."""
     n, m = len(costs.row), costs.match.shape[1]
     total, start, end = _skipped(costs)
     best = np.full(m, -np.inf)  # of the items so far, the last slot used being j

@@ -134,14 +134,12 @@ def _classes(layers: Sequence[Layer]) -> IntArray:
     return np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
 
 
-def habits(scores: Scores, chance: FloatArray) -> FloatArray:
-    """What to add to the scores for what kernels of that name do elsewhere in this engine: in layers of the same class, by ``chance``."""
+def habits(scores: Scores, slot: IntArray) -> FloatArray:
+    """What to add to the scores for what kernels of that name do elsewhere in this engine: in layers of the same class, by ``slot``."""
     kinds = int(scores.layer_class.max(initial=-1)) + 1
-    rows = scores.match.shape[0]
-    per_class = np.zeros((len(chance), kinds))
-    np.add.at(per_class.T, scores.layer_class, chance.T)
-    count = np.zeros((rows, kinds))
-    np.add.at(count, scores.row, per_class)
+    count = np.zeros((scores.match.shape[0], kinds))
+    placed = slot >= 0
+    np.add.at(count, (scores.row[placed], scores.layer_class[slot[placed]]), 1.0)
     of_class, of_row, everything = count.sum(axis=0), count.sum(axis=1), max(float(count.sum()), 1.0)
     expected = of_row[:, None] * of_class[None, :] / everything
     lift = np.log((count + 0.5) / (expected + 0.5))
