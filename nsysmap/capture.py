@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysmap.groups import distinct, rows_by_value
 from nsysmap.launches import gather
 from nsysmap.schema import CAPTURE
 from nsysmap.tables import MISSING, Table
@@ -44,7 +45,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "has_syncs": len(trace.syncs) > 0 or bool(calls.text("kind").equals("sync").any()),
         "has_osrt": len(trace.os_calls) > 0,
         "processes": len({process for process, _ in places}),
-        "threads": len(np.unique(calls.ints("thread"))),
+        "threads": len(distinct(calls.ints("thread"))),
         "streams": len(streams),
         "devices": len({device for _, device in places}),
         "dropped_rows": sum(dropped.rows for dropped in trace.dropped),
@@ -56,8 +57,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
 
 
 def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:
-    pairs = np.unique(np.stack([table.ints(first), table.ints(second)]), axis=1)
-    return {(a, b) for a, b in pairs.T.tolist()}
+    return {(value, other) for value, rows in rows_by_value(table.ints(first)) for other in distinct(table.ints(second)[rows]).tolist()}
 
 
 def _overhead(trace: Trace) -> int:
@@ -65,7 +65,7 @@ def _overhead(trace: Trace) -> int:
     launched = np.concatenate([table.ints("launch") for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs)])
     if not len(launched) or not len(trace.overheads):
         return 0
-    threads = np.unique(gather(trace.api_calls.ints("thread"), launched))
+    threads = distinct(gather(trace.api_calls.ints("thread"), launched))
     work = [table for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs) if len(table)]
     begin = min(int(table.ints("start_ns")[0]) for table in work)
     end = max(int(table.ints("end_ns").max()) for table in work)

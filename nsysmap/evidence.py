@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.groups import distinct_rows
 from nsysmap.intervals import innermost
 from nsysmap.launches import gather
 from nsysmap.tables import MISSING, BoolArray, IntArray, Table
@@ -31,8 +32,7 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     """
     kernels = trace.kernels
     replayed = kernels.ints("graph_node") != MISSING
-    launches = np.unique(kernels.ints("launch")[~replayed])
-    launches = launches[launches >= 0]
+    launches = distinct_rows(kernels.ints("launch")[~replayed], len(trace.api_calls))
     spot = np.full(len(trace.api_calls), MISSING, np.int64)
     around = np.full(len(trace.api_calls), MISSING, np.int64)
     calls = spans(trace.api_calls, launches)

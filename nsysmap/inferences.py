@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.groups import distinct_rows, numbered, runs, sorted_order
 from nsysmap.intervals import innermost
 from nsysmap.launches import gather
 from nsysmap.schema import INFERENCES, MEMBERSHIP
@@ -51,8 +52,7 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     call_kind = calls.text("kind")
     of_call = np.full(len(calls), MISSING, np.int64)
     around = innermost(spans(trace.ranges, tensorrt.calls), spans(calls, np.arange(len(calls))))
-    used = np.unique(gather(around, trace.kernels.ints("launch")))
-    used = used[used >= 0]
+    used = distinct_rows(gather(around, trace.kernels.ints("launch")), len(tensorrt.calls))
     number = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
     graph_launches = np.flatnonzero(call_kind.equals("graph-launch") & (around == MISSING))
     with_graph = np.unique(around[call_kind.equals("graph-launch") & (around != MISSING)])
@@ -136,8 +136,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
     shape = _shapes(trace.kernels, of_kernel, position, count)
     device, context, stream = _home(trace.kernels, of_kernel, count)
-    launch_rows = np.unique(trace.kernels.ints("launch")[of_kernel >= 0])
-    launch_of = gather(of_call, launch_rows[launch_rows >= 0])
+    launch_of = gather(of_call, distinct_rows(trace.kernels.ints("launch")[of_kernel >= 0], len(trace.api_calls)))
     start, end = executions.start_ns[order], executions.end_ns[order]
     thread = executions.thread[order]
     enqueue = end - start
@@ -193,7 +192,7 @@ def _gpu_work(trace: Trace, of_call: IntArray, of_kernel: IntArray) -> _Work:
         ends.append(table.ints("end_ns"))
     number, start, end = np.concatenate(numbers), np.concatenate(starts), np.concatenate(ends)
     rows = np.flatnonzero(number >= 0)
-    rows = rows[np.lexsort((start[rows], number[rows]))]
+    rows = rows[sorted_order(number[rows], start[rows])]
     return _Work(number[rows], start[rows], end[rows])
 
 
@@ -201,7 +200,7 @@ def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) ->
     """Per group the least or greatest of the values (groups sorted), MISSING for a group without any."""
     result = np.full(count, MISSING, np.int64)
     if len(values):
-        present, first = np.unique(group, return_index=True)
+        present, first, _ = runs(group)
         result[present] = reduce.reduceat(values, first)
     return result
 
@@ -220,7 +219,7 @@ def _busy(work: _Work, count: int) -> IntArray:
     reached = np.maximum.accumulate(end)
     before = np.concatenate([[np.int64(0)], reached[:-1]])
     fresh = np.maximum(end - np.maximum(start, before), 0)
-    present, first = np.unique(work.inference, return_index=True)
+    present, first, _ = runs(work.inference)
     busy[present] = np.add.reduceat(fresh, first)
     return busy
 
@@ -229,9 +228,9 @@ def launch_positions(kernels: Table, of_kernel: IntArray) -> IntArray:
     """Each kernel's place within its inference, in launch order (kernels of one graph launch: in start order), from 0."""
     position = np.full(len(of_kernel), MISSING, np.int64)
     rows = np.flatnonzero(of_kernel >= 0)
-    order = rows[np.lexsort((kernels.ints("start_ns")[rows], kernels.ints("launch_start_ns")[rows], of_kernel[rows]))]
+    order = rows[sorted_order(of_kernel[rows], kernels.ints("launch_start_ns")[rows], kernels.ints("start_ns")[rows])]
     if len(order):
-        _, first, size = np.unique(of_kernel[order], return_index=True, return_counts=True)
+        _, first, size = runs(of_kernel[order])
         position[order] = np.arange(len(order)) - np.repeat(first, size)
     return position
 
@@ -248,7 +247,7 @@ def _shapes(kernels: Table, of_kernel: IntArray, position: IntArray, count: int)
     terms = name_hash[kernels.text("name").codes[rows]] * place_hash[position[rows]]
     sums = np.zeros(count, np.uint64)
     np.add.at(sums, of_kernel[rows], terms)
-    present = np.unique(of_kernel[rows])
+    present = distinct_rows(of_kernel, count)
     _, first, inverse = np.unique(sums[present], return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -261,15 +260,11 @@ def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, In
     result = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
     rows = np.flatnonzero(of_kernel >= 0)
     if len(rows):
-        columns = [kernels.ints(name)[rows] for name in ("device", "context", "stream")]
-        _, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
-        place = place.reshape(-1).astype(np.int64)
-        pair, first, size = np.unique(of_kernel[rows] * (place.max() + 1) + place, return_index=True, return_counts=True)
-        best = np.lexsort((first, -size, pair // (place.max() + 1)))
-        owner = (pair // (place.max() + 1))[best]
-        present, at = np.unique(owner, return_index=True)
-        for target, column in zip(result, columns, strict=True):
-            target[present] = column[first[best[at]]]
+        places, place = numbered(*(kernels.ints(name)[rows] for name in ("device", "context", "stream")))
+        pair, _, size = runs(np.sort(of_kernel[rows] * len(places[0]) + place))
+        order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
+        for target, column in zip(result, places, strict=True):
+            target[pair[order] // len(places[0])] = column[pair[order] % len(places[0])]
     return result[0], result[1], result[2]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.groups import rows_by_value, sorted_order
 from nsysmap.tables import MISSING, IntArray
 
 _STEPS = 64  # how far the search walks outwards one range at a time before it doubles its steps
@@ -30,19 +31,14 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
     result = np.full(len(queries.thread), MISSING, np.int64)
     if len(ranges.thread) == 0:
         return result
-    range_order = np.lexsort((-ranges.end_ns, ranges.start_ns, ranges.thread))
-    threads, first = np.unique(ranges.thread[range_order], return_index=True)
-    last = np.append(first[1:], len(range_order))
-    by_thread = np.argsort(queries.thread, kind="stable")
-    asked_first = np.searchsorted(queries.thread[by_thread], threads, side="left").tolist()
-    asked_last = np.searchsorted(queries.thread[by_thread], threads, side="right").tolist()
-    for number, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        asked = by_thread[asked_first[number] : asked_last[number]]
-        if len(asked) == 0:
+    asked_of = dict(rows_by_value(queries.thread))
+    for thread, rows in rows_by_value(ranges.thread):
+        asked = asked_of.get(thread)
+        if asked is None:
             continue
-        rows = range_order[begin:end]
-        at = _enclosing(ranges.start_ns[rows], ranges.end_ns[rows], queries.start_ns[asked], queries.end_ns[asked])
-        result[asked[at >= 0]] = rows[at[at >= 0]]
+        order = rows[sorted_order(ranges.start_ns[rows], -ranges.end_ns[rows])]
+        at = _enclosing(ranges.start_ns[order], ranges.end_ns[order], queries.start_ns[asked], queries.end_ns[asked])
+        result[asked[at >= 0]] = order[at[at >= 0]]
     return result
 
 

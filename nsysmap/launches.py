@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.groups import distinct
 from nsysmap.tables import MISSING, IntArray, Table
 
 
@@ -21,7 +22,7 @@ class Launches:
     @staticmethod
     def of(calls: Table) -> Launches:
         """One row a key: where ids repeat within a process (overhead rows reuse them) a launching call is preferred."""
-        processes = np.unique(calls.ints("process"))
+        processes = distinct(calls.ints("process"))
         keys = _join_keys(processes, calls.ints("process"), calls.ints("correlation"))
         kinds = calls.text("kind")
         launching = np.array([value in ("launch", "graph-launch", "copy", "memset", "sync") for value in (*kinds.values, "")])

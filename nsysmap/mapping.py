@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.evidence import Evidence, gather_evidence
+from nsysmap.groups import distinct_rows, runs
 from nsysmap.inferences import Inferences
 from nsysmap.launches import gather
 from nsysmap.model import Engine, Note
@@ -49,8 +50,7 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     that only one layer's tactic can have (`tactic`), then the one opaque region that Myelin kernels can belong to (`region`).
     """
     evidence = gather_evidence(trace, tensorrt)
-    used = np.unique(evidence.place)
-    resolved = resolve_ranges(tensorrt, engines, used[used >= 0])
+    resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
     layer = gather(resolved.layer, evidence.place)
     method = np.full(len(layer), _NONE, np.int32)
     in_range = evidence.place >= 0
@@ -212,7 +212,7 @@ def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
     rows = np.flatnonzero((number >= 0) & (engine >= 0))
     if len(rows):
         wide = int(engine.max()) + 1
-        pair, size = np.unique(number[rows] * wide + engine[rows], return_counts=True)
+        pair, _, size = runs(np.sort(number[rows] * wide + engine[rows]))
         order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
         result[pair[order] // wide] = pair[order] % wide
     return result

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.engine_json import onnx_nodes
+from nsysmap.groups import distinct_rows
 from nsysmap.launches import gather
 from nsysmap.model import Engine
 from nsysmap.names import normalized_range_text
@@ -110,7 +111,7 @@ def _choose(
     group = np.where(call >= 0, call, len(tensorrt.calls))  # ranges outside any call share one group
     distinct = len(lookups[0].found)
     probe = used if len(used) else np.setdiff1d(np.arange(len(codes)), outer)  # no kernels in the trace: every innermost range
-    pairs = np.unique(group[probe].astype(np.int64) * distinct + codes[probe])
+    pairs = distinct_rows((group[probe] * distinct + codes[probe]).astype(np.int64), (len(tensorrt.calls) + 1) * distinct)
     probe_group, probe_code = pairs // distinct, pairs % distinct
     outer_of_code = np.full(distinct, -1, np.int64)  # a part's region: `$$myelin$$…` tags are known by the range around them
     has_outer = np.flatnonzero(outer >= 0)

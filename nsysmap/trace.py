@@ -12,6 +12,7 @@ import numpy as np
 
 from nsysmap import cuda_api
 from nsysmap.errors import NsysmapError
+from nsysmap.groups import numbered
 from nsysmap.launches import Launches
 from nsysmap.schema import (
     API_CALLS,
@@ -357,12 +358,9 @@ def _domain_names(raw: Mapping[str, Any], strings: _Strings) -> dict[tuple[int, 
 
 def _domain_column(process: IntArray, domain_id: IntArray, names: Mapping[tuple[int, int], str]) -> Text:
     """Domain ids are per process, and per report: only the name says which domain it is."""
-    processes, number = np.unique(process, return_inverse=True)
-    pair = number.astype(np.int64) << 32 | (domain_id & 0xFFFFFFFF)
-    distinct, codes = np.unique(pair, return_inverse=True)
+    (processes, domains), codes = numbered(process, domain_id)
     texts = []
-    for value in distinct.tolist():
-        owner, domain = int(processes[value >> 32]), value & 0xFFFFFFFF
+    for owner, domain in zip(processes.tolist(), domains.tolist(), strict=True):
         texts.append("" if domain == 0 else names.get((owner, domain), f"domain {domain}"))
     return recoded(Text(codes.astype(np.int32), tuple(str(i) for i in range(len(texts)))), texts, "")
 
