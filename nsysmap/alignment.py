@@ -10,7 +10,7 @@ import numpy as np
 from nsysmap.lattice import Costs, Path, best_path, likeliest
 from nsysmap.model import Engine, Layer
 from nsysmap.order import execution_orders
-from nsysmap.scores import KernelFacts, Scores, habits, score, times
+from nsysmap.scores import KernelFacts, Scores, habits, profile_of, score, surely_run, times
 from nsysmap.tables import BoolArray, FloatArray, IntArray
 
 __all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match"]
@@ -20,6 +20,7 @@ SURE = 0.5
 ACCEPTED = 0.9
 """Least share of kernels placed, layers used and tactics met for an engine to be taken as the one that ran."""
 ROUNDS = 2  # alignments that learn from the one before
+_PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
 _ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
 _BETTER_THAN_CHANCE = 10.0  # nats over the whole inference
@@ -37,7 +38,21 @@ class Alignment:
     rival_confidence: FloatArray
     explained: BoolArray  # the kernel's name speaks for that layer; otherwise its place alone does
     by_tactic: BoolArray  # the kernel's name is that layer's tactic
+    order: tuple[int, ...]  # indexes of the layers that it was aligned with, in the order in which they run
     evidence: float  # log of the sum over all alignments, nats: comparable between engines for the same kernels
+
+    def part(self, begin: int, end: int) -> Alignment:
+        """The same for the kernels from ``begin`` up to ``end``: what a cut inference ran."""
+        return Alignment(
+            self.layer[begin:end],
+            self.confidence[begin:end],
+            self.rival[begin:end],
+            self.rival_confidence[begin:end],
+            self.explained[begin:end],
+            self.by_tactic[begin:end],
+            self.order,
+            self.evidence,
+        )
 
     def reason(self, position: int, engine: Engine) -> str | None:
         """Why that kernel's layer is left empty or unsure: the two best candidates; None where it is sure."""
@@ -54,17 +69,23 @@ class Alignment:
 
 
 def align_inference(
-    kernels: Sequence[KernelFacts], engine: Engine, *, cut_start: bool = False, cut_end: bool = False, rounds: int = ROUNDS
+    kernels: Sequence[KernelFacts],
+    engine: Engine,
+    *,
+    cut: tuple[bool, bool] = (False, False),
+    pins: IntArray | None = None,
+    rounds: int = ROUNDS,
 ) -> Alignment:
     """The layers of the kernels of one inference, given in launch order.
 
-    ``rounds``: how often what was learnt of the kernels' habits and times is used to align again.
+    ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index of the layer that it is known to
+    belong to, -1 where none is.  ``rounds``: how often what was learnt of the kernels' habits and times is used to align again.
     Aligned with each optimisation profile's layers in each order that they can run in; what explains the kernels best is taken.
     """
     best: Alignment | None = None
     for layers in _profiles(engine):
         for number, order in enumerate(execution_orders(layers)):
-            found = _align(kernels, engine, [layers[at] for at in order], _How(cut_start, cut_end, rounds))
+            found = _align(kernels, engine, [layers[at] for at in order], _How(cut, pins, rounds))
             if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
                 best = found
     assert best is not None  # an engine has layers, and a list of layers an order
@@ -73,8 +94,8 @@ def align_inference(
 
 @dataclass(frozen=True)
 class _How:
-    cut_start: bool
-    cut_end: bool
+    cut: tuple[bool, bool]
+    pins: IntArray | None
     rounds: int
 
 
@@ -88,17 +109,28 @@ def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
 
 def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], how: _How) -> Alignment:
     scores = score(kernels, engine, layers)
-    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, how.cut_start, how.cut_end)
-    profile = [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
+    fixed = _pinned(how.pins, len(kernels), layers)
+    profile = profile_of(engine, layers)
     timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
+    by_kernel = timed or fixed is not None
+    row = np.arange(len(kernels)) if by_kernel else scores.row
+    match = scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
+    costs = Costs(match, row, scores.skip, scores.more, scores.drop, *how.cut)
     for _ in range(how.rounds):
         slot, _ = likeliest(costs)
-        match = scores.match + habits(scores, slot)
-        if timed:
-            costs = replace(costs, match=match[scores.row] + times(kernels, profile, slot), row=np.arange(len(kernels)))
-        else:
-            costs = replace(costs, match=match)
+        habit = habits(scores, slot)
+        if by_kernel:
+            habit = habit[scores.row] + (times(kernels, profile, slot) if timed else 0.0)
+        costs = replace(costs, match=match + habit)
     return _alignment(best_path(costs), scores, layers)
+
+
+def _pinned(pins: IntArray | None, kernels: int, layers: Sequence[Layer]) -> FloatArray | None:
+    """What to add so that kernels whose layer is known stay in it; None where none is known."""
+    if pins is None or not (pins >= 0).any():
+        return None
+    index = np.array([layer.index for layer in layers])
+    return np.where(pins[:, None] < 0, 0.0, np.where(pins[:, None] == index[None, :], _PINNED, -_PINNED)).reshape(kernels, len(layers))
 
 
 def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment:
@@ -112,6 +144,7 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
         rival_confidence=path.rival_chance,
         explained=placed & (scores.match[scores.row, at] >= _EXPLAINS),
         by_tactic=placed & scores.tactic[scores.row, at],
+        order=tuple(layer.index for layer in layers),
         evidence=path.evidence,
     )
 
@@ -133,23 +166,20 @@ class EngineMatch:
         return min(self.placed, self.used, 1.0 if self.tactics is None else self.tactics)
 
 
-def engine_match(kernels: Sequence[KernelFacts], engine: Engine) -> EngineMatch:
-    """Whether this engine can have run these kernels (all of one complete inference, in launch order).
+def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[bool, bool] = (False, False)) -> EngineMatch:
+    """Whether this engine can have run these kernels of one inference, given in launch order; ``cut`` as for align_inference.
 
     A wrong engine leaves kernels over or layers without any, names other tactics, or does no better than for the kernels in random order.
     """
-    found = align_inference(kernels, engine)
-    layers = next(
-        (group for group in _profiles(engine) if {int(at) for at in found.layer} <= {-1, *(one.index for one in group)}), engine.layers
-    )
-    scores = score(kernels, engine, layers)
-    in_order = align_inference(kernels, engine, rounds=0).evidence
+    found = align_inference(kernels, engine, cut=cut)
+    layers = [engine.layers[at] for at in _passed(found, cut)]
+    in_order = align_inference(kernels, engine, cut=cut, rounds=0).evidence
     mixed = np.random.default_rng(20260104)
     shuffled = [[kernels[at] for at in mixed.permutation(len(kernels)).tolist()] for _ in range(_SHUFFLES)]
-    by_chance = float(np.mean([align_inference(order, engine, rounds=0).evidence for order in shuffled]))
+    by_chance = float(np.mean([align_inference(order, engine, cut=cut, rounds=0).evidence for order in shuffled]))
     got = set(found.layer.tolist())
     first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
-    must = [layer.index for layer, runs in zip(layers, scores.runs.tolist(), strict=True) if runs]
+    must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
     named = [layer.index for layer in layers if layer.tactic]
     tactics = None
     if named and len(named) >= _ENOUGH_TACTICS * max(len(must), 1):
@@ -165,3 +195,12 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine) -> EngineMatch:
     )
     better = in_order - by_chance >= _BETTER_THAN_CHANCE and match.evidence >= _SPEAKS
     return replace(match, accepted=match.share >= ACCEPTED and better)
+
+
+def _passed(found: Alignment, cut: tuple[bool, bool]) -> tuple[int, ...]:
+    """The layers that the inference went through: all, but for those before its first or after its last kernel where it is cut."""
+    place = {at: number for number, at in enumerate(found.order)}
+    reached = [place[at] for at in found.layer.tolist() if at >= 0]
+    if not reached:
+        return found.order
+    return found.order[min(reached) if cut[0] else 0 : max(reached) + 1 if cut[1] else len(found.order)]

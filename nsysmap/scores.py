@@ -29,6 +29,7 @@ _SKIP = {
     "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -3.0, "gather": -3.0, "reformat": -4.0, "plugin": -4.0,
 }  # fmt: skip
 _SKIP_ELSE = -6.0
+_SURELY = -3.0
 _MORE = {"myelin": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.5, "unknown": -2.0, "other": -2.0, "resize": -2.0}
 _MORE_ELSE = -3.5
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
@@ -41,7 +42,6 @@ class KernelFacts:
 
     name: str
     duration_ns: float = 0.0  # median; 0 where not measured
-    stream: int = 0
     grid: tuple[int, int, int] = (1, 1, 1)
 
 
@@ -64,7 +64,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     index: dict[tuple[str, tuple[int, int, int]], int] = {}
     row = np.array([index.setdefault((kernel.name, kernel.grid), len(index)) for kernel in kernels], np.int64)
     names = [name for name, _ in index]
-    profile = [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
+    profile = profile_of(engine, layers)
     tactic = _tactics(names, layers)
     match = _matches(names, layers, tactic)
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
@@ -75,7 +75,17 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
         if _makes_nothing(layer) or (time == 0 and not layer.tactic)
     ]
     match[:, idle] = np.minimum(match[:, idle], _NEVER)
-    return Scores(row, match, tactic, skip, more, skip <= -3.0, _classes(layers))
+    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers))
+
+
+def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
+    """The profiled time of each of these layers, ns; None where there is none."""
+    return [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
+
+
+def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
+    """Which of these layers must run kernels."""
+    return np.array([_skip(layer, time) <= _SURELY for layer, time in zip(layers, profile_of(engine, layers), strict=True)], np.bool_)
 
 
 def _makes_nothing(layer: Layer) -> bool:

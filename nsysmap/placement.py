@@ -1,0 +1,202 @@
+"""Places kernels that no range explains in the layers of the engine that fits: one alignment for all inferences of a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
+from nsysmap.inferences import Inferences
+from nsysmap.model import Engine
+from nsysmap.scores import KernelFacts, surely_run
+from nsysmap.tables import MISSING, BoolArray, FloatArray, IntArray, Table, Text
+from nsysmap.trace import Trace
+
+_MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
+_LEAST = 2  # kernels; a shorter inference is no evidence for or against an engine
+
+NO_FIT = "no engine file given can have run these kernels"
+
+
+@dataclass(frozen=True)
+class EngineVerdict:
+    """What an engine file explains of one home (process, context, stream) of inferences, judged by its most frequent complete shape."""
+
+    process: int
+    context: int
+    stream: int
+    inferences: int
+    engine: int
+    match: EngineMatch
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One row a kernel of the trace; kernels that were not asked for have no layer and confidence 0."""
+
+    layer: IntArray  # layer number over all engines, MISSING for none
+    confidence: FloatArray  # probability of that layer; of the likeliest one where it is left empty
+    by_tactic: BoolArray  # the name is that layer's tactic, besides the order
+    reason: Text
+    verdicts: tuple[EngineVerdict, ...]
+
+
+def expected_kernels(engine: Engine) -> int | None:
+    """About how many kernels one inference launches; None where the engine has opaque regions or its file does not tell."""
+    if any(layer.kind in ("myelin", "plugin", "loop") for layer in engine.layers):
+        return None
+    profile = min((layer.profile for layer in engine.layers if layer.profile is not None), default=None)
+    mine = [layer for layer in engine.layers if layer.profile in (None, profile)]
+    return int(surely_run(engine, mine).sum()) or None
+
+
+def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], wanted: BoolArray, known: IntArray) -> Placed:
+    """The layers of the wanted kernels, by their order within their inference.
+
+    ``known`` is each kernel's layer (over all engines) where another method settled it, MISSING elsewhere: the alignment holds to it.
+    Inferences of one home (process, context, stream) ran one engine: the one of ``engines`` that fits best; where none fits, no kernel
+    of it gets a layer.
+    """
+    count = len(trace.kernels)
+    layer = np.full(count, MISSING, np.int64)
+    confidence = np.zeros(count)
+    by_tactic = np.zeros(count, np.bool_)
+    reasons: dict[str, int] = {}
+    reason = np.full(count, -1, np.int32)
+    verdicts: list[EngineVerdict] = []
+    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
+        engine, found = _choose(shapes, engines)
+        verdicts.extend(found)
+        for shape in shapes:
+            rows = shape.rows
+            if engine is None:
+                reason[rows] = reasons.setdefault(NO_FIT, len(reasons))
+                continue
+            pins = known[rows[0]] - offsets[engine]
+            pins = np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
+            aligned = _aligned(shape, shapes, engines[engine], pins)
+            sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
+            layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
+            confidence[rows] = aligned.confidence
+            by_tactic[rows] = aligned.by_tactic & sure
+            texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
+            reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
+    layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
+    return Placed(layer, confidence, by_tactic, Text(reason, tuple(reasons)), tuple(verdicts))
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Inferences of one home that launch the same kernels."""
+
+    home: tuple[int, int, int]
+    rows: IntArray  # inferences x kernels, rows of the kernels table in launch order
+    codes: IntArray  # kernel names
+    facts: tuple[KernelFacts, ...]
+    complete: bool
+    first: bool  # it holds the first inference of its home
+    last: bool
+
+
+def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list[_Shape]]:
+    """The shapes of each home that has wanted kernels, the most frequent first."""
+    kernels = trace.kernels
+    number = inferences.membership.ints("inference")
+    table = inferences.table
+    inside = np.flatnonzero(number >= 0)
+    if len(inside) == 0:
+        return []
+    order = _launch_order(kernels, number, inside)
+    of = number[order]
+    begin = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
+    size = np.diff(np.append(begin, len(of)))
+    which = of[begin]
+    homes = np.stack([table.ints(name)[which] for name in ("process", "context", "stream")])
+    distinct, home = np.unique(homes, axis=1, return_inverse=True)
+    home = home.reshape(-1)
+    open_one = np.logical_or.reduceat(wanted[order], begin)
+    shape = _shapes(kernels, order, begin, size)
+    complete = table.bools("complete")[which]
+    result = []
+    for key in np.unique(home[open_one]).tolist():
+        mine = np.flatnonzero(home == key)
+        found = []
+        for value in np.unique(shape[mine]).tolist():
+            members = mine[shape[mine] == value]
+            rows = order[begin[members][:, None] + np.arange(size[members[0]])]
+            found.append(
+                _Shape(
+                    (int(distinct[0, key]), int(distinct[1, key]), int(distinct[2, key])),
+                    rows,
+                    kernels.text("name").codes[rows[0]].astype(np.int64),
+                    _facts(kernels, rows),
+                    bool(complete[members].any()),
+                    bool(members[0] == mine[0]),
+                    bool(members[-1] == mine[-1]),
+                )
+            )
+        result.append(sorted(found, key=lambda one: (-len(one.rows), -len(one.codes))))
+    return result
+
+
+def _launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArray:
+    """Rows by inference and launch; those of one graph launch by graph node, which is the order in which they were captured."""
+    node = kernels.ints("graph_node")[inside]
+    within = np.where(node == MISSING, kernels.ints("start_ns")[inside], node)
+    order: IntArray = inside[np.lexsort((within, kernels.ints("launch_start_ns")[inside], number[inside]))]
+    return order
+
+
+def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
+    """A number per inference; equal for those with the same kernel names in the same order."""
+    mix = np.random.default_rng(20260105)  # a fixed seed: the same numbers in every run
+    name = mix.integers(1, 2**63, len(kernels.text("name").values) + 1, np.uint64)
+    place = mix.integers(1, 2**63, int(size.max()), np.uint64) | np.uint64(1)
+    position = np.arange(len(order)) - np.repeat(begin, size)
+    sums = np.add.reduceat(name[kernels.text("name").codes[order]] * place[position], begin)
+    _, inverse = np.unique(sums, return_inverse=True)
+    return inverse.reshape(-1).astype(np.int64)
+
+
+def _facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEASURED)).astype(np.int64)]
+    took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
+    names = kernels.text("name").take(rows[0]).list()
+    grids = np.stack([kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1)
+    return tuple(
+        KernelFacts(name or "", float(time), (int(x), int(y), int(z)))
+        for name, time, (x, y, z) in zip(names, took, grids.tolist(), strict=True)
+    )
+
+
+def _choose(shapes: list[_Shape], engines: Sequence[Engine]) -> tuple[int | None, list[EngineVerdict]]:
+    """The engine that fits the home's most frequent complete inference best, None where none fits."""
+    judged = next((shape for shape in shapes if shape.complete), shapes[0])
+    if len(judged.codes) < _LEAST:
+        return None, []
+    cut = (not judged.complete and judged.first, not judged.complete and judged.last)
+    matches = [engine_match(judged.facts, engine, cut=cut) for engine in engines]
+    best = max(range(len(engines)), key=lambda at: (matches[at].accepted, matches[at].share, matches[at].evidence))
+    chosen = best if matches[best].accepted else None
+    total = sum(len(shape.rows) for shape in shapes)
+    return chosen, [EngineVerdict(*judged.home, total, at, match, at == chosen) for at, match in enumerate(matches)]
+
+
+def _aligned(shape: _Shape, shapes: list[_Shape], engine: Engine, pins: IntArray) -> Alignment:
+    """The alignment of a shape; of a cut inference that of the complete one which it is a part of."""
+    size = len(shape.codes)
+    if not shape.complete or (len(shape.rows) == 1 and (shape.first or shape.last)):
+        for full in shapes:
+            longer = len(full.codes) - size
+            if longer <= 0 or not full.complete:
+                continue
+            if shape.first and np.array_equal(full.codes[longer:], shape.codes):
+                return align_inference(full.facts, engine).part(longer, longer + size)
+            if shape.last and np.array_equal(full.codes[:size], shape.codes):
+                return align_inference(full.facts, engine).part(0, size)
+    cut = (not shape.complete and shape.first, not shape.complete and shape.last)
+    return align_inference(shape.facts, engine, cut=cut, pins=pins)
