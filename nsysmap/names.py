@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from nsysmap.names_cpp import looks_like_cpp, read_cpp, read_word
+from nsysmap.names_cpp import looks_like_cpp, read_cpp
 from nsysmap.names_layers import layer_kind, normalized_range_text, read_layer, split_layer_name
 from nsysmap.names_match import affinity, matches_tactic
 from nsysmap.names_model import KernelName, Op, Pattern
 from nsysmap.names_myelin import known_codes, read_myelin, read_ops
+from nsysmap.names_symbols import read_mangled, read_nccl, read_symbol, read_triton
 from nsysmap.names_tactics import Reading, looks_like_tactic, read_tactic
 
 if TYPE_CHECKING:
     from nsysmap.tables import Table
 
 __all__ = [
-    "KernelName", "Op", "Pattern", "affinity", "decode", "layer_kind", "matches_tactic", "names_table", "normalized_range_text", "split_layer_name", "summary",
-]  # fmt: skip
+    "KernelName",
+    "Op",
+    "Pattern",
+    "affinity",
+    "decode",
+    "layer_kind",
+    "matches_tactic",
+    "names_table",
+    "normalized_range_text",
+    "split_layer_name",
+    "summary",
+]
 
 _DOMAIN = re.compile(r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?")
 _API = re.compile(r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)")
 _WORD = re.compile(r"[A-Za-z_]\w*$")
+_LAST_CODE = re.compile(r"[A-Z][a-z0-9]*$")
+_CUT = ("…", "...")
+_BY_BEGIN: tuple[tuple[str, Callable[[str], Reading | None]], ...] = (("triton_", read_triton), ("nccl", read_nccl), ("_Z", read_mangled))
 _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 
 
 def decode(name: str) -> KernelName:
     """What a kernel, tactic, layer or range name says; never raises and never guesses, in time linear in the name's length."""
-    if name.startswith("__my") or name.startswith("_gem"):
+    if name.endswith(_CUT) and len(name) > 3:
+        return _cut(name)
+    if name.startswith(("__my", "_gem")):
         found = _decode_myelin(name)
         if found is not None:
             return found
@@ -39,30 +55,41 @@ def decode(name: str) -> KernelName:
         return _from_reading(name, read_tactic(name))
     if _API.match(name):
         return _plain(name, "api", "range", {"function": name.strip()})
+    for begin, read in _BY_BEGIN:
+        if name.startswith(begin):
+            reading = read(name)
+            if reading is not None:
+                return _from_reading(name, reading)
     if looks_like_cpp(name):
         return _from_reading(name, read_cpp(name))
     layer = read_layer(name)
     if layer is not None:
         return KernelName(name, layer.family, layer.kind, layer.ops, None, (), layer.fields, layer.tensor_cores, layer.rest, (name,))
-    if known_codes(name):
-        ops = read_ops(name)
-        return KernelName(
-            name,
-            "myelin",
-            "unknown",
-            ops.ops,
-            ops.generation,
-            ops.patterns,
-            {},
-            _tensor_cores(ops.ops, None),
-            "",
-            tuple(op.code for op in ops.ops),
-        )
     if _WORD.match(name):
-        reading = read_word(name)
+        if known_codes(name):
+            ops = read_ops(name)
+            codes = tuple(op.code for op in ops.ops)
+            return KernelName(name, "myelin", "unknown", ops.ops, ops.generation, ops.patterns, {}, _tensor_cores(ops.ops, None), "", codes)
+        reading = read_symbol(name)
         if reading is not None:
             return _from_reading(name, reading)
     return KernelName(name, "unknown", "unknown", (), None, (), {}, "unknown", name, (name,) if name else ())
+
+
+def _cut(name: str) -> KernelName:
+    """A name that a table of nsys cut short: its last word may be half a word, so it is left out where it says nothing whole."""
+    base = name.rstrip("….")
+    inner = decode(base)
+    if inner.family == "myelin" and (inner.rest or (inner.generation is None and inner.kind == "range")):
+        base = _LAST_CODE.sub("", base)
+        inner = decode(base)
+    elif looks_like_tactic(base) and "_" in base:
+        base = base[: base.rindex("_")]
+        inner = decode(base)
+    rest = "" if looks_like_cpp(base) else inner.rest
+    fields: dict[str, str | int] = {**inner.fields, "cut": "yes"}
+    pieces = (*inner.pieces, name[len(base) :])
+    return KernelName(name, inner.family, inner.kind, inner.ops, inner.generation, inner.patterns, fields, inner.tensor_cores, rest, pieces)
 
 
 def _decode_myelin(name: str) -> KernelName | None:
@@ -124,9 +151,7 @@ def summary(decoded: KernelName) -> str:
         words.append(
             " ".join(op.op if op.op != "unknown" else op.code for op in decoded.ops[:12]) + (" …" if len(decoded.ops) > 12 else "")
         )
-    for field in ("input_type", "tile", "epilogue"):
-        if field in decoded.fields:
-            words.append(str(decoded.fields[field]))
+    words += [str(decoded.fields[field]) for field in ("input_type", "tile", "epilogue") if field in decoded.fields]
     return ": ".join([words[0], " ".join(words[1:])]) if len(words) > 1 else words[0]
 
 

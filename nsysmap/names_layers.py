@@ -123,7 +123,7 @@ def _kind_of_node(node: str, *, myelin: bool) -> str:
     if "shape_call" in node:
         return "shape"
     if node.startswith("__mye"):
-        return "gemm" if "+" in node else "unknown"
+        return "gemm" if "+" in node else "convolution" if "_conv_" in node else "unknown"
     if node.startswith("copied_") and " + " not in node:
         return "noop"
     if "PLUGIN_V" in node:
@@ -160,10 +160,8 @@ _MYELIN_MADE = re.compile(r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\
 def read_layer(name: str) -> LayerReading | None:
     """What the name of an engine layer (or its range) says; None if the name has nothing of a layer's."""
     split = split_layer_name(name)
-    fields: dict[str, str | int] = {}
-    for field, value in (("region", split.region), ("region_index", split.region_index), ("profile", split.profile)):
-        if value is not None:
-            fields[field] = value
+    numbers = (("region", split.region), ("region_index", split.region_index), ("profile", split.profile))
+    fields: dict[str, str | int] = {field: value for field, value in numbers if value is not None}
     node = split.node
     kind = _kind_of_node(node, myelin=split.region is not None)
     fields["operation"] = kind

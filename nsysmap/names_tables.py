@@ -1,8 +1,9 @@
 """The tables of the name decoder for Myelin: op codes and patterns, one line each, with a name that proves it.
-# ruff: noqa: E501 - one entry a line
 
 Short source names (KTM, VIT, COOK, …) are spelled out in docs/names.md.
 """
+
+# ruff: noqa: E501 - one entry a line
 
 from __future__ import annotations
 
@@ -33,6 +34,21 @@ class PatternRow(NamedTuple):
 
 
 MOVE = "data movement"
+
+SOURCES: tuple[tuple[str, str], ...] = (
+    # short name, what it is
+    ("KTM", "NVIDIA's own token map: NVIDIA/TensorRT, trt-perf-analysis, layer_info.py (TensorRT 11)"),
+    ("COOK", "NVIDIA/trt-samples-for-hackathon-cn, logs with metadata (TensorRT 10.16)"),
+    ("VIT", "Ewha-Capstone-Project/Hambugy, nsys reports with NVTX payloads (TensorRT 10.3)"),
+    ("DEIT", "the same project, detailed layers with metadata (TensorRT 10.3)"),
+    ("PI05", "Lmy271828/openpi, layers, profiles and nsys tables (TensorRT 10, fp8 and nvfp4)"),
+    ("IVIT", "Eternal-Raiden-Ying/i-vit-srtp, layer information with metadata (TensorRT 10)"),
+    ("VITP", "Raghaverma/vitpose-inference-bench, layer information (TensorRT 11.3)"),
+    ("RTX", "TensorRT-RTX documentation, performance and benchmarking"),
+    ("HEAL", "lidar perception layer tables (TensorRT 10.9)"),
+    ("YOLO", "YOLO26 layer tables (three-letter codes)"),
+    ("RFD", "RF-DETR nano, layer to kernel table (TensorRT 10, T4)"),
+)
 
 OPS: tuple[OpRow, ...] = (
     # code4, code3, operation, class, evidence of code4, of code3, source, example
@@ -88,7 +104,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow("Relu", "Rel", "Relu", "pointwise", "confirmed", "guess", "RTX CorrMulAddRelu; HEAL", "__myl_CorrMulAddRelu_myl0_1"),
     OpRow("Silu", "Sil", "Swish", "pointwise", "likely", "guess", "RFD; EdgeLLM SwiGLU: x * sigmoid(x)", "__myl_SiluMulMulCast"),
     OpRow("Gelu", "Gel", "Gelu", "pointwise", "guess", "guess", "ONNX's own name", "__myl_Gelu"),
-    OpRow("Sigm", "Sig", "Sigmoid", "pointwise", "likely", "guess", "sigmoid heads", "__myl_Sigm"),
+    OpRow("Sigm", "Sig", "Sigmoid", "pointwise", "likely", "guess", "gated recurrent block of a Qwen model", "__myl_SlicReshSigmMul"),
     OpRow("Fc", "Fc", "MatMul", "gemm", "confirmed", "confirmed", "VIT fc1/MatMul, /head/Gemm; PI05; hides its epilogue", "__myl_FcCas"),
     OpRow("Gemm", "", "Gemm", "gemm", "confirmed", "", "KTM gemm", "__myl_Gemm"),
     OpRow("Corr", "Cor", "Conv", "convolution", "confirmed", "guess", "RTX ResNet-50 stem; PI05 LayerType correlation", "__myl_CorrMulAddRelu_myl0_1"),

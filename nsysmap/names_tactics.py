@@ -26,29 +26,32 @@ _HEAD = re.compile(
     r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
 )
 _LAUNCH = re.compile(
-    r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w*?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?(?:_(?:_5[x0-9]_)?(?:trt|cublas|cudnn(?:_infer|_train)?))?"
+    r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w*?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?(?:_(?:_?5[x0-9]_)?(?:trt|cublas(?:lt)?|cusparse(?:lt)?|cudnn(?:_infer|_train)?))?"
     r"|_fused|_by_fusion_tactic)$"
 )
-_TYPE = r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3xf4|ue8m0x(?:f4|e4m3)|e4m3|e5m2|f4|s8|u8|s32)"
+_TYPE = (
+    r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3x(?:f4|e2m1)|"
+    r"ue8m0x(?:f4|e4m3|e2m1)|e4m3|e5m2|e2m1|f4|s[48]|u8|s32|b1|void)"
+)
 _LEX = re.compile(
     rf"(?P<types>(?:{_TYPE}){{1,3}})$"
     r"|tilesize(?P<tile>\d+(?:x\d+)+)$"
     r"|stages?(?P<stages>\d+)$"
     r"|warpsize(?P<warps>\d+(?:x\d+)+)$"
     r"|(?P<instruction>(?:sp)?tensor\d+x\d+x\d+)$"
-    r"|(?P<align>align[a-d]?\d+)$"
+    r"|(?P<align>align[a-dA-D]*\d+)$"
     r"|warpgroupsize(?P<warpgroups>\d+(?:x\d+)+)$"
     r"|cga(?:size)?(?P<cluster>\d+(?:x\d+)+)$"
     r"|(?P<shape>\d+(?:x\d+)+)$"
     r"|g(?P<groups>\d+)$"
-    r"|(?P<filter>(?:t\d+)?r\d+s\d+)$"
+    r"|(?P<filter>(?:t\d+x?)?r\d+x?s\d+)$"
     r"|(?P<stride>u\d+v\d+)$"
     r"|(?P<layout>\d*(?:n[dchw]+(?:k[dcrs]+)?|k[cr]s?rs?c?)(?:x?\d+)?)$"
     r"|beta(?P<beta>\d)$"
     r"|ldg(?P<load_width>\d+)$"
     r"|sliced(?P<slice>\d+x\d+)$"
-    r"|(?P<math>(?:gc|[hsdicz]|bf16|f16)(?:884|16\d\d+|88\d\d+|\d+x\d+x\d+))(?P<math_op>gemm|cudnn|fprop|dgrad|wgrad|conv\w*|)$"
-    r"|(?P<cuda_math>[sdhicz])(?P<cuda_op>gemm|cudnn)$"
+    r"|(?P<math>(?:gc|[hsdicz]|bf16|f16)(?:884|16\d\d+|88\d\d+|\d+x\d+x\d+))(?P<math_op>(?:tf32|bf16|f16|xor|and)?(?:gemm|cudnn|fprop|dgrad|wgrad|conv\w*)|)$"
+    r"|(?P<cuda_math>gc|[sdhicz])(?P<cuda_op>gemm|cudnn)$"
     r"|v(?P<version>\d+)$"
     r"|(?P<arch>sm\d+[af]?)$"
     r"|stride(?P<stride2>\d+x\d+)$"
@@ -60,13 +63,14 @@ _LEX = re.compile(
     r"|(?P<number>\d+)$"
 )
 _CASED = re.compile(
-    r"(?P<op>depthwise(?:[A-Z][a-z]+)?)?(?P<types>(?:FP32|FP16|INT8|BF16|fp32|fp16|int8)+)?(?P<layout>(?:N[CDHWx]+|n[cdhwx]+|KCRS|kcrs|KRSC|krsc)(?:x?\d+)?)?$"
+    r"(?P<op>depthwise(?:HMMA|IMMA|[A-Z][a-z]+)?)?(?P<types>(?:FP32|FP16|INT8|BF16|fp32|fp16|int8)+)?(?P<layout>(?:N[CDHWx]+|n[cdhwx]+|KCRS|kcrs|KRSC|krsc)(?:x?\d+)?)?$"
 )
 _PARAMETER = re.compile(r"([A-Za-z]+?)(\d+)$")
 _ONLY_TYPES = re.compile(_TYPE)
 _LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc": "FP32", "z": "FP64", "b": "BF16", "f": "FP16"}
 _JOIN = {"layout": "_", "parameters": " "}
 _SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
+_CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120"))
 _NVJET = re.compile(r"[a-z]{3,6}$")
 _NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "d": "FP64", "i": "INT8"}
 
@@ -96,8 +100,8 @@ def read_tactic(name: str) -> Reading:
         found["launcher"] = [launch.group().strip("_")]
         if "split_k" in launch.group():
             found["split_k"] = ["yes"]
-    math = found.pop("math", [])
-    fields = _fields(found)
+    fields = _fields(found, family)
+    math = found.get("math", [])
     _set_types(fields, family, math, found.get("types", []))
     fields["operation"] = _operation(found, math, family)
     return Reading(family, fields, _tensor_cores(fields, math, family), rest, pieces)
@@ -150,7 +154,7 @@ def _lex_cased(token: str, family: str) -> tuple[str, str]:
     return "rest", token
 
 
-def _fields(found: dict[str, list[str]]) -> Fields:
+def _fields(found: dict[str, list[str]], family: str) -> Fields:
     """The fields that need no interpretation."""
     fields: Fields = {}
     for token in found.pop("cased", ()):
@@ -159,20 +163,58 @@ def _fields(found: dict[str, list[str]]) -> Fields:
             if match["op"]:
                 found.setdefault("variant", []).append(match["op"])
                 found["operation"] = ["convolution"]
+                if match["op"].endswith("MMA"):
+                    found["math"] = [match["op"][-4:].lower()]
             if match["types"]:
                 found.setdefault("types", []).append(match["types"].lower())
             if match["layout"]:
                 found.setdefault("layout", []).append(match["layout"])
-    for role, text in zip(("tile", "stages", "cluster"), found.pop("shape", ()), strict=False):
-        found.setdefault(role, []).append(text)
+    _set_tile(found, family)
+    numbers = found.pop("parameters", [])
+    if family == "fmha" and numbers:  # query tile, key tile (or sequence), head size
+        tiled = len(numbers) > 2
+        found["tile" if tiled else "sequence"] = ["x".join(numbers[:2]) if tiled else numbers[0]]
+        found["head_size"] = numbers[2:3] if tiled else numbers[1:2]
+        numbers = numbers[3:]
+    if family == "cutlass" and numbers and numbers[0] in _CUTLASS_ARCHS:
+        found["arch"] = ["sm" + numbers.pop(0)]
+    if numbers:
+        found["parameters"] = numbers
     for role, values in found.items():
-        if role == "types":
+        if not values:
+            continue
+        if role in ("types", "math"):
             continue
         if role in _SEVERAL:
             fields[role] = _JOIN.get(role, "+").join(values)
         else:
             fields[role] = int(values[0]) if values[0].isdigit() else values[0]
     return fields
+
+
+def _set_tile(found: dict[str, list[str]], family: str) -> None:
+    """The tile as MxNxK, the stages and the cluster, from the bare sizes; K and stages stand together as ``64x5``."""
+    shapes = found.pop("shape", [])
+    for text in [*found.pop("tile", []), *shapes]:
+        flat = text.count("x") == 1
+        tile = found.get("tile")
+        if tile is None:
+            found["tile"] = [text]
+        elif flat and tile[0].count("x") == 1 and "stages" not in found:
+            depth, _, stages = text.partition("x")
+            tile[0] += "x" + depth
+            found["stages"] = [stages]
+        elif family == "cudnn":
+            found.setdefault("warps", [text])
+        elif family == "nvjet" and not flat:
+            found.setdefault("warp_tile", [text])
+        else:
+            found.setdefault("cluster", [text])
+    staged = found.get("stages")
+    if staged and "x" in staged[0] and "tile" in found:
+        depth, _, count = staged[0].partition("x")
+        found["tile"] = [found["tile"][0] + "x" + depth]
+        found["stages"] = [count]
 
 
 def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -> None:

@@ -1,0 +1,119 @@
+"""The tables of the name decoder for families and operations: what a family is, and the words in a function's name that tell them."""
+# ruff: noqa: E501 - one entry a line
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class FamilyRow(NamedTuple):
+    """One family of names."""
+
+    name: str
+    text: str
+    example: str
+
+
+FAMILY_ROWS: tuple[FamilyRow, ...] = (
+    # kernels
+    FamilyRow("myelin", "kernel, layer or range of TensorRT's compiler Myelin", "__myl_AddMulCastReshTran_0xf7e2b434b541645892ba84e278dad6f5_com_vec"),
+    FamilyRow("xmma", "TensorRT, cuBLAS or cuDNN kernel of the xmma generator; the word alone says nothing about tensor cores", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize32x32x64_stage6_warpsize2x2x1_tensor16x8x16_execute_kernel_trt"),
+    FamilyRow("cutlass", "kernel made from CUTLASS 2 or 3 templates", "cutlass_80_tensorop_f16_s16816gemm_f16_64x64_32x6_nn_align8"),
+    FamilyRow("cublas", "matrix product, matrix-vector product or helper kernel of cuBLAS and cuBLASLt", "ampere_sgemm_128x64_tn"),
+    FamilyRow("nvjet", "cuBLAS matrix product of the nvjet generator (Hopper and later)", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN"),
+    FamilyRow("cudnn", "convolution, attention or helper kernel of cuDNN, also inside TensorRT", "ampere_scudnn_128x64_relu_medium_nn_v1"),
+    FamilyRow("trt", "TensorRT's own build of a cuDNN- or cuBLAS-style kernel", "trt_turing_h1688gemm_256x64_ldg8_relu_stages_32x1_nn_v1"),
+    FamilyRow("fmha", "fused attention of the fmha_v2 generator (TensorRT, TensorRT-LLM)", "fmha_v2_flash_attention_fp16_64_32_S_qkv_128_causal_sm86_kernel_nl"),
+    FamilyRow("flash-attention", "FlashAttention kernel", "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::half_t>>(Flash_fwd_params)"),
+    FamilyRow("cusparse", "sparse matrix product of cuSPARSE or cuSPARSELt", "void cusparse::csrmv_v3_kernel<float>(int)"),
+    FamilyRow("cutensor", "cuTENSOR kernel, in TensorRT a permutation", "void CUTENSOR_NAMESPACE::permutationKernelPLC3<float, (unsigned int)4, (int)128, (int)2, (bool)0>(long long)"),
+    FamilyRow("reformat", "TensorRT reformat: change of layout or data type; also the layer that asks for it", "void genericReformat::copyVectorizedKernel<double, __half, float, true, false, 1>(unsigned int)"),
+    FamilyRow("native-pointwise", "TensorRT's run-time generated pointwise kernel (layers PWN(...))", "generatedNativePointwise"),
+    FamilyRow("tensorrt", "other kernel of TensorRT itself", "void cuSliceLayer::naiveSlice<float, (cuSliceLayer::Mode)2, (int)4>(cuSliceLayer::LaunchParams<T1>)"),
+    FamilyRow("plugin", "kernel of TensorRT's plugin library; also a plugin layer", "void nvinfer1::plugin::gatherTopDetections_kernel<float, float, 256u>(bool, int, int)"),
+    FamilyRow("tensorrt-llm", "kernel of TensorRT-LLM or TensorRT Edge-LLM", "void tensorrt_llm::kernels::generalRmsNorm<__half, false>(const T1 *)"),
+    FamilyRow("triton", "kernel that Triton compiled, mostly for torch.compile", "triton_poi_fused_add_mul_3"),
+    FamilyRow("pytorch", "kernel of PyTorch (ATen, c10)", "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>, std::array<char *, (unsigned long)3>>(int, T2, T3)"),
+    FamilyRow("cub", "Thrust or CUB algorithm", "void cub::DeviceRadixSortSingleTileKernel<int>(const int *)"),
+    FamilyRow("nccl", "NCCL collective", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)"),
+    FamilyRow("cufft", "cuFFT transform", "void regular_fft<1024u, EPT<4u>>(kernel_arguments_t<unsigned int>)"),
+    FamilyRow("tactic", "tactic or library kernel whose maker the name does not tell", "sm80_f16_direct_128x64"),
+    FamilyRow("cuda", "kernel of unknown origin: a plugin's, a framework's or hand-written", "ResizeBicubicKernel"),
+    # layers and ranges
+    FamilyRow("convolution", "layer of one or more ONNX nodes with a convolution", "/conv1/Conv + /relu/Relu"),
+    FamilyRow("pointwise", "layer of pointwise nodes, as PWN(...) or one node", "PWN(PWN(/classifier/Sigmoid), /classifier/Mul)"),
+    FamilyRow("gemm", "layer of a matrix product; other ONNX layers are named by their class in the same way", "/fc/Gemm"),
+    FamilyRow("layer", "layer of nodes whose names tell no operation", "(Unnamed Layer* 12) [Unknown]"),
+    FamilyRow("api", "NVTX range around a call of TensorRT, Myelin, cuBLAS, …", "ExecutionContext::enqueueV3"),
+    FamilyRow("nvtx", "range of the application itself", ":S0_policy_infer_total"),
+    FamilyRow("unknown", "nothing in the name is known", "xyzzy"),
+)  # fmt: skip
+
+FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
+    # text anywhere in a C++ name, family; the first that is there counts
+    ("genericReformat::", "reformat"), ("cuInt8::", "reformat"),
+    ("CUTENSOR", "cutensor"), ("cutensor", "cutensor"),
+    ("flash_fwd", "flash-attention"), ("flash_bwd", "flash-attention"), ("flash::", "flash-attention"), ("flash_attn", "flash-attention"), ("FlashAttn", "flash-attention"), ("pytorch_flash", "flash-attention"),
+    ("tensorrt_llm::", "tensorrt-llm"), ("trt_edgellm::", "tensorrt-llm"), ("nvinfer1::plugin", "plugin"),
+    ("cuEltwise::", "tensorrt"), ("cuSliceLayer::", "tensorrt"), ("cuResizeLayer::", "tensorrt"), ("cuReduceLayer::", "tensorrt"), ("cuSoftMaxLayer::", "tensorrt"),
+    ("nvinfer1::", "tensorrt"), ("cask_trt::", "tensorrt"), ("myelin::", "myelin"),
+    ("at::native", "pytorch"), ("c10::", "pytorch"), ("at::cuda", "pytorch"), ("at_cuda_detail::", "cub"), ("torch::", "pytorch"), ("at::", "pytorch"),
+    ("softmax_warp", "pytorch"), ("elementwise_kernel_with_index", "pytorch"), ("multi_tensor_apply", "pytorch"),
+    ("cutlass::", "cutlass"), ("cutlass_", "cutlass"), ("cutlass", "cutlass"),
+    ("cublas", "cublas"), ("cudnn", "cudnn"), ("cusparse", "cusparse"), ("nccl", "nccl"), ("cub::", "cub"), ("thrust::", "cub"),
+    ("convolve", "cudnn"), ("winograd", "cudnn"), ("flip_filter", "cudnn"), ("fft2d", "cudnn"), ("regular_fft", "cufft"), ("vector_fft", "cufft"), ("gemv", "cublas"), ("gemm", "cublas"), ("gemmk1_", "cublas"),
+    ("splitKreduce", "cublas"), ("dot_kernel", "cublas"), ("reduce_1Block_kernel", "cublas"), ("asum_kernel", "cublas"), ("scal_kernel", "cublas"), ("fmha", "fmha"),
+)  # fmt: skip
+
+WORD_FAMILIES: tuple[tuple[str, str], ...] = (
+    # begin of a kernel's bare identifier, family
+    ("generatedNativePointwise", "native-pointwise"), ("gemm", "cublas"), ("gemv", "cublas"), ("dot_kernel", "cublas"), ("flash_", "flash-attention"), ("fmha", "fmha"),
+    ("BlackwellFusedMultiHeadAttention", "fmha"), ("kernel_mha", "fmha"), ("cudnn", "cudnn"), ("permutationKernel", "cutensor"),
+    ("gatherTopDetections", "plugin"), ("allClassNMS", "plugin"), ("gatherNMSOutputs", "plugin"), ("decodeBBoxes", "plugin"), ("EfficientNMS", "plugin"),
+)  # fmt: skip
+
+OPERATION_WORDS: tuple[tuple[str, str], ...] = (
+    # operation, words (a regular expression) that tell it in a function's name; the first that fits counts
+    ("communication", r"all_?reduce|all_?gather|reduce_?scatter|broadcast_?kernel|send_?recv|ncclDevKernel|ncclKernel|all_?to_?all"),
+    ("reduce", r"splitK_?reduce"),
+    ("reformat", r"copyPacked|copyVectorized|reformat|nchwTo|nhwcTo|nchw2nhwc|nhwc2nchw|ToNchw|ToNhwc|computeOffsetsKernel|flip_filter"),
+    ("attention", r"attention|fmha|flash_(?:fwd|bwd|attn)|_?mha_?|multihead|FlashAttn|SingleDecodeWithKVCache|SinglePrefill|BatchPrefill|BatchDecode"),
+    ("normalization", r"layer_?norm|rms_?norm|batch_?norm|group_?norm|instance_?norm|bn_fw|bn_bw|RowwiseMoments|GammaBeta"),
+    ("softmax", r"soft_?max"),
+    ("sampling", r"penalt|sampling|argmax_?sampl"),
+    ("nms", r"nms|NonMax|TopDetections"),
+    ("topk", r"top_?k|radix_?sort|radixFindKth|bitonic|sort|argmax|ArgMax|ArgMin"),
+    ("index", r"rope|rotary"),
+    ("gather", r"gather|embedding|index_?select|indexSelect|indexing|index_elementwise|index_kernel"),
+    ("scatter", r"scatter|index_?put"),
+    ("resize", r"resize|upsample|interpolate|grid_?sampl"),
+    ("concat", r"CatArray|concat"),
+    ("slice", r"slice|(?:^|_)pad(?:ding)?(?:_|$)|reflection_pad|split_?kernel"),
+    ("convolution", r"conv(?!ert)|depthwise|winograd|im2col"),
+    ("gemv", r"gemv|matvec|wvSplitK"),
+    ("gemm", r"gemm|splitK|matmul|sgemm|_mm_|scaled_mm|moe_kernel"),
+    ("pooling", r"pool"),
+    ("shuffle", r"permut|transpose"),
+    ("quantize", r"quant"),
+    ("cast", r"cast_|_cast|convert|float2half|half2float"),
+    ("fft", r"fft"),
+    ("scan", r"scan|cumsum"),
+    ("random", r"random|distribution|philox|dropout|uniform_|normal_"),
+    ("reduce", r"reduc|dot_kernel|asum|norm2|nrm2|sum_kernel|max_kernel|min_kernel"),
+    ("constant", r"fill|memset|arange|Fill"),
+    ("copy", r"copy|memcpy|clone|_cache"),
+    ("pointwise", r"elementwise|eltwise|pointwise|unary|binary|activation|for_?each|transform|act_and_mul|silu|gelu|relu|sigmoid|multi_tensor_apply|_add_|_mul_|scal_kernel|axpy"),
+)  # fmt: skip
+
+FUNCTOR_OPERATIONS: tuple[tuple[str, str], ...] = (
+    # operation, words that tell it in the template arguments of a generic pointwise or reduction kernel
+    ("copy", r"direct_copy|copy_kernel"),
+    ("constant", r"FillFunctor|arange|zero_"),
+    ("cast", r"LoadWithCast"),
+)  # fmt: skip
+
+TYPE_WORDS: tuple[tuple[str, str], ...] = (
+    # how C++ spells a data type, data type; the first that is there counts
+    ("__nv_bfloat16", "BF16"), ("BFloat16", "BF16"), ("bfloat16_t", "BF16"), ("__half", "FP16"), ("Half", "FP16"), ("half_t", "FP16"), ("__nv_fp8", "FP8"), ("Float8", "FP8"), ("float_e4m3", "FP8"), ("float_e5m2", "FP8"),
+    ("float_e2m1", "FP4"), ("float", "FP32"), ("double", "FP64"), ("signed char", "INT8"), ("int8_t", "INT8"), ("long", "INT64"),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""Reads kernels named by one symbol: Triton's, NCCL's, hand-written ones, and mangled C++."""
+
+from __future__ import annotations
+
+import re
+
+from nsysmap.names_cpp import operation_of
+from nsysmap.names_families import FUNCTION_FAMILIES, WORD_FAMILIES
+from nsysmap.names_tactics import Fields, Reading
+from nsysmap.names_words import DATATYPES
+
+_KERNEL = re.compile(r"kernel|pointwise|elementwise|gem[mv]|conv|reduc|permut|memcpy|memset|softmax|attention|mha|nms", re.IGNORECASE)
+_MATRIX = frozenset(("gemm", "convolution", "attention", "unknown"))
+_TRITON = re.compile(
+    r"triton_(?:(?P<kind>poi|red|per|tem|spl|for|mix)_fused_?)?(?P<ops>[A-Za-z_]\w*?)?(?:_(?P<number>\d+))?(?P<signature>_?(?:0d)?(?:\d+de?)+c?)?$"
+)
+_TRITON_KINDS = {"poi": "pointwise", "red": "reduce", "per": "reduce", "tem": "gemm", "spl": "scan", "for": "pointwise", "mix": "reduce"}
+_NCCL = re.compile(
+    r"nccl(?:Dev)?Kernel_(?P<collective>[A-Z][A-Za-z]*)(?P<words>(?:_[A-Za-z0-9]+)*)(?P<parameters>\(.*\)?)?(?: \[.*)?$",
+    re.DOTALL,
+)
+_NCCL_WORDS = {
+    **dict.fromkeys(("RING", "TREE", "COLLNET", "NVLS", "PAT", "CHAIN", "DIRECT"), "algorithm"),
+    **dict.fromkeys(("LL", "LL128", "SIMPLE"), "protocol"),
+    **dict.fromkeys(("Sum", "Prod", "Max", "Min", "MinMax", "Avg", "PreMulSum", "SumPostDiv"), "reduction"),
+}
+_MANGLED = re.compile(r"_ZN?K?(?:\d+\w+)")
+
+
+def read_triton(name: str) -> Reading | None:
+    """What a Triton kernel's name says: torch.compile writes the sort of kernel and the operations in it."""
+    match = _TRITON.match(name)
+    if match is None:
+        return None
+    fields: Fields = {"function": name}
+    words = (match["ops"] or "").strip("_")
+    if words:
+        fields["fused"] = words
+    for operation in ("softmax", "layer_norm", "rms_norm", "group_norm", "batch_norm"):
+        if operation in words:
+            fields["operation"] = "softmax" if operation == "softmax" else "normalization"
+            break
+    else:
+        fields["operation"] = _TRITON_KINDS.get(match["kind"] or "", "") or operation_of(words)
+    if match["kind"]:
+        fields["sort"] = {"poi": "pointwise", "red": "reduction", "per": "persistent reduction", "tem": "template"}.get(
+            match["kind"], match["kind"]
+        )
+    if match["number"]:
+        fields["number"] = int(match["number"])
+    return Reading("triton", fields, "unknown" if fields["operation"] in _MATRIX else "no", [], [name])
+
+
+def read_nccl(name: str) -> Reading | None:
+    """What an NCCL kernel's name says: collective, reduction, data type, algorithm and protocol."""
+    match = _NCCL.match(name)
+    if match is None:
+        return None
+    fields: Fields = {"function": name.partition("(")[0], "operation": "communication", "collective": match["collective"]}
+    rest = []
+    for word in match["words"].split("_")[1:]:
+        role = _NCCL_WORDS.get(word)
+        if role:
+            fields.setdefault(role, word)
+        elif word in DATATYPES or word.lower() in (
+            "float",
+            "half",
+            "double",
+            "bfloat16",
+            "u32",
+            "u64",
+            "u8",
+            "f8e4m3",
+            "f8e5m2",
+            "uint32",
+            "uint64",
+        ):
+            fields["input_type"] = {"float": "FP32", "half": "FP16", "double": "FP64", "bfloat16": "BF16"}.get(
+                word.lower(), DATATYPES.get(word, word.upper())
+            )
+        elif not word.isdigit():
+            rest.append(word)
+    return Reading("nccl", fields, "no", rest, [name])
+
+
+def read_mangled(name: str) -> Reading | None:
+    """The identifiers in a mangled C++ name; its types and template arguments stay in the rest."""
+    if not _MANGLED.match(name):
+        return None
+    identifiers: list[str] = []
+    at = 2
+    while at < len(name) and name[at] in "NKL":
+        at += 1
+    while at < len(name) and name[at].isdigit():
+        digits = re.compile(r"\d{1,4}").match(name, at)
+        if digits is None:
+            break
+        length, begin = int(digits.group()), digits.end()
+        if length == 0 or begin + length > len(name):
+            break
+        identifiers.append(name[begin : begin + length])
+        at = begin + length
+        while at < len(name) and name[at] == "L":
+            at += 1
+    if not identifiers:
+        return None
+    fields: Fields = {"function": identifiers[-1], "operation": operation_of(identifiers[-1])}
+    if identifiers[:-1]:
+        fields["namespace"] = "::".join("(anonymous namespace)" if part.startswith("_GLOBAL__N") else part for part in identifiers[:-1])
+    demangled = "::".join(identifiers) + "::"
+    family = next((family for text, family in FUNCTION_FAMILIES if text in demangled), "cuda")
+    rest = [] if name[at:] in ("", "Ev", "v") else [name[at:]]
+    return Reading(
+        family, fields, "unknown" if fields["operation"] in _MATRIX else "no", rest, [name[:at], name[at:]] if name[at:] else [name]
+    )
+
+
+def read_symbol(name: str) -> Reading | None:
+    """What a kernel named by one bare identifier says; None if no word in it is a kernel's."""
+    operation = operation_of(name)
+    if operation == "unknown" and not _KERNEL.search(name):
+        return None
+    family = next((family for text, family in WORD_FAMILIES if name.startswith(text)), "cuda")
+    fields: Fields = {"function": name, "operation": operation}
+    return Reading(family, fields, "unknown" if operation in _MATRIX else "no", [], [name])
