@@ -134,8 +134,12 @@ def run_rules(
 
 def by_cost(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
     """All findings, the most costly first."""
-    findings = [finding for outcome in outcomes for finding in outcome.findings]
-    return tuple(sorted(findings, key=lambda finding: (-finding.cost_ns, finding.rule, finding.start_ns, finding.message)))
+    return tuple(sorted((finding for outcome in outcomes for finding in outcome.findings), key=_order))
+
+
+def _order(finding: Finding) -> tuple[int, str, int, int, str]:
+    layer = -1 if finding.layer_index is None else finding.layer_index
+    return -finding.cost_ns, finding.rule, finding.start_ns, layer, finding.message
 
 
 def steady(inferences: Table) -> Table:
