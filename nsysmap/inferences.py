@@ -46,7 +46,7 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
 
     A kernel, copy or memset belongs to the outermost ``ExecutionContext::`` range that its launch call lies in.  A graph
     launch outside all of them is an inference of its own if its graph was captured inside one, or if no such range ran
-    anything.  ``periods`` (one number a kernel, MISSING for none; from ``periods.find_periods``) is used when neither exists.
+    anything.  ``periods`` (one number a kernel, MISSING for none; from ``periods.find_periods``) is for kernels that are in none of these.
     """
     calls = trace.api_calls
     call_kind = calls.text("kind")
@@ -63,9 +63,9 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     of_call[graph_launches] = len(used) + np.arange(len(graph_launches))
     executions = _executions(trace, tensorrt.calls[used], graph_launches)
     of_kernel = gather(of_call, trace.kernels.ints("launch"))
-    if len(executions.start_ns) == 0 and periods is not None:
-        of_kernel = periods
-        executions = _periodic(trace, periods)
+    if periods is not None:
+        of_kernel = np.where(periods >= 0, periods + len(executions.start_ns), of_kernel)
+        executions = _joined(executions, _periodic(trace, periods))
     return _summary(trace, executions, of_call, of_kernel, len(tensorrt.calls) - len(used))
 
 
@@ -117,6 +117,18 @@ def _periodic(trace: Trace, periods: IntArray) -> _Executions:
         found_by=Text.same("period", count),
         launch_api=Text.same(None, count),
         graph=kernels.ints("graph_node")[order[first]] != MISSING,
+    )
+
+
+def _joined(first: _Executions, second: _Executions) -> _Executions:
+    return _Executions(
+        start_ns=np.concatenate([first.start_ns, second.start_ns]),
+        end_ns=np.concatenate([first.end_ns, second.end_ns]),
+        process=np.concatenate([first.process, second.process]),
+        thread=np.concatenate([first.thread, second.thread]),
+        found_by=Text.of([*first.found_by.list(), *second.found_by.list()]),
+        launch_api=Text.of([*first.launch_api.list(), *second.launch_api.list()]),
+        graph=np.concatenate([first.graph, second.graph]),
     )
 
 

@@ -13,9 +13,10 @@ from nsysmap.inferences import Inferences
 from nsysmap.launches import gather
 from nsysmap.model import Engine, Note
 from nsysmap.names import layer_kind, matches_tactic
+from nsysmap.placement import Placed, place_by_order
 from nsysmap.range_layers import EngineFit, RangeLayers, resolve_ranges
 from nsysmap.schema import LAYERS, MAPPING
-from nsysmap.tables import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.tables import MISSING, BoolArray, FloatArray, IntArray, Table, Text
 from nsysmap.tensorrt_ranges import MYELIN, TensorRtRanges
 from nsysmap.trace import Trace
 
@@ -47,7 +48,8 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     """Maps every kernel; ``layers`` is engine.layers_table(engines).
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
-    that only one layer's tactic can have (`tactic`), then the one opaque region that Myelin kernels can belong to (`region`).
+    that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
+    that order leads into an opaque region).
     """
     evidence = gather_evidence(trace, tensorrt)
     resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
@@ -58,9 +60,12 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
     method[named & _at(resolved.inner, evidence.place)] = _REGION
     table, layer = _with_range_layers(tensorrt, layers, _Places(evidence.place, layer, named & (layer == MISSING)))
-    _by_tactic(trace, inferences, engines, _Chosen(layer, method))
+    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=any(fit.accepted for fit in resolved.fits))
+    opaque = _at(table.text("kind").equals("myelin"), layer)
+    method[opaque & (method == _ORDER)] = _REGION
     part = _parts(tensorrt, evidence, layer, table)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
+    reason = _either(placed.reason, reason)
     engine = gather(table.ints("engine"), layer)
     mapping = Table(
         MAPPING,
@@ -71,11 +76,12 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
             "layer": table.text("name").take(layer),
             "part": part,
             "method": Text(method, METHODS),
-            "confidence": np.where(method == _NONE, 0.0, 1.0),
+            "confidence": confidence,
             "reason": reason,
         },
     )
-    return Mapped(mapping, table, _engine_of_inference(inferences, engine), resolved.fits, _notes(engines, resolved.fits))
+    notes = (*_notes(engines, resolved.fits), *_order_notes(engines, placed))
+    return Mapped(mapping, table, _engine_of_inference(inferences, engine), resolved.fits, notes)
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,49 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
         if complete or np.count_nonzero((names.codes == code) & inside) <= runs:
             chosen.layer[rows] = tactics[matching[0]][0]
             chosen.method[rows] = _TACTIC
+
+
+def _by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen, *, sure: bool) -> tuple[Placed, FloatArray]:
+    """Places the kernels that ranges left open; a tactic that only one layer has is exact if the engine fits or is ``sure`` to have run."""
+    exact = chosen.method != _NONE
+    known = np.where(exact, chosen.layer, np.int64(MISSING))
+    open_ones = ~exact & (inferences.membership.ints("inference") >= 0)
+    _by_tactic(trace, inferences, engines, chosen)
+    placed = place_by_order(trace, inferences, engines, open_ones, known)
+    by_tactic = (chosen.method == _TACTIC) & (sure | (placed.layer == chosen.layer))
+    ordered = open_ones & ~by_tactic
+    chosen.layer[ordered] = placed.layer[ordered]
+    chosen.method[ordered] = np.where(placed.layer[ordered] >= 0, _ORDER, _NONE)
+    confidence = np.where(chosen.method == _NONE, 0.0, 1.0)
+    in_order = chosen.method == _ORDER
+    confidence[in_order] = placed.confidence[in_order]
+    placed.reason.codes[by_tactic] = -1
+    return placed, confidence
+
+
+def _either(first: Text, second: Text) -> Text:
+    """The first text where there is one, the second elsewhere."""
+    later = np.where(second.codes >= 0, second.codes + len(first.values), -1)
+    return Text(np.where(first.codes >= 0, first.codes, later).astype(np.int32), (*first.values, *second.values))
+
+
+def _order_notes(engines: Sequence[Engine], placed: Placed) -> list[Note]:
+    """Engine files that explain the kernels of no inference that had to be placed by order."""
+    notes = []
+    used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
+    for number in sorted({verdict.engine for verdict in placed.verdicts} - used):
+        best = max((verdict.match for verdict in placed.verdicts if verdict.engine == number), key=lambda match: match.share)
+        others = " beside the other engine files" if used else ""
+        notes.append(
+            Note(
+                "error",
+                f"{engines[number].source} is not an engine that ran here{others}: of one inference {best.placed:.0%} of the kernels find "
+                f"a layer and {best.used:.0%} of the layers a kernel"
+                + (f", {best.tactics:.0%} of the tactics ran" if best.tactics is not None else "")
+                + ". No kernel is given a layer of it; give the engine file of this run.",
+            )
+        )
+    return notes
 
 
 def _parts(tensorrt: TensorRtRanges, evidence: Evidence, layer: IntArray, layers: Table) -> Text:

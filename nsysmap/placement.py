@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
-from nsysmap.inferences import Inferences
+from nsysmap.inferences import Inferences, find_inferences
 from nsysmap.model import Engine
+from nsysmap.periods import find_periods
 from nsysmap.scores import KernelFacts, surely_run
 from nsysmap.tables import MISSING, BoolArray, FloatArray, IntArray, Table, Text
+from nsysmap.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace import Trace
 
 _MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
@@ -51,6 +53,19 @@ def expected_kernels(engine: Engine) -> int | None:
     profile = min((layer.profile for layer in engine.layers if layer.profile is not None), default=None)
     mine = [layer for layer in engine.layers if layer.profile in (None, profile)]
     return int(surely_run(engine, mine).sum()) or None
+
+
+def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> Inferences:
+    """The inferences of a trace: by ranges and graph launches, and of processes that show neither by what repeats on their streams."""
+    found = find_inferences(trace, tensorrt)
+    process = trace.kernels.ints("process")
+    inside = found.membership.ints("inference") != MISSING
+    shown = np.unique(process[inside]) if not inside.all() else process[:0]
+    rows = np.flatnonzero(~inside & ~np.isin(process, shown)) if not inside.all() else np.zeros(0, np.int64)
+    if len(rows) == 0:
+        return found
+    expected = expected_kernels(engines[0]) if len(engines) == 1 else None
+    return find_inferences(trace, tensorrt, find_periods(trace, rows, expected=expected).inference)
 
 
 def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], wanted: BoolArray, known: IntArray) -> Placed:
