@@ -65,6 +65,8 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     method[opaque & (method == _ORDER)] = _REGION
     part = _parts(tensorrt, evidence, layer, table)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
+    if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
+        placed.reason.codes[layer == MISSING] = -1
     reason = _either(placed.reason, reason)
     engine = gather(table.ints("engine"), layer)
     mapping = Table(
@@ -187,7 +189,8 @@ def _by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], c
     open_ones = ~exact & (inferences.membership.ints("inference") >= 0)
     _by_tactic(trace, inferences, engines, chosen)
     placed = place_by_order(trace, inferences, engines, open_ones, known)
-    by_tactic = (chosen.method == _TACTIC) & (sure | (placed.layer == chosen.layer))
+    agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused)
+    by_tactic = (chosen.method == _TACTIC) & (sure | agreed)
     ordered = open_ones & ~by_tactic
     chosen.layer[ordered] = placed.layer[ordered]
     chosen.method[ordered] = np.where(placed.layer[ordered] >= 0, _ORDER, _NONE)

@@ -17,8 +17,9 @@ from nsysmap.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace import Trace
 
 _MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
-_LEAST = 2  # kernels; a shorter inference is no evidence for or against an engine
+_LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
 
+TOO_FEW = "too few kernels to tell which engine they belong to"
 NO_FIT = "no engine file given can have run these kernels"
 
 
@@ -42,6 +43,7 @@ class Placed:
     layer: IntArray  # layer number over all engines, MISSING for none
     confidence: FloatArray  # probability of that layer; of the likeliest one where it is left empty
     by_tactic: BoolArray  # the name is that layer's tactic, besides the order
+    refused: BoolArray  # of an inference that none of the engines can have run
     reason: Text
     verdicts: tuple[EngineVerdict, ...]
 
@@ -79,6 +81,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     layer = np.full(count, MISSING, np.int64)
     confidence = np.zeros(count)
     by_tactic = np.zeros(count, np.bool_)
+    refused = np.zeros(count, np.bool_)
     reasons: dict[str, int] = {}
     reason = np.full(count, -1, np.int32)
     verdicts: list[EngineVerdict] = []
@@ -89,7 +92,8 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
         for shape in shapes:
             rows = shape.rows
             if engine is None:
-                reason[rows] = reasons.setdefault(NO_FIT, len(reasons))
+                refused[rows] = bool(found)
+                reason[rows] = reasons.setdefault(NO_FIT if found else TOO_FEW, len(reasons))
                 continue
             pins = known[rows[0]] - offsets[engine]
             pins = np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
@@ -101,7 +105,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
             reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
     layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
-    return Placed(layer, confidence, by_tactic, Text(reason, tuple(reasons)), tuple(verdicts))
+    return Placed(layer, confidence, by_tactic, refused & wanted, Text(reason, tuple(reasons)), tuple(verdicts))
 
 
 @dataclass(frozen=True)
