@@ -41,7 +41,7 @@ def test_every_command_s_help_shows_an_example_and_says_what_it_does(name: str) 
         assert not isinstance(parameter, click.Option) or parameter.help or parameter.name in ("help", "version"), parameter.name
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("cache", "path")])
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("cache", "path"), ("decode", "x")])
 def test_start_up_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     code = (
         "import sys\n"
