@@ -42,8 +42,12 @@ _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 
 def decode(name: str) -> KernelName:
     """What a kernel, tactic, layer or range name says; never raises and never guesses, in time linear in the name's length."""
-    if name.endswith(_CUT) and len(name) > 3:
-        return _cut(name)
+    return _cut(name) if name.endswith(_CUT) and len(name) > 3 else _decode_whole(name)
+
+
+def _decode_whole(name: str) -> KernelName:
+    if name.startswith("/"):
+        return _layer(name) or _nothing(name)
     if name.startswith(("__my", "_gem")):
         found = _decode_myelin(name)
         if found is not None:
@@ -62,9 +66,9 @@ def decode(name: str) -> KernelName:
                 return _from_reading(name, reading)
     if looks_like_cpp(name):
         return _from_reading(name, read_cpp(name))
-    layer = read_layer(name)
+    layer = _layer(name)
     if layer is not None:
-        return KernelName(name, layer.family, layer.kind, layer.ops, None, (), layer.fields, layer.tensor_cores, layer.rest, (name,))
+        return layer
     if _WORD.match(name):
         if known_codes(name):
             ops = read_ops(name)
@@ -73,19 +77,30 @@ def decode(name: str) -> KernelName:
         reading = read_symbol(name)
         if reading is not None:
             return _from_reading(name, reading)
+    return _nothing(name)
+
+
+def _layer(name: str) -> KernelName | None:
+    layer = read_layer(name)
+    if layer is None:
+        return None
+    return KernelName(name, layer.family, layer.kind, layer.ops, None, (), layer.fields, layer.tensor_cores, layer.rest, (name,))
+
+
+def _nothing(name: str) -> KernelName:
     return KernelName(name, "unknown", "unknown", (), None, (), {}, "unknown", name, (name,) if name else ())
 
 
 def _cut(name: str) -> KernelName:
     """A name that a table of nsys cut short: its last word may be half a word, so it is left out where it says nothing whole."""
     base = name.rstrip("….")
-    inner = decode(base)
+    inner = _decode_whole(base)
     if inner.family == "myelin" and (inner.rest or (inner.generation is None and inner.kind == "range")):
         base = _LAST_CODE.sub("", base)
-        inner = decode(base)
+        inner = _decode_whole(base)
     elif looks_like_tactic(base) and "_" in base:
         base = base[: base.rindex("_")]
-        inner = decode(base)
+        inner = _decode_whole(base)
     rest = "" if looks_like_cpp(base) else inner.rest
     fields: dict[str, str | int] = {**inner.fields, "cut": "yes"}
     pieces = (*inner.pieces, name[len(base) :])

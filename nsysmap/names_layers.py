@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nsysmap.names_model import Op
 from nsysmap.names_onnx import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
+
+_AROUND_ROW = NODES["reshape"]
+_LAST_KINDS = frozenset(("constant", "shape", "reformat"))  # they name a layer's class only where nothing else does
+_NODE_OPS = {row.word: Op(row.op, row.op, row.kind, "likely") for row in NODES.values()}
 
 
 class LayerName(NamedTuple):
@@ -21,9 +26,9 @@ class LayerName(NamedTuple):
 _TAIL = re.compile(r"_myl(\d{1,9})_(\d{1,9})$")
 _PROFILE = re.compile(r" \[profile (\d{1,9})\]$")
 _REFORMAT = re.compile(r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )")
-_UNNAMED = re.compile(r"\(Unnamed (?:Layer|Loop)\* \d+\) ?\[(\w+)[^\]]*\]")
-_NODE_TAIL = re.compile(r"(?:_{1,2}\d+)+$")
+_UNNAMED = re.compile(r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]")
 _CLONE = re.compile(r"_clone_\d+$")
+_CONVERTED = re.compile(r"[A-Za-z0-9]__\d{1,9}$")  # tf2onnx: a node put in beside the one it is named after
 _OUTPUT = re.compile(r"_output_\d+$|\.(?:weight|bias)$|^onnx::\w+?_\d+$|^ONNXTRT_\w+$|\[Constant\]$|_scale$|_zero_point$")
 _AROUND = re.compile(
     r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"
@@ -35,14 +40,11 @@ def split_layer_name(name: str) -> LayerName:
     """The node's own name, and the Myelin region, instruction number and optimisation profile written behind it."""
     profile = region = index = None
     node = name
-    found = _PROFILE.search(node)
-    if found:
+    if node.endswith("]") and (found := _PROFILE.search(node, max(len(node) - 24, 0))):
         profile, node = int(found[1]), node[: found.start()]
-    found = _TAIL.search(node)
-    if found:
+    if "_myl" in node and (found := _TAIL.search(node, max(len(node) - 24, 0))):
         region, index, node = int(found[1]), int(found[2]), node[: found.start()]
-        found = _PROFILE.search(node)
-        if found:
+        if node.endswith("]") and (found := _PROFILE.search(node, max(len(node) - 24, 0))):
             profile, node = int(found[1]), node[: found.start()]
     return LayerName(node, region, index, profile)
 
@@ -54,20 +56,30 @@ def normalized_range_text(name: str) -> str:
 
 def node_row(node: str) -> NodeRow | None:
     """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed Layer* 3) [Shuffle]``."""
-    unnamed = _UNNAMED.search(node)
-    if unnamed:
+    if "(Unnamed" in node and (unnamed := _UNNAMED.search(node)):
         return NODES.get(unnamed[1].lower())
-    if _OUTPUT.search(_CLONE.sub("", node)):
+    if _OUTPUT.search(_CLONE.sub("", node) if "_clone_" in node else node):
         return NODES["constant"]
-    last = node.rstrip(")").rpartition("/")[2].rpartition("::")[2]
-    last = _NODE_TAIL.sub("", last)
-    if not last:
+    last = node.rstrip(")")
+    last = last[last.rfind("/") + 1 :]
+    last = last[last.rfind("::") + 2 :] if "::" in last else last
+    word = _without_number(last)
+    if not word or ("/" in node and _CONVERTED.search(last)):
         return None
-    word = last.removeprefix("node_").replace("_", "").lower()
-    found = NODES.get(word)
-    if found is None and "." in last:
-        found = NODES.get(_NODE_TAIL.sub("", last.rpartition(".")[2]).lower())
+    found = NODES.get(word.removeprefix("node_").replace("_", "").lower())
+    if found is None and "." in word:
+        found = NODES.get(_without_number(word[word.rfind(".") + 1 :]).lower())
     return found
+
+
+def _without_number(text: str) -> str:
+    """The text without the numbers that exporters put behind an operation: ``MatMul_1``, ``Conv2D__6``, ``linear_2_1``."""
+    while text:
+        shorter = text.rstrip("0123456789")
+        if len(shorter) == len(text) or not shorter.endswith("_"):
+            break
+        text = shorter.rstrip("_")
+    return text
 
 
 def nodes_of(text: str) -> list[str]:
@@ -84,61 +96,76 @@ def nodes_of(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def layer_ops(nodes: list[str]) -> tuple[Op, ...]:
+def layer_ops(nodes: Sequence[str]) -> tuple[Op, ...]:
     """The operations that the nodes' names tell; constants and unknown nodes tell none."""
-    rows = (node_row(node) for node in nodes)
-    return tuple(Op(row.op, row.op, row.kind, "likely") for row in rows if row is not None and row.kind != "constant")
+    return _ops_of([node_row(node) for node in nodes])
+
+
+def _ops_of(rows: list[NodeRow | None]) -> tuple[Op, ...]:
+    return tuple([_NODE_OPS[row.word] for row in rows if row is not None and row.kind != "constant"])
 
 
 def layer_kind(name: str, layer_type: str | None) -> str:
     """The class (one of ``nsysmap.model.LAYER_KINDS``) of an engine layer, from its LayerType or, without one, from its name."""
-    node = split_layer_name(name).node
-    if layer_type:
-        words = layer_type.split()
-        kind = LAYER_TYPES.get(words[0].lower()) if words else None
-        if kind == "fused" and "_mha_v" in node:
-            return "attention"
-        if kind is None and words:
-            kind = LAYER_TYPES.get(words[-1].lower()) or ("plugin" if words[0].lower().startswith("plugin") else "other")
-        if kind is not None:
-            return kind
-    return _kind_of_node(node, myelin=node != name and "_myl" in name)
-
-
-def _kind_of_node(node: str, *, myelin: bool) -> str:
-    if node.startswith("__myl_"):
-        return "fused"
-    if "_mha_v" in node and node.startswith(("_gem", "__mye")):
+    split = split_layer_name(name)
+    words = layer_type.split() if layer_type else []
+    if not words:
+        return _read_node(split.node, myelin=split.region is not None)[0]
+    kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
+    if kind == "fused" and "_mha_v" in split.node:
         return "attention"
-    if node.startswith("{ForeignNode["):
-        return "myelin"
-    if _REFORMAT.match(node) or node.endswith((" copy", "_copy_input", "_copy_output")):
-        return "reformat"
-    if node.startswith("PWN("):
-        return "pointwise"
-    if "^signal^" in node or "^wait^" in node:
-        return "signal"
-    if node.startswith("cast_hvar^"):
-        return "cast"
-    if "shape_call" in node:
-        return "shape"
-    if node.startswith("__mye"):
-        return "gemm" if "+" in node else "convolution" if "_conv_" in node else "unknown"
-    if node.startswith("copied_") and " + " not in node:
-        return "noop"
-    if "PLUGIN_V" in node:
-        return "plugin"
+    return kind or ("plugin" if words[0].lower().startswith("plugin") else "other")
+
+
+def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow | None]]:
+    """The class of a layer of that (possibly merged) node, the nodes in it and what they are."""
+    special = _special_kind(node)
+    if special and special != "pointwise":
+        return special, [], []
     nodes = nodes_of(node)
-    kinds = ["shuffle" if _AROUND.match(part) else row.kind if (row := node_row(part)) else "unknown" for part in nodes]
+    rows = [_AROUND_ROW if _AROUND.match(part) else node_row(part) for part in nodes]
+    if special:
+        return special, nodes, rows
+    kinds = [row.kind for row in rows if row is not None]
     for kind in MAIN_KINDS:
         if kind in kinds:
-            return kind
+            return kind, nodes, rows
     for kind in kinds:
-        if kind not in ("constant", "unknown", "shape", "reformat"):
-            return kind
+        if kind not in _LAST_KINDS:
+            return kind, nodes, rows
     if myelin and len(nodes) > 1:
-        return "gemm"
-    return next((kind for kind in kinds if kind != "unknown"), "unknown")
+        return "gemm", nodes, rows
+    return (kinds[0] if kinds else "unknown"), nodes, rows
+
+
+def _special_kind(node: str) -> str:
+    """The class of a layer whose name has a form of TensorRT's own; empty for one named after its nodes."""
+    first = node[:1]
+    if first == "_":
+        if node.startswith("__myl_"):
+            return "fused"
+        if "_mha_v" in node and node.startswith(("_gem", "__mye")):
+            return "attention"
+        if node.startswith("__mye"):
+            return "gemm" if "+" in node else "convolution" if "_conv_" in node else "unknown"
+    elif first == "R" and _REFORMAT.match(node):
+        return "reformat"
+    elif first == "{" and node.startswith("{ForeignNode["):
+        return "myelin"
+    elif first == "P" and node.startswith("PWN("):
+        return "pointwise"
+    if node.endswith((" copy", "_copy_input", "_copy_output")):
+        return "reformat"
+    if "^" in node:
+        if "^signal^" in node or "^wait^" in node:
+            return "signal"
+        if node.startswith("cast_hvar^"):
+            return "cast"
+    if "shape_call" in node:
+        return "shape"
+    if node.startswith("copied_") and " + " not in node:
+        return "noop"
+    return "plugin" if "PLUGIN_V" in node else ""
 
 
 class LayerReading(NamedTuple):
@@ -163,16 +190,14 @@ def read_layer(name: str) -> LayerReading | None:
     numbers = (("region", split.region), ("region_index", split.region_index), ("profile", split.profile))
     fields: dict[str, str | int] = {field: value for field, value in numbers if value is not None}
     node = split.node
-    kind = _kind_of_node(node, myelin=split.region is not None)
+    kind, nodes, rows = _read_node(node, myelin=split.region is not None)
     fields["operation"] = kind
-    reformat = _REFORMAT.match(node)
-    if reformat:
+    if kind == "reformat" and (reformat := _REFORMAT.match(node)):
         if reformat[1]:
             fields["direction"], fields["tensor"] = reformat[1].lower(), int(reformat[2])
         fields["of_layer"] = node[reformat.end() :]
         return LayerReading("reformat", "layer", (), fields, "no", "")
-    foreign = _FOREIGN.match(node)
-    if foreign:
+    if kind == "myelin" and (foreign := _FOREIGN.match(node)):
         first, _, last = foreign[1].partition("...")
         fields["first_node"], fields["last_node"] = first, last or first
         return LayerReading("myelin", "layer", (), fields, "unknown", "")
@@ -184,7 +209,6 @@ def read_layer(name: str) -> LayerReading | None:
         return LayerReading("myelin", "layer", (), fields, "unknown", "")
     if split.region is None and kind == "unknown" and not _NODE_SHAPE.search(node):
         return None
-    nodes = nodes_of(node)
-    fields["nodes"] = " + ".join(nodes)
+    fields["nodes"] = " + ".join(nodes) if nodes else node
     family = "myelin" if split.region is not None else kind if kind != "unknown" else "layer"
-    return LayerReading(family, "layer", layer_ops(nodes), fields, "unknown", "")
+    return LayerReading(family, "layer", _ops_of(rows), fields, "unknown", "")

@@ -9,11 +9,10 @@ from nsysmap.names_layers import layer_ops, split_layer_name
 from nsysmap.names_model import KernelName
 from nsysmap.names_myelin import read_myelin
 from nsysmap.names_onnx import MAIN_KINDS
+from nsysmap.names_tactics import launch_suffix
 
-_LAUNCH = re.compile(
-    r"_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|conv1x1_)?)?kernel(?:_?\d+(?:_\d+)?)?(?:_kernel)?(?:_(?:_5[x0-9]_)?(?:trt|cublas|cudnn(?:_infer|_train)?))?$"
-)
 _MYELIN_SUFFIX = re.compile(r"(?:_com)?(?:_vec)?$")
+_NOT_LAUNCHED = ("", "_fused", "_by_fusion_tactic")
 _FUSED, _BY_FUSION = "_fused", "_by_fusion_tactic"
 _FP8 = frozenset(("e4m3", "e5m2"))
 
@@ -28,8 +27,8 @@ def matches_tactic(kernel: str, tactic: str) -> bool:
         return "_com" in kernel and _without_com(kernel) in (tactic, tactic + "_vec")
     if tactic.endswith(_BY_FUSION):
         return kernel.endswith(_FUSED) and _same_words(kernel.removesuffix(_FUSED), tactic.removesuffix(_BY_FUSION))
-    launch = _LAUNCH.search(kernel)
-    base = kernel[: launch.start()] if launch and not _LAUNCH.search(tactic) else kernel
+    launch = launch_suffix(kernel)
+    base = kernel[: len(kernel) - len(launch)] if launch not in _NOT_LAUNCHED and not launch_suffix(tactic) else kernel
     return _same_words(base, tactic)
 
 

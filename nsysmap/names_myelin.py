@@ -136,12 +136,12 @@ class MyelinName(NamedTuple):
 
 _LAYER_TAIL = r"(?: \[profile (?P<profile>\d+)\])?(?:_myl(?P<region>\d+)_(?P<index>\d+))?(?: \[profile (?P<profile2>\d+)\])?"
 _GENERATED = re.compile(
-    r"(?P<head>__myl_(?:bb(?P<block>\d+)_(?P<node>\d+)_)?)(?P<ops>(?:[A-Z][a-z0-9]*)+)(?P<tile>_cuda_tile)?(?:_0x(?P<hash>[0-9a-fA-F]+))?"
+    r"(?P<head>__myl_(?:bb(?P<block>\d{1,9})_(?P<node>\d{1,9})_)?)(?P<ops>(?:[A-Z][a-z0-9]*)+)(?P<tile>_cuda_tile)?(?:_0x(?P<hash>[0-9a-fA-F]+))?"
     r"(?:_tensorop(?P<gemm_tile>\d+x\d+)(?:_cga(?P<cluster>\d+x\d+))?(?:_(?P<sm>\d*sm\d*))?(?:_acc_(?P<acc>[a-z]+\d*))?(?:_tile_k_count_(?P<k_count>\d+))?"
     r"(?:_gemm_(?P<gemm_id>\d+(?:_\d+)?))?)?(?P<com>_com)?(?P<vec>_vec)?" + _LAYER_TAIL
 )
 _ATTENTION = re.compile(
-    r"(?:__mye(?P<node>\d+))?_(?P<form>gem[mv])_mha_v(?P<version>\d+)(?:_0x(?P<hash>[0-9a-fA-F]+))?(?P<com>_com)?(?P<vec>_vec)?"
+    r"(?:__mye(?P<node>\d+))?_(?P<form>gem[mv])_mha_v(?P<version>\d{1,9})(?:_0x(?P<hash>[0-9a-fA-F]+))?(?P<com>_com)?(?P<vec>_vec)?"
     + _LAYER_TAIL
 )
 _ACCUMULATE = {"float": "FP32", "half": "FP16", "int": "INT32", "int32": "INT32", "double": "FP64"}
@@ -178,7 +178,7 @@ def read_myelin(name: str) -> MyelinName | None:
     ):
         text = match[group]
         if text:
-            fields[field] = "0x" + text if field == "hash" else int(text)
+            fields[field] = "0x" + text if field == "hash" else int(text) if len(text) < 10 else text
     suffix = (match["com"] or "") + (match["vec"] or "")
     if suffix:
         fields["suffix"] = suffix[1:]

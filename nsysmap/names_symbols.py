@@ -11,10 +11,17 @@ from nsysmap.names_words import DATATYPES
 
 _KERNEL = re.compile(r"kernel|pointwise|elementwise|gem[mv]|conv|reduc|permut|memcpy|memset|softmax|attention|mha|nms", re.IGNORECASE)
 _MATRIX = frozenset(("gemm", "convolution", "attention", "unknown"))
-_TRITON = re.compile(
-    r"triton_(?:(?P<kind>poi|red|per|tem|spl|for|mix)_fused_?)?(?P<ops>[A-Za-z_]\w*?)?(?:_(?P<number>\d+))?(?P<signature>_?(?:0d)?(?:\d+de?)+c?)?$"
-)
+_SIGNATURE = re.compile(r"\d[0-9decx]*d[0-9dec]*$")  # Triton's argument signature: 0d1d2de
 _TRITON_KINDS = {"poi": "pointwise", "red": "reduce", "per": "reduce", "tem": "gemm", "spl": "scan", "for": "pointwise", "mix": "reduce"}
+_TRITON_SORTS = {
+    "poi": "pointwise",
+    "red": "reduction",
+    "per": "persistent reduction",
+    "tem": "template",
+    "spl": "split scan",
+    "for": "foreach",
+    "mix": "mixed order reduction",
+}
 _NCCL = re.compile(
     r"nccl(?:Dev)?Kernel_(?P<collective>[A-Z][A-Za-z]*)(?P<words>(?:_[A-Za-z0-9]+)*)(?P<parameters>\(.*\)?)?(?: \[.*)?$",
     re.DOTALL,
@@ -29,25 +36,27 @@ _MANGLED = re.compile(r"_ZN?K?(?:\d+\w+)")
 
 def read_triton(name: str) -> Reading | None:
     """What a Triton kernel's name says: torch.compile writes the sort of kernel and the operations in it."""
-    match = _TRITON.match(name)
-    if match is None:
+    if not name.isidentifier():
         return None
+    words = name.split("_")[1:]
     fields: Fields = {"function": name}
-    words = (match["ops"] or "").strip("_")
-    if words:
-        fields["fused"] = words
-    for operation in ("softmax", "layer_norm", "rms_norm", "group_norm", "batch_norm"):
-        if operation in words:
-            fields["operation"] = "softmax" if operation == "softmax" else "normalization"
-            break
+    if words and _SIGNATURE.match(words[-1]):
+        fields["signature"] = words.pop()
+    if words and words[-1].isdigit() and len(words[-1]) < 10:
+        fields["number"] = int(words.pop())
+    sort = words[0] if words else ""
+    if len(words) > 1 and sort in _TRITON_KINDS and words[1] == "fused":
+        fields["sort"] = _TRITON_SORTS[sort]
+        words = words[2:]
     else:
-        fields["operation"] = _TRITON_KINDS.get(match["kind"] or "", "") or operation_of(words)
-    if match["kind"]:
-        fields["sort"] = {"poi": "pointwise", "red": "reduction", "per": "persistent reduction", "tem": "template"}.get(
-            match["kind"], match["kind"]
-        )
-    if match["number"]:
-        fields["number"] = int(match["number"])
+        sort = ""
+    fused = "_".join(words).strip("_")
+    if fused:
+        fields["fused"] = fused
+    special = next((norm for norm in ("softmax", "layer_norm", "rms_norm", "group_norm", "batch_norm") if norm in fused), "")
+    fields["operation"] = (
+        ("softmax" if special == "softmax" else "normalization") if special else _TRITON_KINDS.get(sort) or operation_of(fused)
+    )
     return Reading("triton", fields, "unknown" if fields["operation"] in _MATRIX else "no", [], [name])
 
 

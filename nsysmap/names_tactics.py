@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from nsysmap.names_words import DATATYPES, FAMILIES, WORDS
@@ -26,9 +27,10 @@ _HEAD = re.compile(
     r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
 )
 _LAUNCH = re.compile(
-    r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w*?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?(?:_(?:_?5[x0-9]_)?(?:trt|cublas(?:lt)?|cusparse(?:lt)?|cudnn(?:_infer|_train)?))?"
-    r"|_fused|_by_fusion_tactic)$"
+    r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w{0,40}?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?"
+    r"(?:_(?:_?5[x0-9]_)?(?:trt|cublas(?:lt)?|cusparse(?:lt)?|cudnn(?:_infer|_train)?))?|_fused|_by_fusion_tactic)$"
 )
+_LONGEST_LAUNCH = 120
 _TYPE = (
     r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3x(?:f4|e2m1)|"
     r"ue8m0x(?:f4|e4m3|e2m1)|e4m3|e5m2|e2m1|f4|s[48]|u8|s32|b1|void)"
@@ -69,6 +71,8 @@ _PARAMETER = re.compile(r"([A-Za-z]+?)(\d+)$")
 _ONLY_TYPES = re.compile(_TYPE)
 _LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc": "FP32", "z": "FP64", "b": "BF16", "f": "FP16"}
 _JOIN = {"layout": "_", "parameters": " "}
+_NO_FIELD = frozenset(("types", "math", "rest"))
+_ROLES = {"number": "parameters", "stride2": "stride", "vector": "variant"}
 _SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
 _CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120"))
 _NVJET = re.compile(r"[a-z]{3,6}$")
@@ -82,29 +86,36 @@ def looks_like_tactic(name: str) -> bool:
 
 def read_tactic(name: str) -> Reading:
     """What an underscore-joined kernel or tactic name says."""
-    launch = _LAUNCH.search(name)
-    tokens = (name[: launch.start()] if launch else name).split("_")
+    launch = launch_suffix(name)
+    tokens = (name[: len(name) - len(launch)] if launch else name).split("_")
     family = _family(tokens)
     found: dict[str, list[str]] = {}
-    before = ""
     for token in tokens:
-        role, value = WORDS.get(token) or _lex(token, before, family)
-        if role:
-            found.setdefault(role, []).append(value)
-        before = token
-    rest = found.pop("rest", [])
+        role, value = WORDS.get(token) or _lex(token, family)
+        if role in found:
+            found[role].append(value)
+        elif role:
+            found[role] = [value]
     pieces = [token + "_" for token in tokens]
     pieces[-1] = tokens[-1]
     if launch:
-        pieces.append(launch.group())
-        found["launcher"] = [launch.group().strip("_")]
-        if "split_k" in launch.group():
+        pieces.append(launch)
+        found["launcher"] = [launch.strip("_")]
+        if "split_k" in launch:
             found["split_k"] = ["yes"]
     fields = _fields(found, family)
     math = found.get("math", [])
     _set_types(fields, family, math, found.get("types", []))
     fields["operation"] = _operation(found, math, family)
-    return Reading(family, fields, _tensor_cores(fields, math, family), rest, pieces)
+    return Reading(family, fields, _tensor_cores(fields, math, family), found.get("rest", []), pieces)
+
+
+def launch_suffix(name: str) -> str:
+    """What a kernel's name has behind the tactic's: ``_execute_kernel_trt``, ``_fused``, …; empty if nothing."""
+    if "kernel" not in name and "fus" not in name:
+        return ""
+    match = _LAUNCH.search(name, max(len(name) - _LONGEST_LAUNCH, 0))
+    return match.group() if match else ""
 
 
 def _family(tokens: list[str]) -> str:
@@ -120,26 +131,18 @@ def _family(tokens: list[str]) -> str:
     return "tactic"
 
 
-def _lex(token: str, before: str, family: str) -> tuple[str, str]:
+@lru_cache(maxsize=4096)
+def _lex(token: str, family: str) -> tuple[str, str]:
     """The field that a word fills and its value; the role is "rest" for a word that no grammar has."""
     match = _LEX.match(token)
     if match is None:
         return _lex_cased(token, family) if token else ("", "")
     role = match.lastgroup or ""
-    text = match.group(role)
-    if role == "shape" and before == "stages":
-        return "stages", text
-    if role == "number":
-        return ("layout" if before == "c" else "parameters"), text
     if role in ("math", "math_op"):
         return "math", token
     if role == "cuda_op":
         return "math", "cuda:" + token
-    if role == "stride2":
-        return "stride", text
-    if role == "vector":
-        return "variant", text
-    return role, text
+    return _ROLES.get(role, role), match.group(role)
 
 
 def _lex_cased(token: str, family: str) -> tuple[str, str]:
@@ -171,6 +174,8 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
                 found.setdefault("layout", []).append(match["layout"])
     _set_tile(found, family)
     numbers = found.pop("parameters", [])
+    if "layout" in found and "c" in found["layout"]:  # nchw_vect_c_32: the number belongs to the layout
+        numbers = _into_layout(found, numbers)
     if family == "fmha" and numbers:  # query tile, key tile (or sequence), head size
         tiled = len(numbers) > 2
         found["tile" if tiled else "sequence"] = ["x".join(numbers[:2]) if tiled else numbers[0]]
@@ -181,15 +186,28 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
     if numbers:
         found["parameters"] = numbers
     for role, values in found.items():
-        if not values:
-            continue
-        if role in ("types", "math"):
+        if not values or role in _NO_FIELD:
             continue
         if role in _SEVERAL:
             fields[role] = _JOIN.get(role, "+").join(values)
         else:
-            fields[role] = int(values[0]) if values[0].isdigit() else values[0]
+            fields[role] = int(values[0]) if len(values[0]) < 10 and values[0].isascii() and values[0].isdigit() else values[0]
     return fields
+
+
+def _into_layout(found: dict[str, list[str]], numbers: list[str]) -> list[str]:
+    """Puts the numbers behind ``vect_c`` into the layout; gives back the numbers that are left."""
+    layout: list[str] = []
+    taken = 0
+    words = found["layout"]
+    for i, word in enumerate(words):
+        layout.append(word)
+        glued = i + 1 < len(words) and words[i + 1][0].isdigit()  # 32kcrs: the number stands at the next word
+        if word == "c" and not glued and taken < len(numbers):
+            layout.append(numbers[taken])
+            taken += 1
+    found["layout"] = layout
+    return numbers[taken:]
 
 
 def _set_tile(found: dict[str, list[str]], family: str) -> None:
@@ -223,7 +241,7 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
     if spelled:  # input(s), compute, output
         fields["input_type"], fields["accumulate_type"], fields["output_type"] = (_NVJET_TYPES[spelled[i]] for i in (0, -2, -1))
         return
-    parts = [[DATATYPES[text] for text in _ONLY_TYPES.findall(word)] for word in types]
+    parts = [_types_in(word) for word in types]
     flat = [text for part in parts for text in part]
     letter = ""
     for word in math:
@@ -245,6 +263,11 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
         fields["input_type"], fields["output_type"], fields["accumulate_type"] = flat
     else:  # <out>_<instruction>_<in>
         fields["output_type"], fields["input_type"] = flat[0], flat[min(1, len(flat) - 1)]
+
+
+@lru_cache(maxsize=1024)
+def _types_in(word: str) -> tuple[str, ...]:
+    return tuple([DATATYPES[text] for text in _ONLY_TYPES.findall(word)])
 
 
 def _operation(found: dict[str, list[str]], math: list[str], family: str) -> str:
