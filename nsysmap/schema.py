@@ -344,9 +344,9 @@ ATTENTION = Spec(
         _int("key_length", "columns of the scores", null=True),
         _text("datatype", "data type that the products read", null=True),
         _int("score_bytes", "scores and probabilities written and read between its layers, which a fused kernel keeps", "bytes", null=True),
-        _text("holds", "known conditions for fusing that hold, comma separated", null=True),
-        _text("fails", "known conditions that fail, comma separated", null=True),
-        _text("untold", "known conditions that these files do not tell, comma separated", null=True),
+        _text("holds", "known conditions for fusing that hold, semicolons between", null=True),
+        _text("fails", "known conditions that fail, semicolons between", null=True),
+        _text("untold", "known conditions that these files do not tell, semicolons between", null=True),
         _text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
 )
