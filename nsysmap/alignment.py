@@ -20,6 +20,7 @@ SURE = 0.5
 ACCEPTED = 0.9
 """Least share of kernels placed, layers used and tactics met for an engine to be taken as the one that ran."""
 ROUNDS = 2  # alignments that learn from the one before
+_DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
 _ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
@@ -56,16 +57,12 @@ class Alignment:
 
     def reason(self, position: int, engine: Engine) -> str | None:
         """Why that kernel's layer is left empty or unsure: the two best candidates; None where it is sure."""
-        if self.confidence[position] >= 0.9:
-            return None
-        names = [
-            f"{engine.layers[at].name} ({chance:.0%})" if at >= 0 else f"no layer ({chance:.0%})"
-            for at, chance in (
-                (int(self.layer[position]), float(self.confidence[position])),
-                (int(self.rival[position]), float(self.rival_confidence[position])),
-            )
-        ]
-        return f"by order it is {names[0]} or {names[1]}"
+        layer, rival = int(self.layer[position]), int(self.rival[position])
+        chance, rival_chance = float(self.confidence[position]), float(self.rival_confidence[position])
+        other = f"{engine.layers[rival].name} ({rival_chance:.0%})" if rival >= 0 else f"none at all ({rival_chance:.0%})"
+        if layer < 0:
+            return f"no layer of the engine suits it where it ran; the likeliest is {other}"
+        return f"by order it is {engine.layers[layer].name} ({chance:.0%}), or {other}" if chance < _DOUBTFUL else None
 
 
 def align_inference(
@@ -115,7 +112,8 @@ def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Laye
     by_kernel = timed or fixed is not None
     row = np.arange(len(kernels)) if by_kernel else scores.row
     match = scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
-    costs = Costs(match, row, scores.skip, scores.more, scores.drop, *how.cut)
+    drop = scores.drop[scores.row] if by_kernel else scores.drop
+    costs = Costs(match, row, scores.skip, scores.more, drop, *how.cut)
     for _ in range(how.rounds):
         slot, _ = likeliest(costs)
         habit = habits(scores, slot)

@@ -18,14 +18,14 @@ class Costs:
     """What an alignment is worth, in nats; higher is better.  n items, m slots.
 
     ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for ``more[j]`` besides its match;
-    a slot without any costs ``skip[j]``; an item in no slot costs ``drop``.
+    a slot without any costs ``skip[j]``; an item in no slot costs ``drop[row[i]]``.
     """
 
     match: FloatArray  # distinct items x m
     row: IntArray  # n, the row of each item
     skip: FloatArray  # m
     more: FloatArray  # m
-    drop: float
+    drop: FloatArray  # distinct items
     open_start: bool = False  # the first items may be missing: slots before the first one used cost nothing
     open_end: bool = False
 
@@ -50,7 +50,7 @@ def best_path(costs: Costs) -> Path:
     n, m = len(costs.row), costs.match.shape[1]
     if n == 0 or m == 0:
         none = np.full(n, -1, np.int64)
-        worth = n * costs.drop + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
+        worth = float(costs.drop[costs.row].sum()) + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
         return Path(none, worth, np.ones(n), none.copy(), np.zeros(n), worth)
     slot, worth = likeliest(costs)
     if n * m <= _AT_ONCE:
@@ -118,7 +118,7 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
     dropped = np.zeros((n, m), np.bool_)  # with j the last slot used, item i is better dropped
     slots = np.arange(m)
     for i in range(n):
-        match = costs.match[costs.row[i]]
+        match, drop = costs.match[costs.row[i]], float(costs.drop[costs.row[i]])
         reach = best - total[1:]
         top = np.maximum.accumulate(reach)
         leader = np.maximum.accumulate(np.where(reach >= top, slots, 0))
@@ -130,11 +130,11 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
         stay = best + costs.more
         source = np.where(stay > from_left, slots, source)
         placed = np.maximum(stay, from_left) + match
-        without = best + costs.drop
+        without = best + drop
         came[i] = source
         dropped[i] = without > placed
         best = np.maximum(placed, without)
-        unused += costs.drop
+        unused += drop
     final = best + end
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
     slot = np.full(n, -1, np.int64)
@@ -163,8 +163,8 @@ def _posterior(costs: Costs) -> tuple[FloatArray, float]:
         reach = np.logaddexp.accumulate(last - total[1:])
         from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
         placed[i] = costs.match[costs.row[i]] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more)
-        last = np.logaddexp(placed[i], last + costs.drop)
-        unused += costs.drop
+        last = np.logaddexp(placed[i], last + costs.drop[costs.row[i]])
+        unused += float(costs.drop[costs.row[i]])
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
     evidence = float(np.logaddexp(np.logaddexp.reduce(last + end), none_at_all))
     rest = end.copy()  # of the items after i, the last slot used being j
@@ -174,5 +174,5 @@ def _posterior(costs: Costs) -> tuple[FloatArray, float]:
         onward = total[:-1] + match + rest
         reach = np.logaddexp.accumulate(onward[::-1])[::-1]
         to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
-        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop, match + costs.more + rest))
+        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[costs.row[i]], match + costs.more + rest))
     return np.exp(np.minimum(placed, 0.0)), evidence

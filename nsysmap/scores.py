@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.model import Engine, Layer
-from nsysmap.names import affinity, decode, matches_tactic, split_layer_name
+from nsysmap.names import KernelName, affinity, decode, matches_tactic, split_layer_name
 from nsysmap.tables import BoolArray, FloatArray, IntArray
 
 # Nats.  What counts is how they compare: to force a wrong layer on one kernel must cost more than an odd name does.
@@ -20,6 +20,9 @@ _HELPER = -1.0  # the kernel is no layer's tactic: at best a helper of a layer t
 _AFFINITY = 8.0  # times (affinity - 0.5)
 _NEVER = -9.0  # a layer that runs no kernels
 _DROP = -5.5  # a kernel that is none of the engine's
+_DROP_FOREIGN = -2.0  # … by whose name it need not be TensorRT's at all
+_FOREIGN = -1.5  # such a kernel in a layer that is no plugin
+_FOREIGN_FAMILIES = ("cuda", "pytorch", "unknown")
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
 _TIME_SPREAD = 0.35  # of the log of measured over profiled time
 _TIME = (0.5, 2.0)  # at most that for, and that against
@@ -56,7 +59,7 @@ class Scores:
     more: FloatArray  # per layer
     runs: BoolArray  # per layer: it surely runs kernels
     layer_class: IntArray  # layers of one class differ in the numbers of their names only
-    drop: float = _DROP
+    drop: FloatArray  # per row
 
 
 def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
@@ -66,7 +69,14 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     names = [name for name, _ in index]
     profile = profile_of(engine, layers)
     tactic = _tactics(names, layers)
-    match = _matches(names, layers, tactic)
+    decoded = [decode(name) for name in names]
+    match = _matches(decoded, layers, tactic)
+    foreign = np.array(
+        [kernel.family in _FOREIGN_FAMILIES and kernel.fields.get("operation", "unknown") == "unknown" for kernel in decoded]
+    )
+    own = ~foreign[:, None] | tactic | np.array([layer.kind == "plugin" for layer in layers])
+    match = np.where(own, match, np.minimum(match, _FOREIGN))
+    drop = np.where(foreign & ~np.asarray(tactic.any(axis=1)), _DROP_FOREIGN, _DROP)
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
     more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
     idle = [
@@ -75,7 +85,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
         if _makes_nothing(layer) or (time == 0 and not layer.tactic)
     ]
     match[:, idle] = np.minimum(match[:, idle], _NEVER)
-    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers))
+    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop)
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
@@ -114,7 +124,7 @@ def _tactics(names: Sequence[str], layers: Sequence[Layer]) -> BoolArray:
     return result
 
 
-def _matches(names: Sequence[str], layers: Sequence[Layer], tactic: BoolArray) -> FloatArray:
+def _matches(decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: BoolArray) -> FloatArray:
     """Nats from tactic and affinity; affinity is asked once for layers that only differ in their numbers."""
     columns: dict[tuple[str, str, tuple[str, ...]], int] = {}
     column = []
@@ -127,9 +137,8 @@ def _matches(names: Sequence[str], layers: Sequence[Layer], tactic: BoolArray) -
             columns[key] = len(asked)
             asked.append(layer)
         column.append(columns[key])
-    decoded = [decode(name) for name in names]
     like = np.array([[affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked] for kernel in decoded])
-    match: FloatArray = _AFFINITY * (like.reshape(len(names), len(asked))[:, column] - 0.5)
+    match: FloatArray = _AFFINITY * (like.reshape(len(decoded), len(asked))[:, column] - 0.5)
     has = np.array([bool(layer.tactic) for layer in layers])
     known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
     match = np.where(has & ~tactic & known, _NOT_TACTIC, match)
