@@ -128,7 +128,7 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
     shape = scores.outputs[0].dimensions if scores.outputs else None
     head = _head_size(engine, flow, scores, values)
     datatype = scores.inputs[0].datatype if scores.inputs else None
-    known = shape is not None and len(shape) > 1 and min(shape) >= 0
+    known = shape is not None and len(shape) > 1 and elements(scores.outputs[0]) is not None
     block = Block(
         layers=tuple(sorted(roles.items())),
         softmax=softmax.index,
@@ -213,7 +213,7 @@ def _movers_around(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> 
 def _head_size(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> int | None:
     """What the scores sum over; else the columns of the values' product."""
     shape = scores.outputs[0].dimensions if scores.outputs else None
-    if shape is None or min(shape, default=-1) < 0 or not scores.inputs:
+    if shape is None or not scores.inputs or elements(scores.outputs[0]) is None:
         return None
     written = [tensor.dimensions for index in flow.writers.get(scores.index, ()) for tensor in engine.layers[index].outputs]
     read = [tensor.dimensions for tensor in scores.inputs if len(tensor.dimensions or ()) > 1]

@@ -29,7 +29,7 @@ _WIDE = re.compile(r"\b(two|four|eight|sixteen|thirty[- ]two|sixty-four|\d+)[ -]
 _MULTIPLE = re.compile(r"\b(?:channel|c)\s*%\s*(\d+)\s*==\s*0", re.IGNORECASE)
 _EXACT = re.compile(r"\bchannel\s*==\s*(\d+)", re.IGNORECASE)
 _ROW_STRIDE = re.compile(r"\bcolumn stride\s*%\s*(\d+)\s*==\s*0", re.IGNORECASE)
-_LARGEST = 2**62
+_LARGEST = 2**48  # elements: beyond any memory, and far from what 64 bits hold when some are added up
 
 
 def data_type(text: str | None) -> str | None:
@@ -71,7 +71,8 @@ def elements(tensor: Tensor) -> int | None:
     """How many elements the tensor has, without padding; None where an extent is not known."""
     if tensor.dimensions is None or any(extent < 0 for extent in tensor.dimensions):
         return None
-    return prod(tensor.dimensions)
+    number = prod(tensor.dimensions)
+    return number if number <= _LARGEST else None
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:

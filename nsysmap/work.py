@@ -23,6 +23,7 @@ _PER_ELEMENT = {"softmax": 5, "normalization": 8, "pointwise": 1, "activation": 
 shift and the mean's add; a resize is taken as bilinear."""
 
 Shape = tuple[int, ...]
+_LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
     if layer.kind == "myelin":
         return Work(None, None, _total(layer.inputs), _total(layer.outputs), None, "an opaque region: what is inside is not in the file")
     count = _count(layer, written or {})
+    if max(count.flops or 0, count.weight_elements or 0) > _LARGEST:
+        count = _Count(reason="the dimensions are beyond any device")
     weights = _listed_weights(layer)
     if weights is None and count.weight_elements is not None:
         bits = TYPE_BITS.get(layer.precision or "")
@@ -185,7 +188,7 @@ def _convolution(layer: Layer) -> _Count:
         macs = prod(each) * across * prod(kernel) // groups
         return _Count(macs, 2 * macs, inward * outward * prod(kernel) // groups)
     weights = _weight_count(layer)
-    maps = _number(layer.parameters.get("OutMaps")) or (target[1] if len(target) > 2 else target[-1])
+    maps = _number(layer.parameters.get("OutMaps")) or (target[1] if len(target) > 2 else 0)
     if weights is None or not maps or transposed:
         return _Count(reason="the kernel size is not in the file")
     macs = prod(each) * weights // maps
