@@ -65,7 +65,7 @@ _MOST_JOINED = 24  # operands of the above in one statement
 _TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series"})  # as scalars, the last two would make lists of any length
 _CLASSES = frozenset(_EXPRESSIONS.split())
 _NODES = frozenset(_STRUCTURE.split())
-_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_FUNCTIONS = frozenset({*_FUNCTION_NAMES.split(), "unnest"})
 _SYSTEM_NAME = re.compile(r"(duckdb|pg|pragma|sqlite|information)_")  # views that every database has
 _DISGUISED = re.compile(r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE)  # functions that are written without brackets
 _KINDS: tuple[tuple[str, Kind], ...] = (
@@ -127,38 +127,38 @@ class Sandbox:
 
         text = sql.strip().rstrip(";").strip()
         try:
-            statements = duckdb.extract_statements(text)
-            if len(statements) != 1:
-                raise QueryError(f"holds {len(statements)} statements" if statements else "is empty")
-            if statements[0].type != duckdb.StatementType.SELECT:
-                raise QueryError(f"is not a SELECT but {statements[0].type.name}")
             row = self._empty.execute("SELECT json_serialize_sql(CAST($sql AS VARCHAR))", {"sql": text}).fetchone()
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
-        tree = json.loads(row[0])
-        if tree.get("error"):
-            raise QueryError(str(tree.get("error_message", "cannot be parsed")))
-        return self._fenced(text, tree["statements"])
+        nodes: list[dict[str, Any]] = []
 
-    def _fenced(self, sql: str, tree: object) -> Query:
-        ours = _common_tables(tree)
+        def keep(node: dict[str, Any]) -> dict[str, Any]:
+            nodes.append(node)
+            return node
+
+        tree = json.loads(row[0], object_hook=keep)
+        if tree["error"]:
+            message = str(tree.get("error_message", "cannot be parsed"))
+            raise QueryError("is not a SELECT" if "Only SELECT statements" in message else message)
+        if len(tree["statements"]) != 1:
+            raise QueryError(f"holds {len(tree['statements'])} statements" if tree["statements"] else "is empty")
+        nodes.pop()  # the envelope
+        return self._fenced(text, nodes)
+
+    def _fenced(self, sql: str, nodes: Sequence[dict[str, Any]]) -> Query:
+        ours = _common_tables(nodes)
         parameters, tables, columns = set[str](), set[str](), set[str]()
-        from_functions = set[int]()
+        from_functions = {id(node["function"]) for node in nodes if node.get("type") == "TABLE_FUNCTION"}
         star, joined = False, 0
-        for node in _nodes(tree):
+        for node in nodes:
             kind, class_ = node.get("type"), node.get("class")
             if class_ is not None and class_ not in _CLASSES:
                 raise QueryError(f"uses {_words(class_)}, which is not allowed")
             if class_ is None and isinstance(kind, str) and kind not in _NODES and not kind.endswith("_TYPE_INFO"):
                 raise QueryError(f"uses {_words(kind)}, which is not allowed")
-            if kind == "TABLE_FUNCTION":
-                name = str(node["function"].get("function_name", "")).lower()
-                if name not in _TABLE_FUNCTIONS:
-                    raise QueryError(f"reads from the function {name}(), which is not allowed")
-                from_functions.add(id(node["function"]))
-            if "function_name" in node and id(node) not in from_functions:
+            if "function_name" in node:
                 name = str(node["function_name"]).lower()
-                if name not in _FUNCTIONS and name != "unnest":
+                if name not in (_TABLE_FUNCTIONS if id(node) in from_functions else _FUNCTIONS):
                     raise QueryError(f"calls the function {name}(), which is not allowed")
                 joined += len(node.get("arguments") or node.get("children") or ()) if name in _JOINING else 0
                 if joined > _MOST_JOINED:
@@ -169,9 +169,9 @@ class Sandbox:
                 tables.add(self._table(node, ours))
             if class_ == "PARAMETER":
                 parameters.add(str(node.get("identifier")))
-            star = star or class_ == "STAR" or (kind == "JOIN" and node.get("ref_type") == "NATURAL")
             if class_ == "COLUMN_REF" and _DISGUISED.match(str(node["column_names"][-1])):
                 raise QueryError(f"reads {node['column_names'][-1]}, which is not allowed")
+            star = star or class_ == "STAR" or (kind == "JOIN" and node.get("ref_type") == "NATURAL")
             columns.update(str(name).lower() for key in ("column_names", "using_columns") for name in node.get(key) or ())
         return Query(sql, frozenset(parameters), frozenset(tables - ours), None if star else frozenset(columns))
 
@@ -228,6 +228,7 @@ class Sandbox:
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         finally:
+            connection.interrupt()  # else closing it would wait for rows that nobody fetches, without end for an endless statement
             connection.close()
 
 
@@ -242,20 +243,8 @@ def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _nodes(tree: object) -> Iterator[dict[str, Any]]:
-    """Every mapping in the tree, without recursion: its depth is the stranger's."""
-    waiting = [tree]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            yield item
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
-
-
-def _common_tables(tree: object) -> frozenset[str]:
-    names = {str(entry["key"]).lower() for node in _nodes(tree) for entry in (node.get("cte_map") or {}).get("map", ())}
+def _common_tables(nodes: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    names = {str(entry["key"]).lower() for node in nodes for entry in (node.get("cte_map") or {}).get("map", ())}
     for name in sorted(names):
         if _SYSTEM_NAME.match(name):
             raise QueryError(f"names a common table {name}, which is the database's own")
