@@ -197,8 +197,7 @@ def _choose(shapes: list[_Shape], engines: Sequence[Engine]) -> tuple[int | None
     judged = next((shape for shape in shapes if shape.complete), shapes[0])
     if len(judged.codes) < _LEAST:
         return None, []
-    cut = (not judged.complete and judged.first, not judged.complete and judged.last)
-    matches = [engine_match(judged.facts, engine, cut=cut) for engine in engines]
+    matches = [_match(judged, engine)[0] for engine in engines]
     best = max(range(len(engines)), key=lambda at: (matches[at].accepted, matches[at].share, matches[at].evidence))
     chosen = best if matches[best].accepted else None
     total = sum(len(shape.rows) for shape in shapes)
@@ -208,7 +207,7 @@ def _choose(shapes: list[_Shape], engines: Sequence[Engine]) -> tuple[int | None
 def _aligned(shape: _Shape, shapes: list[_Shape], engine: Engine, pins: IntArray) -> Alignment:
     """The alignment of a shape; of a cut inference that of the complete one which it is a part of."""
     size = len(shape.codes)
-    if not shape.complete or (len(shape.rows) == 1 and (shape.first or shape.last)):
+    if _maybe_cut(shape):
         for full in shapes:
             longer = len(full.codes) - size
             if longer <= 0 or not full.complete:
@@ -217,5 +216,23 @@ def _aligned(shape: _Shape, shapes: list[_Shape], engine: Engine, pins: IntArray
                 return align_inference(full.facts, engine).part(longer, longer + size)
             if shape.last and np.array_equal(full.codes[:size], shape.codes):
                 return align_inference(full.facts, engine).part(0, size)
-    cut = (not shape.complete and shape.first, not shape.complete and shape.last)
+    cut = _match(shape, engine)[1] if _maybe_cut(shape) else (False, False)
     return align_inference(shape.facts, engine, cut=cut, pins=pins)
+
+
+def _maybe_cut(shape: _Shape) -> bool:
+    """Only the first and the last inference of a home can be cut, and each is cut elsewhere."""
+    return len(shape.rows) == 1 and (shape.first or shape.last)
+
+
+def _match(shape: _Shape, engine: Engine) -> tuple[EngineMatch, tuple[bool, bool]]:
+    """How the engine explains a shape, and at which ends it must be cut for that: as little as will do."""
+    whole = engine_match(shape.facts, engine), (False, False)
+    if whole[0].accepted or not _maybe_cut(shape):
+        return whole
+    for cut in ((True, False), (False, True), (True, True)):
+        if cut[0] <= shape.first and cut[1] <= shape.last:
+            match = engine_match(shape.facts, engine, cut=cut)
+            if match.accepted:
+                return match, cut
+    return whole

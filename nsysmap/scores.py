@@ -22,7 +22,6 @@ _NEVER = -9.0  # a layer that runs no kernels
 _DROP = -5.5  # a kernel that is none of the engine's
 _DROP_FOREIGN = -2.0  # … by whose name it need not be TensorRT's at all
 _FOREIGN = -1.5  # such a kernel in a layer that is no plugin
-_FOREIGN_FAMILIES = ("cuda", "pytorch", "unknown")
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
 _TIME_SPREAD = 0.35  # of the log of measured over profiled time
 _TIME = (0.5, 2.0)  # at most that for, and that against
@@ -71,9 +70,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     tactic = _tactics(names, layers)
     decoded = [decode(name) for name in names]
     match = _matches(decoded, layers, tactic)
-    foreign = np.array(
-        [kernel.family in _FOREIGN_FAMILIES and kernel.fields.get("operation", "unknown") == "unknown" for kernel in decoded]
-    )
+    foreign = np.array([_is_foreign(kernel) for kernel in decoded])
     own = ~foreign[:, None] | tactic | np.array([layer.kind == "plugin" for layer in layers])
     match = np.where(own, match, np.minimum(match, _FOREIGN))
     drop = np.where(foreign & ~np.asarray(tactic.any(axis=1)), _DROP_FOREIGN, _DROP)
@@ -96,6 +93,12 @@ def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
 def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
     """Which of these layers must run kernels."""
     return np.array([_skip(layer, time) <= _SURELY for layer, time in zip(layers, profile_of(engine, layers), strict=True)], np.bool_)
+
+
+def _is_foreign(kernel: KernelName) -> bool:
+    """Whether nothing in the name speaks of TensorRT, its libraries or an operation of a network."""
+    unknown = kernel.fields.get("operation", "unknown") == "unknown"
+    return kernel.family == "pytorch" or (kernel.family in ("cuda", "unknown") and unknown)
 
 
 def _makes_nothing(layer: Layer) -> bool:
