@@ -8,11 +8,13 @@ import string
 from collections.abc import Mapping
 
 from nsysmap.tables import Kind
+from nsysmap.terminal import escaped, shortened
+from nsysmap.units import duration, size
 
 Shown = int | float | str | bool | None
 
 _NUMBER = re.compile(r",?(\.\d)?[f%]|,?d|,")
-_LONGEST = 120  # characters of one value: kernel names run to thousands
+_LONGEST = 120  # columns for one value: kernel names run to thousands
 
 
 def check_template(template: str, columns: Mapping[str, Kind]) -> None:
@@ -38,32 +40,6 @@ def fill(template: str, values: Mapping[str, Shown]) -> str:
     return " ".join("".join(parts).split())
 
 
-def escaped(text: str) -> str:
-    """The text with control and bidirectional characters and line breaks written out, as \\x1b or \\u202e."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def duration(nanoseconds: float) -> str:
-    """A time as people write it: 850 ns, 330.1 µs, 14.64 ms, 2.10 s."""
-    for limit, divisor, digits, unit in ((1e3, 1.0, 0, "ns"), (1e6, 1e3, 1, "µs"), (1e9, 1e6, 2, "ms")):
-        if abs(nanoseconds) < limit * (1 - 0.5 / (limit / divisor * 10**digits)):
-            return f"{nanoseconds / divisor:.{digits}f} {unit}"
-    return f"{nanoseconds / 1e9:.2f} s"
-
-
-def size(count: float) -> str:
-    """A size as people write it: 512 B, 1.5 KiB, 2.0 MiB, 1.2 GiB."""
-    if abs(count) < 1024:
-        return f"{count:.0f} B"
-    for unit in ("KiB", "MiB"):
-        count /= 1024
-        if abs(count) < 1023.95:
-            return f"{count:.1f} {unit}"
-    return f"{count / 1024:.1f} GiB"
-
-
 def _fields(template: str) -> list[tuple[str, str]]:
     found = []
     for _, name, spec, conversion in string.Formatter().parse(template):  # ValueError of its own on a lone brace
@@ -81,14 +57,13 @@ def _shown(value: Shown, spec: str) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "unknown"
     if isinstance(value, str):
-        text = escaped(value)
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+        return shortened(escaped(value), _LONGEST)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if spec == "ns":
         return duration(value)
     if spec == "bytes":
-        return size(value)
+        return size(round(value))
     if spec in (",d", "d"):
         return format(round(value), spec)
     return format(value, spec) if spec or isinstance(value, int) else f"{value:g}"

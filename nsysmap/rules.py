@@ -13,10 +13,11 @@ import numpy as np
 from nsysmap.errors import NsysmapError
 from nsysmap.model import Finding, Outcome
 from nsysmap.rule_file import OPTIONAL, PLACE, Rule, read_rule, typed
-from nsysmap.rule_message import Shown, escaped, fill
+from nsysmap.rule_message import Shown, fill
 from nsysmap.sandbox import LimitError, Query, QueryError, Sandbox, Value
 from nsysmap.schema import RULE_TABLES, STEADY
 from nsysmap.tables import MISSING, Data, IntArray, Spec, Table, Text
+from nsysmap.terminal import escaped
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,6 +31,15 @@ MOST_FINDINGS = 200
 """Findings kept of one rule: the most costly."""
 
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
+_WHY_EMPTY = {
+    "steady": "no complete inference after the warm-up was found",
+    "kernels": "the trace shows no kernels",
+    "whatif": "the timeline could not be replayed",
+    "copies": "the trace shows no memory copies",
+    "memsets": "the trace shows no memory fills",
+    "api_calls": "the host's CUDA calls were not traced",
+    "layers": "neither an engine file nor the trace names any layer",
+}
 
 
 def builtin_rules_dir() -> Path:
@@ -197,7 +207,7 @@ def _missing(rule: Rule, tables: Mapping[str, Table]) -> str | None:
         name, _, column = need.partition(".")
         table = tables[name]
         if not len(table):
-            return f"no rows in {name}"
+            return f"no rows in {name}" + (f": {_WHY_EMPTY[name]}" if name in _WHY_EMPTY else "")
         if column and not _has_value(table.columns[column]):
             return f"no value in {need}"
     return None
