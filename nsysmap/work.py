@@ -328,7 +328,7 @@ def _shape(tensor: Tensor) -> Shape | None:
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**56 else None
 
 
 def _whole_numbers(value: object) -> tuple[int, ...]:
