@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,14 @@ from nsysmap import totals
 from nsysmap.capture import capture_facts
 from nsysmap.engine import edges_table, layers_table, read_engine, tensors_table
 from nsysmap.errors import NsysmapError
-from nsysmap.inferences import Inferences, find_inferences
+from nsysmap.gaps import find_gaps
+from nsysmap.inferences import Inferences
 from nsysmap.mapping import Mapped, map_kernels
-from nsysmap.model import Engine, Note
+from nsysmap.model import Engine, Note, Outcome
 from nsysmap.names import names_table
 from nsysmap.nsys import export
+from nsysmap.placement import inferences_of
+from nsysmap.rules import builtin_rules_dir, load_rules, run_rules, steady
 from nsysmap.schema import INFERENCES, KERNELS
 from nsysmap.sqlite_columns import is_sqlite
 from nsysmap.tables import MISSING, IntArray, Table
@@ -27,6 +30,8 @@ from nsysmap.trace import Trace, read_trace
 
 if TYPE_CHECKING:
     import pandas
+
+    from nsysmap.rule_file import Rule
 
 Progress = Callable[[str], None]
 """Told what is being done, in a few words."""
@@ -66,6 +71,7 @@ class Analysis:
     engines: tuple[Engine, ...]
     tables: Mapping[str, Table]  # by name: schema.RULE_TABLES and the totals
     notes: tuple[Note, ...]
+    outcomes: tuple[Outcome, ...] = ()  # one a rule
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
@@ -100,6 +106,19 @@ def open_trace(report: str | Path, *, progress: Progress | None = None) -> Trace
     return read_trace(export(path, progress=lambda percent: tell(f"exporting with nsys: {percent} %")), source=path.name)
 
 
+def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:
+    """The engines, each named by as much of its path as tells it from the others: a report names no folders of its own."""
+    if profile is not None and len(paths) != 1:
+        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine, or leave the profile out")
+    names = [Path(path).parts[-1:] for path in paths]
+    while len(set(names)) < len(names):
+        longer = [Path(path).parts[-len(name) - 1 :] if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+        if longer == names:
+            raise NsysmapError(str(paths[-1]), "is given twice", "give each engine file once")
+        names = longer
+    return [replace(read_engine(path, profile=profile), source="/".join(name)) for path, name in zip(paths, names, strict=True)]
+
+
 def map_report(report: str | Path, engines: Sequence[Engine], *, progress: Progress | None = None) -> MappedTrace:
     """The report's kernels with their inferences and layers."""
     tell = progress or _silent
@@ -111,7 +130,7 @@ def map_report(report: str | Path, engines: Sequence[Engine], *, progress: Progr
 def map_trace(trace: Trace, engines: Sequence[Engine]) -> MappedTrace:
     """The same for a trace that is read already."""
     tensorrt = tensorrt_ranges(trace.ranges)
-    found = find_inferences(trace, tensorrt)
+    found = inferences_of(trace, tensorrt, engines)
     mapped = map_kernels(trace, tensorrt, found, engines, layers_table(engines))
     return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)
 
@@ -121,21 +140,21 @@ def analyze(
     engine: str | Path | Sequence[str | Path] | None = None,
     *,
     profile: str | Path | None = None,
+    rules: Sequence[Rule] | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
     """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
 
+    ``rules`` are those that come with nsysmap unless given (see rules.load_rules); none run where it is empty.
     Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
-    if profile is not None and len(paths) != 1:
-        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine, or leave the profile out")
-    engines = [read_engine(path, profile=profile) for path in paths]
-    return analyze_mapped(map_report(report, engines, progress=progress), progress=progress)
+    engines = read_engines(paths, profile=profile)
+    return analyze_mapped(map_report(report, engines, progress=progress), rules=rules, progress=progress)
 
 
-def analyze_mapped(mapped: MappedTrace, *, progress: Progress | None = None) -> Analysis:
-    """What follows from a mapped trace: totals and notes."""
+def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, progress: Progress | None = None) -> Analysis:
+    """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
     tell = progress or _silent
     tell("adding up")
     trace, engines = mapped.trace, mapped.engines
@@ -164,8 +183,12 @@ def analyze_mapped(mapped: MappedTrace, *, progress: Progress | None = None) -> 
         "unmapped": totals.unmapped(mapped.kernels),
         "kind_totals": totals.by_kind(layers),
         "kernel_totals": totals.by_kernel_name(mapped.kernels, names),
+        "gaps": find_gaps(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table),
+        "steady": steady(mapped.inferences),
     }
-    return Analysis(trace.source, engines, tables, (*mapped.mapped.notes, *_notes(mapped, tables)))
+    tell("running the rules")
+    outcomes = run_rules(load_rules([builtin_rules_dir()]) if rules is None else rules, tables)
+    return Analysis(trace.source, engines, tables, (*mapped.mapped.notes, *_notes(mapped, tables)), outcomes)
 
 
 def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:

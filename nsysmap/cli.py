@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -118,6 +119,67 @@ def layers(engine_file: str, profile: str | None, as_json: bool) -> None:
         click.echo(layers_text(engine))
 
 
+@cli.command("analyze")
+@click.argument("report")
+@click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the report: .json, .md or .db. Repeatable.")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
+@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
+@click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
+def analyze_command(  # noqa: PLR0913  # one parameter an option
+    *,
+    report: str,
+    engine_files: tuple[str, ...],
+    profile: str | None,
+    outputs: tuple[str, ...],
+    folders: tuple[str, ...],
+    params: tuple[str, ...],
+    fail_on: str | None,
+) -> int:
+    """Say what ran, which layer each kernel belongs to, where the time goes, and what the rules find.
+
+    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
+    one, layers are those that the trace's NVTX ranges name.
+
+    \b
+    Example:
+      nsysmap analyze report.nsys-rep engine.json -o report.md -o report.json
+    """
+    from nsysmap.analysis import analyze_mapped, map_report, read_engines
+    from nsysmap.output_file import check_output
+    from nsysmap.report_figures import report_of
+    from nsysmap.report_text import report_text
+    from nsysmap.report_writers import SUFFIXES, write_report
+    from nsysmap.rules import builtin_rules_dir, load_params, load_rules, parse_params, with_params
+
+    files = [Path(path) for path in outputs]
+    inputs = [Path(path) for path in (report, *engine_files, profile) if path]
+    for path in files:
+        check_output(path, SUFFIXES, inputs)
+    rules = load_rules([builtin_rules_dir(), *map(Path, folders)])
+    rules = with_params(with_params(rules, load_params(Path())), parse_params(params))
+    with _progress() as tell:
+        engines = read_engines(engine_files, profile=profile)
+        content = report_of(analyze_mapped(map_report(report, engines, progress=tell), rules=rules, progress=tell))
+        for path in files:
+            tell(f"writing {path.name}")
+            write_report(content, path)
+    click.echo(report_text(content, width=_width(), colour=_colour()), nl=False)
+    levels = ("info", "warning", "error")
+    failing = levels[levels.index(fail_on) :] if fail_on else ()
+    return 1 if any(finding.severity in failing for finding in content.findings) else 0
+
+
+def _width() -> int:
+    """Columns of the terminal; 100 where the output goes elsewhere."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 @cli.command("map")
 @click.argument("report")
 @click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
@@ -132,8 +194,7 @@ def map_command(report: str, engine_files: tuple[str, ...], output: str | None) 
     Example:
       nsysmap map report.nsys-rep engine.json -o map.csv
     """
-    from nsysmap.analysis import map_report
-    from nsysmap.engine import read_engine
+    from nsysmap.analysis import map_report, read_engines
     from nsysmap.map_file import SUFFIXES, coverage_line, write_map, write_rows
     from nsysmap.output_file import check_output
     from nsysmap.totals import coverage
@@ -141,7 +202,7 @@ def map_command(report: str, engine_files: tuple[str, ...], output: str | None) 
     if output not in (None, "-"):
         check_output(Path(output), SUFFIXES, [Path(report), *map(Path, engine_files)])
     with _progress() as tell:
-        mapped = map_report(report, [read_engine(path) for path in engine_files], progress=tell)
+        mapped = map_report(report, read_engines(engine_files), progress=tell)
         if not len(mapped.kernels):
             raise NsysmapError(
                 report,

@@ -10,6 +10,8 @@ def percent(part: float, whole: float, digits: int = 1) -> str:
     """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–" of nothing at all."""
     if not whole > 0:
         return "–"
+    if part in (0, whole):
+        return "100%" if part else "0%"
     step: float = 10**-digits
     share = 100 * part / whole
     if part > 0 and share < step / 2:
@@ -32,8 +34,8 @@ def duration(time_ns: float | None) -> str:
 
 
 def microseconds(time_ns: float | None) -> str:
-    """A time in µs with one digit, for a column of times; "–" for none."""
-    return "–" if time_ns is None else f"{time_ns / 1e3:,.1f}"
+    """A time in µs with two digits, for a column of times; "–" for none."""
+    return "–" if time_ns is None else f"{time_ns / 1e3:,.2f}"
 
 
 def size(size_bytes: int) -> str:
@@ -46,4 +48,7 @@ def size(size_bytes: int) -> str:
 
 def counted(number: int, noun: str) -> str:
     """The number and the noun, in the plural where it needs it."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+    if number == 1:
+        return f"{number:,} {noun}"
+    plural = noun[:-1] + "ies" if noun.endswith("py") else noun + "es" if noun.endswith(("s", "ch")) else noun + "s"
+    return f"{number:,} {plural}"
