@@ -1,0 +1,24 @@
+"""Writes docs/rules/ out of the rule files and the declared tables: python docs/make_rules.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nsysmap.report_rules import pages
+from nsysmap.rules import builtin_rules_dir, load_rules
+
+
+def main() -> None:
+    """Replace the pages; those of rules that are gone are removed."""
+    folder = Path(__file__).parent / "rules"
+    folder.mkdir(exist_ok=True)
+    made = pages(load_rules([builtin_rules_dir()]))
+    for path in folder.glob("*.md"):
+        if path.name not in made:
+            path.unlink()
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
