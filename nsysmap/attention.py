@@ -128,15 +128,16 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
     shape = scores.outputs[0].dimensions if scores.outputs else None
     head = _head_size(engine, flow, scores, values)
     datatype = scores.inputs[0].datatype if scores.inputs else None
-    known = shape is not None and len(shape) > 1 and elements(scores.outputs[0]) is not None
+    rows, columns = shape[-2:] if shape is not None and len(shape) > 1 else (-1, -1)
+    known = len(shape or ()) > 1 and elements(scores.outputs[0]) is not None
     block = Block(
         layers=tuple(sorted(roles.items())),
         softmax=softmax.index,
         fused=False,
         heads=prod(shape[:-2]) if known and shape is not None else None,
         head_size=head,
-        query_length=shape[-2] if known and shape is not None else None,
-        key_length=shape[-1] if known and shape is not None else None,
+        query_length=rows if rows >= 0 else None,
+        key_length=columns if columns >= 0 else None,
         datatype=datatype,
         score_bytes=_bytes_inside(flow, core),
     )
@@ -211,18 +212,21 @@ def _movers_around(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> 
 
 
 def _head_size(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> int | None:
-    """What the scores sum over; else the columns of the values' product."""
+    """What the scores sum over: from the extents of the first product, else the columns of the second; a dynamic batch does not matter."""
     shape = scores.outputs[0].dimensions if scores.outputs else None
-    if shape is None or not scores.inputs or elements(scores.outputs[0]) is None:
+    if shape is None or not scores.inputs:
         return None
     written = [tensor.dimensions for index in flow.writers.get(scores.index, ()) for tensor in engine.layers[index].outputs]
     read = [tensor.dimensions for tensor in scores.inputs if len(tensor.dimensions or ()) > 1]
-    left = [dims for dims in (*read[:1], *written[:1]) if dims is not None and min(dims) >= 0]
-    right = [dims for dims in read[1:] if dims is not None and min(dims) >= 0]
-    summed = product_extent(shape, left, right)
+    left = [dims for dims in (*read[:1], *written[:1]) if dims]
+    if elements(scores.outputs[0]) is not None:
+        whole = [dims for dims in left if min(dims) >= 0]
+        summed = product_extent(shape, whole, [dims for dims in read[1:] if dims is not None and min(dims) >= 0])
+        if summed is not None:
+            return summed
     result = values.outputs[0].dimensions if values.outputs else None
-    columns = result[-1] if result and min(result) >= 0 and len(result) == len(shape) and result[:-1] == shape[:-1] else None
-    return summed if summed is not None else columns
+    lined_up = [dims[-1] for dims in (*left, result) if dims and len(dims) == len(shape) and dims[:-1] == shape[:-1] and dims[-1] > 0]
+    return lined_up[0] if lined_up else None
 
 
 def _bytes_inside(flow: Flow, core: set[int]) -> int | None:

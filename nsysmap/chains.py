@@ -171,8 +171,7 @@ def _epilogues(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
         if not operations(layer).product or layer.index in taken or after is None or after in taken:
             continue
         done = operations(engine.layers[after])
-        same = _size(layer) is not None and _size(layer) == _size(engine.layers[after])
-        if done.pointwise and not done.cut and len(done.ops) <= _EPILOGUE_OPS and same:
+        if done.pointwise and not done.cut and len(done.ops) <= _EPILOGUE_OPS and _same_size(layer, engine.layers[after]):
             found.append(Chain("epilogue", ((layer.index, "product"), (after, "epilogue")), _saved(flow, (layer.index, after))))
     return found
 
@@ -198,8 +197,14 @@ def _listed(done: Operations) -> bool:
     return done.fusable and bool(done.ops) and not done.cut
 
 
-def _size(layer: Layer) -> int | None:
-    return elements(layer.outputs[0]) if layer.outputs else None
+def _same_size(first: Layer, second: Layer) -> bool:
+    """Whether both write as many elements; dynamic extents are taken to be equal where all extents are."""
+    if not first.outputs or not second.outputs:
+        return False
+    one, other = first.outputs[0], second.outputs[0]
+    if one.dimensions is not None and one.dimensions == other.dimensions:
+        return True
+    return elements(one) is not None and elements(one) == elements(other)
 
 
 def _saved(flow: Flow, indices: Iterable[int]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nsysmap import schema
 from nsysmap.attention import attention_tables
 from nsysmap.chains import chain_tables
 from nsysmap.engine import edges_table, tensors_table
@@ -14,7 +15,7 @@ from nsysmap.work import work_table
 
 
 def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> dict[str, Table]:
-    """tensors, edges, work, chains, chain_layers, attention, attention_layers, reformats and quantizers, by their names.
+    """tensors, edges, work, open_engines, chains, chain_layers, attention, attention_layers, reformats and quantizers, by their names.
 
     `compute` is the compute capability of the device that ran them, where the trace tells it.  Their layer ids are those of
     `nsysmap.engine.layers_table`.
@@ -25,6 +26,7 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
         tensors_table(engines),
         edges_table(engines),
         work_table(engines),
+        open_engines_table(engines),
         chains,
         chain_layers,
         attention,
@@ -33,3 +35,14 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
         quantizers_table(engines),
     )
     return {table.spec.name: table for table in made}
+
+
+def open_engines_table(engines: Sequence[Engine]) -> Table:
+    """The table `open_engines`: an engine is not in it where the file has names only, or an opaque region in place of its layers."""
+    rows: list[dict[str, object]] = []
+    for number, engine in enumerate(engines):
+        tensors = any(layer.inputs or layer.outputs for layer in engine.layers)
+        if tensors and not any(layer.kind == "myelin" for layer in engine.layers):
+            row = {"engine": number, "source": engine.source, "layers": len(engine.layers), "tensorrt_version": engine.tensorrt_version}
+            rows.append(row)
+    return Table.of_rows(schema.OPEN_ENGINES, rows)

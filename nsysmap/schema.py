@@ -300,6 +300,17 @@ WORK = Spec(
     ),
 )
 
+OPEN_ENGINES = Spec(
+    "open_engines",
+    "The engines whose file shows their inside: tensors, and no opaque region. A rule that needs it is skipped for the others.",
+    (
+        _int("engine", "which engine file, from 0"),
+        _text("source", "file name"),
+        _int("layers", "how many layers"),
+        _text("tensorrt_version", "TensorRT's version, where the file tells", null=True),
+    ),
+)
+
 CHAINS = Spec(
     "chains",
     "Runs of layers that could be one kernel, found in the engine file; by `chains`. Runs of different kinds may share layers.",
@@ -507,6 +518,18 @@ GAPS = Spec(
     ),
 )
 
+RESOURCES = Spec(
+    "resources",
+    "What sets each inference's pace, one row an inference in the order of inferences; by `resources`.",
+    (
+        _int("inference", "row in inferences"),
+        _text("critical", "host where the enqueue takes more than 0.8 of the GPU time (trtexec's criterion), else gpu", null=True),
+        _float("enqueue_share", "enqueue time over GPU time", null=True),
+        _float("busy_share", "GPU time over the span from the first to the last GPU work", null=True),
+        _int("ns_per_launch", "enqueue time over launch calls", "ns", null=True),
+    ),
+)
+
 NAMES = Spec(
     "names",
     "Every distinct kernel name, decoded; by `names`.",
@@ -543,13 +566,15 @@ WHATIF = Spec(
     "What a change would bring, by replaying the timeline; nanoseconds are medians per inference.",
     (
         _text("change", "cuda-graph, two-in-flight, pinned-copies, drop-layers, join-kernels, no-host-gap"),
-        _int("before_ns", "an inference as the trace has it, from one begin to the next", "ns"),
+        _int("before_ns", "an inference of this program without the profiler, from one end to the next", "ns", null=True),
         _int("after_ns", "the same with the change; none where it could not be computed", "ns", null=True),
         _int("saving_ns", "before less after", "ns", null=True),
         _int("low_saving_ns", "saving at the least", "ns", null=True),
         _int("high_saving_ns", "saving at the most", "ns", null=True),
         _text("assumptions", "what the figures take for granted, in words"),
         _text("reason", "why it could not be computed", null=True),
+        _int("recorded_ns", "an inference as the trace has it, under the profiler", "ns", null=True),
+        _float("replay_error", "how far the replay of the trace as it is was from the trace: replayed over recorded, less 1", null=True),
     ),
 )
 
@@ -599,6 +624,6 @@ TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NO
 RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
     OVERHEADS, OS_CALLS, DEVICES, CAPTURE, WHATIF, STEADY,
-    WORK, LIMITS, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS,
+    WORK, LIMITS, OPEN_ENGINES, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS,
 )  # fmt: skip
 """What a rule's SQL can read."""

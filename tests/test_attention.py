@@ -111,13 +111,26 @@ def test_an_unknown_device_is_said_to_be_untold_unless_a_tactic_tells() -> None:
     assert "compute capability 7.5 or newer" in only(told, None).conditions.holds
 
 
-def test_dynamic_shapes_leave_the_head_size_untold() -> None:
+@pytest.mark.parametrize(("batch", "head", "told"), [(-1, 64, 64), (-1, -1, None)])
+def test_a_dynamic_batch_leaves_the_head_size_told_and_a_dynamic_head_does_not(batch: int, head: int, told: int | None) -> None:
     rows = [
-        row("/a/MatMul{}", "gemm", [("q", [-1, 128, 64], "Half"), ("k", [-1, 64, 128], "Half")], [("s", [-1, 128, 128], "Half")]),
-        row("__myl_MaxrSubExpSumDivMul{}", "kgen", [("s", [-1, 128, 128], "Half")], [("p", [-1, 128, 128], "Half")]),
-        row("/a/MatMul_1{}", "gemm", [("p", [-1, 128, 128], "Half"), ("v", [-1, 128, 64], "Half")], [("y", [-1, 128, 64], "Half")]),
+        row(
+            "/a/MatMul{}",
+            "gemm",
+            [("q", [batch, 12, 128, head], "Half"), ("k", [batch, 12, head, 128], "Half")],
+            [("s", [batch, 12, 128, 128], "Half")],
+        ),
+        row("__myl_MaxrSubExpSumDivMul{}", "kgen", [("s", [batch, 12, 128, 128], "Half")], [("p", [batch, 12, 128, 128], "Half")]),
+        row(
+            "/a/MatMul_1{}",
+            "gemm",
+            [("p", [batch, 12, 128, 128], "Half"), ("v", [batch, 12, 128, head], "Half")],
+            [("y", [batch, 12, 128, head], "Half")],
+        ),
     ]
-    assert "head size 16 to 256 (here not told)" in only(made(*rows)).conditions.untold
+    found = only(made(*rows))
+    assert (found.head_size, found.query_length, found.key_length, found.heads) == (told, 128, 128, None)
+    assert ("head size 16 to 256 (here not told)" in found.conditions.untold) == (told is None)
 
 
 def test_a_softmax_behind_a_linear_layer_is_no_attention() -> None:

@@ -92,6 +92,11 @@ def test_an_activation_after_a_product_is_an_epilogue_left_out() -> None:
     assert found(conv, pwn) == [("epilogue", (0, 1))]
 
 
+def test_a_dynamic_batch_does_not_hide_an_epilogue() -> None:
+    gemm = row("/fc/Gemm{}", "gemm", [("x", [-1, 8], "Half")], [("t", [-1, 16], "Half")])
+    assert found(gemm, row("__myl_AddTanh{}", "kgen", [("t", [-1, 16], "Half")], [("y", [-1, 16], "Half")])) == [("epilogue", (0, 1))]
+
+
 def test_what_an_epilogue_cannot_do_is_none() -> None:
     gemm = row("/fc/Gemm{}", "gemm", [("x", X, "Half")], [("t", X, "Half")])
     assert found(gemm, fused("MeanSubMulMeanAddSqrtDivMulMulAdd", ["t"], ["y"])) == []
