@@ -156,18 +156,37 @@ def _in_domain(name: str, domain: re.Match[str]) -> KernelName:
 
 def summary(decoded: KernelName) -> str:
     """One line of what a decoded name is."""
-    operation = str(decoded.fields.get("operation", ""))
-    words = [decoded.family]
-    if operation and operation not in ("unknown", decoded.family):
-        words.append(operation)
-    if decoded.patterns:
-        words.append(", ".join(dict.fromkeys(pattern.name for pattern in decoded.patterns)))
-    elif decoded.ops:
-        words.append(
-            " ".join(op.op if op.op != "unknown" else op.code for op in decoded.ops[:12]) + (" …" if len(decoded.ops) > 12 else "")
-        )
-    words += [str(decoded.fields[field]) for field in ("input_type", "tile", "epilogue") if field in decoded.fields]
-    return ": ".join([words[0], " ".join(words[1:])]) if len(words) > 1 else words[0]
+    fields = decoded.fields
+    if "of_layer" in fields:
+        tensor = f"{fields['direction']} tensor {fields['tensor']} of " if "tensor" in fields else "network tensor "
+        return f"reformat of {tensor}{fields['of_layer']}"
+    if "first_node" in fields:
+        first, last = fields["first_node"], fields["last_node"]
+        return f"Myelin region of {first}" if first == last else f"Myelin region from {first} to {last}"
+    operation = str(fields.get("operation", "unknown"))
+    head = decoded.family
+    if operation not in ("unknown", *head.split("-")) and not (decoded.family == "myelin" and operation == "fused"):
+        head += f" {operation}"
+    if decoded.kind != "unknown":
+        head += f" {decoded.kind}"
+    details = list(dict.fromkeys(pattern.name for pattern in decoded.patterns))
+    if not details and decoded.ops:
+        words = [op.op if op.op != "unknown" else op.code for op in decoded.ops]
+        details = [" ".join(words[:12]) + (" …" if len(words) > 12 else "")]
+    if not details and not _types(fields) and "function" in fields:
+        details = [str(fields["function"])]
+    details += _types(fields)
+    details += [f"tile {fields['tile']}"] if "tile" in fields else []
+    details += [str(fields["epilogue"])] if "epilogue" in fields else []
+    return head + ": " + ", ".join(details) if details else head
+
+
+def _types(fields: dict[str, str | int]) -> list[str]:
+    read, write, inside = (str(fields.get(f"{word}_type", "")) for word in ("input", "output", "accumulate"))
+    if not read:
+        return []
+    moved = read if write in (read, "") else f"{read} to {write}"
+    return [f"{moved}, accumulates in {inside}" if inside and inside != read else moved]
 
 
 def names_table(names: Iterable[str]) -> Table:

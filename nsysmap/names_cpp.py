@@ -14,6 +14,7 @@ _RETURN = re.compile(r"(?:static |inline |unsigned )*(?:void|int|float|double|bo
 _LOOKS = re.compile(
     r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
 )
+_READ = 400  # characters in which the words that tell are looked for: they stand in front
 _OPEN = {")": "(", "]": "[", ">": "<", "}": "{"}
 _MATRIX = frozenset(("gemm", "convolution", "attention", "unknown", "deconvolution"))
 _NO_CORES = re.compile(r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|direct_kernel|simt|SIMT")
@@ -52,8 +53,8 @@ def read_cpp(name: str) -> Reading:
             fields["input_type"] = types[0]
             if operation == "reformat" and len(types) > 1:  # <input, output>: the parameters of cuInt8 and cuDNN kernels say so
                 fields["output_type"] = types[1]
-        tensor_cores = "unknown" if operation in _MATRIX and not _NO_CORES.search(function) else "no"
-        if _CORES.search(name):
+        tensor_cores = "unknown" if operation in _MATRIX and not _NO_CORES.search(function[:_READ]) else "no"
+        if _CORES.search(name[: 5 * _READ]):
             tensor_cores = "yes"
     pieces = [piece for piece in (name[:start], path, name[start + len(path) : stop], name[stop:]) if piece]
     return Reading(family, fields, tensor_cores, [] if balanced and function else [name[start:]], pieces)
@@ -62,6 +63,7 @@ def read_cpp(name: str) -> Reading:
 def operation_of(function: str, template: str = "") -> str:
     """What a function computes, by the words in its name, else in its template arguments."""
     words, functors = _expressions()
+    function, template = function[:_READ], template[:_READ]
     for operation, expression in words:
         if expression.search(function):
             if template and operation == "pointwise":

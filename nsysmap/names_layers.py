@@ -69,7 +69,7 @@ def node_row(node: str) -> NodeRow | None:
     found = NODES.get(word.removeprefix("node_").replace("_", "").lower())
     if found is None and "." in word:
         found = NODES.get(_without_number(word[word.rfind(".") + 1 :]).lower())
-    return found
+    return found or NODES.get(word.rstrip("0123456789").lower())
 
 
 def _without_number(text: str) -> str:
@@ -181,6 +181,7 @@ class LayerReading(NamedTuple):
 
 _FOREIGN = re.compile(r"\{ForeignNode\[(.*)\]\}$", re.DOTALL)
 _NODE_SHAPE = re.compile(r"/|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d")
+_TENSOR = re.compile(r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d")
 _MYELIN_MADE = re.compile(r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$")
 
 
@@ -206,9 +207,14 @@ def read_layer(name: str) -> LayerReading | None:
             fields["nodes"] = node.removeprefix("$$myelin$$")
             return LayerReading("myelin", "range", layer_ops([str(fields["nodes"])]), fields, "unknown", "")
         fields["nodes"] = node
-        return LayerReading("myelin", "layer", (), fields, "unknown", "")
+        if _TENSOR.match(node):
+            fields["operation"] = "tensor"
+            return LayerReading("myelin", "unknown", (), fields, "unknown", "")
+        return LayerReading("myelin", "range" if split.region is None else "layer", (), fields, "unknown", "")
     if split.region is None and kind == "unknown" and not _NODE_SHAPE.search(node):
         return None
     fields["nodes"] = " + ".join(nodes) if nodes else node
+    if " || " in node:
+        fields["branches"] = node.count(" || ") + 1  # layers side by side in one kernel
     family = "myelin" if split.region is not None else kind if kind != "unknown" else "layer"
     return LayerReading(family, "layer", _ops_of(rows), fields, "unknown", "")

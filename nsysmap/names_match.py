@@ -48,12 +48,13 @@ def _same_words(kernel: str, tactic: str) -> bool:
     return len(ours) == len(theirs) and all(a == b or (a == "f8" and b in _FP8) for a, b in zip(ours, theirs, strict=True))
 
 
+_WITH_EPILOGUE = ("fused", "by_fusion_tactic")
 _NO_KERNEL = frozenset(("shape", "signal", "constant", "noop"))
 _SUITS: dict[str, dict[str, float]] = {
     # layer kind: what a kernel computes, and how well that suits
-    "convolution": {"convolution": 0.95, "gemm": 0.5, "deconvolution": 0.3, "gemv": 0.3, "pooling": 0.1, "reformat": 0.1},
+    "convolution": {"convolution": 0.95, "gemm": 0.5, "deconvolution": 0.3, "gemv": 0.3, "pooling": 0.1, "shuffle": 0.25, "reformat": 0.25},
     "deconvolution": {"deconvolution": 0.95, "convolution": 0.7, "gemm": 0.4, "reformat": 0.1},
-    "gemm": {"gemm": 0.95, "gemv": 0.95, "reduce": 0.4, "convolution": 0.15, "reformat": 0.05},
+    "gemm": {"gemm": 0.95, "gemv": 0.95, "reduce": 0.5, "convolution": 0.15, "shuffle": 0.1, "reformat": 0.1},
     "attention": {"attention": 0.95, "gemm": 0.2, "softmax": 0.2},
     "pointwise": {"pointwise": 0.95, "copy": 0.2, "cast": 0.4, "constant": 0.2, "reformat": 0.1},
     "activation": {"pointwise": 0.9, "activation": 0.95},
@@ -95,6 +96,8 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
         return 0.8 if kernel.family in ("cuda", "unknown") else 0.3
     if operation == "unknown":
         return 0.4
+    if layer_kind == "gemm" and kernel.fields.get("launcher") in _WITH_EPILOGUE:
+        return 0.5  # seen only in layers whose name says that an epilogue is generated
     return _SUITS.get(layer_kind, {}).get(operation, 0.02)
 
 
@@ -108,7 +111,7 @@ def _fused_affinity(kernel: KernelName, operation: str, layer_name: str, onnx: S
     if wanted is None:
         return 0.02
     if wanted in classes:
-        return 0.95 if str(kernel.fields.get("launcher", "")) in ("fused", "by_fusion_tactic") else 0.7
+        return 0.95 if kernel.fields.get("launcher") in _WITH_EPILOGUE else 0.7
     if "cut" in classes or not classes:
         return 0.4
     named = any(op.cls == wanted for op in layer_ops(list(onnx)))

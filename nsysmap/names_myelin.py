@@ -38,15 +38,18 @@ _ONLY4 = frozenset(_OPS4) - frozenset(_OPS3)
 _SAME = {**_OPS3, **_OPS4, "Max": _EITHER_MAX}
 _OPS3["Max"] = _EITHER_MAX
 _REDUCE_MAX3 = Op("Max", "ReduceMax", "reduction", "aligned")
+_REDUCE_MAX = Op("Max", "ReduceMax", "reduction", "likely")
 _CLIP_MAX = Op("Max", "Max", "pointwise", "likely")
 _KEYS = {row.op: chr(0xE000 + i) for i, row in enumerate(OPS)}  # one private character an operation
 _NO_KEY = "\uf8ff"
 
 
 def known_codes(text: str) -> bool:
-    """True if the text is nothing but at least two op codes that the tables have."""
+    """True if the text is nothing but at least three op codes that are more than guesses."""
     codes = _CODES.findall(text)
-    return len(codes) > 1 and "".join(codes) == text and all(code in _SAME for code in codes)
+    return (
+        len(codes) > 2 and "".join(codes) == text and all((op := _SAME.get(code)) is not None and op.evidence != "guess" for code in codes)
+    )
 
 
 def read_ops(text: str, *, generation: int | None = None) -> OpList:
@@ -65,15 +68,15 @@ def read_ops(text: str, *, generation: int | None = None) -> OpList:
             op = Op(code, "unknown", "unknown", "none")
             unknown.append(code)
         elif op is _EITHER_MAX:
-            op = _which_max(codes, i)
+            op = _which_max(codes, i, generation)
         ops.append(op)
     return OpList(tuple(ops), generation, find_patterns(ops), tuple(unknown))
 
 
-def _which_max(codes: list[str], i: int) -> Op:
+def _which_max(codes: list[str], i: int, generation: int | None) -> Op:
     """What ``Max`` is where the generation does not say: a softmax's reduction, half of a clip, or not to be told."""
     if codes[i + 1 : i + 3] == ["Sub", "Exp"]:
-        return _REDUCE_MAX3
+        return _REDUCE_MAX3 if generation == 3 else _REDUCE_MAX
     if "Min" in codes[max(i - 1, 0) : i + 2]:
         return _CLIP_MAX
     return _EITHER_MAX
@@ -81,7 +84,7 @@ def _which_max(codes: list[str], i: int) -> Op:
 
 def find_patterns(ops: list[Op]) -> tuple[Pattern, ...]:
     """The patterns in an op list, in order and without overlap; then, where all ops are of one sort, what that is."""
-    if len(ops) > 1 or (ops and ops[0].cls == "quantize"):
+    if len(ops) > 1 or (ops and ops[0].cls in ("quantize", "normalization")):
         text = "".join([_KEYS.get(op.op, _NO_KEY) for op in ops])
         expression, rows = _pattern_expression()
         found = [

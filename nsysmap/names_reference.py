@@ -118,7 +118,8 @@ def page() -> str:
     for op in OPS:
         evidence = op.evidence4 if op.evidence4 == op.evidence3 or not op.code3 else f"{op.evidence4 or '–'} / {op.evidence3}"
         codes = f"| {op.code4 or '–'} | {op.code3 or '–'} "
-        lines.append(f"{codes}| {op.op} | {op.cls} | {evidence} | {_cell(op.source)} | `{_cell(op.example)}` |")
+        example = f"`{_cell(op.example)}`" if op.example else "not seen yet"
+        lines.append(f"{codes}| {op.op} | {op.cls} | {evidence} | {_cell(op.source)} | {example} |")
     lines += [
         "",
         "Traps: `Con` is concat, never convolution; `Res` is reshape, never residual or resize; `Sqr` is square root;",

@@ -62,7 +62,10 @@ _LEX = re.compile(
     r"|tile(?P<winograd_tile>\d+t)$"
     r"|param(?P<launch_param>\d+(?:x\d+)+)$"
     r"|threadsize(?P<threads>\d+(?:x\d+)+)$"
-    r"|(?P<number>\d+)$"
+    r"|(?P<transpose>[tn]{2,4}|[TN]{3,4})$"
+    r"|(?P<mma>(?:wg|utc|[hiqdb]g?)mma(?:\d+x\d+x\d+)?)$"
+    r"|(?P<number>\d+)$",
+    re.ASCII,
 )
 _CASED = re.compile(
     r"(?P<op>depthwise(?:HMMA|IMMA|[A-Z][a-z]+)?)?(?P<types>(?:FP32|FP16|INT8|BF16|fp32|fp16|int8)+)?(?P<layout>(?:N[CDHWx]+|n[cdhwx]+|KCRS|kcrs|KRSC|krsc)(?:x?\d+)?)?$"
@@ -71,11 +74,13 @@ _PARAMETER = re.compile(r"([A-Za-z]+?)(\d+)$")
 _ONLY_TYPES = re.compile(_TYPE)
 _LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc": "FP32", "z": "FP64", "b": "BF16", "f": "FP16"}
 _JOIN = {"layout": "_", "parameters": " "}
+_NUMBERS = frozenset(("stages", "groups", "version", "load_width", "beta", "head_size", "sequence"))
 _NO_FIELD = frozenset(("types", "math", "rest"))
 _ROLES = {"number": "parameters", "stride2": "stride", "vector": "variant"}
 _SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
 _CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120"))
 _NVJET = re.compile(r"[a-z]{3,6}$")
+_NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?$")
 _NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "d": "FP64", "i": "INT8"}
 
 
@@ -138,8 +143,10 @@ def _lex(token: str, family: str) -> tuple[str, str]:
     if match is None:
         return _lex_cased(token, family) if token else ("", "")
     role = match.lastgroup or ""
-    if role in ("math", "math_op"):
+    if role in ("math", "math_op", "mma"):
         return "math", token
+    if role == "transpose":
+        return role, token.lower()
     if role == "cuda_op":
         return "math", "cuda:" + token
     return _ROLES.get(role, role), match.group(role)
@@ -149,11 +156,13 @@ def _lex_cased(token: str, family: str) -> tuple[str, str]:
     match = _CASED.match(token)
     if match and (match["op"] or match["types"] or match["layout"]):
         return "cased", token
+    if family == "nvjet" and (epilogue := _NVJET_EPILOGUE.match(token)) and token:
+        return "epilogue", "+".join(part for part in (epilogue[2], epilogue[1]) if part)
     if family == "nvjet" and _NVJET.match(token) and all(letter in _NVJET_TYPES for letter in token):
         return "nvjet_types", token
     parameter = _PARAMETER.match(token)
     if parameter and family in ("xmma", "fmha", "trt"):
-        return "parameters", f"{parameter[1]}={parameter[2]}"
+        return "named", f"{parameter[1]}={parameter[2]}"
     return "rest", token
 
 
@@ -183,7 +192,7 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         numbers = numbers[3:]
     if family == "cutlass" and numbers and numbers[0] in _CUTLASS_ARCHS:
         found["arch"] = ["sm" + numbers.pop(0)]
-    if numbers:
+    if numbers := [*found.pop("named", ()), *numbers]:
         found["parameters"] = numbers
     for role, values in found.items():
         if not values or role in _NO_FIELD:
@@ -191,7 +200,7 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         if role in _SEVERAL:
             fields[role] = _JOIN.get(role, "+").join(values)
         else:
-            fields[role] = int(values[0]) if len(values[0]) < 10 and values[0].isascii() and values[0].isdigit() else values[0]
+            fields[role] = int(values[0]) if role in _NUMBERS and len(values[0]) < 10 else values[0]
     return fields
 
 

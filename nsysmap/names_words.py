@@ -26,16 +26,6 @@ _S = "sm50_xmma_conv_fprop_fused_conv_act_fp32_NCHW_fp32_NCHW_KCRS_fp32_fp32_fp3
 _H = "fmha_v2_flash_attention_fp16_64_128_S_qkv_128_causal_sm86_kernel_nl"
 
 WORD_ROWS: tuple[WordRow, ...] = (
-    # architecture
-    WordRow("volta", "arch", "sm70", "volta_int8x4_icudnn_int8x4_128x32_relu_small_nn_v1"),
-    WordRow("turing", "arch", "sm75", "turing_fp16_i8816cudnn_int8_128x128_ldg16_relu_small_nt_v1"),
-    WordRow("ampere", "arch", "sm80", _C),
-    WordRow("maxwell", "arch", "sm50", "trt_maxwell_sgemm_128x32_tn_v1"),
-    WordRow("pascal", "arch", "sm60", "pascal_sgemm_128x128_nn"),
-    WordRow("kepler", "arch", "sm30", "kepler_sgemm_128x64_nn"),
-    WordRow("hopper", "arch", "sm90", "hopper_h16816gemm_128x64_nn"),
-    WordRow("ada", "arch", "sm89", "ada_fp8_gemm_tn"),
-    WordRow("blackwell", "arch", "sm100", "blackwell_gemm_tn"),
     # what it computes
     WordRow("gemm", "operation", "gemm", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x64x32_stage5"),
     WordRow("gemvx", "operation", "gemv", _B),
@@ -67,10 +57,10 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("stridedB", "variant", "stridedB", "volta_scudnn_128x64_stridedB_splitK_medium_nn_v1"),
     WordRow("unit", "variant", "unit", _B),
     WordRow("launch", "", "", _B),
-    WordRow("small", "variant", "small", _C),
-    WordRow("medium", "variant", "medium", _C),
+    WordRow("small", "variant", "small", "volta_fp16_scudnn_fp16_128x64_relu_small_nn_v1"),
+    WordRow("medium", "variant", "medium", "ampere_scudnn_128x64_relu_medium_nn_v1"),
     WordRow("large", "variant", "large", _C),
-    WordRow("interior", "variant", "interior", _C),
+    WordRow("interior", "variant", "interior", "trt_maxwell_scudnn_128x32_relu_interior_nn_v1"),
     WordRow("exp", "variant", "exp", "ampere_scudnn_128x128_ldg4_relu_exp_large_nhwc_tn_v1"),
     WordRow("xregs", "variant", "xregs", _C),
     WordRow("singleBuffer", "variant", "singleBuffer", "volta_fp32_i8816cudnn_int8_256x64_ldg16_relu_singleBuffer_interior_nt_v1"),
@@ -109,7 +99,6 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("kINT8", "types", "int8", "sm50_xmma_pooling_nd_NHWC_kMAX_kGENERIC_2D_POOLING_MODE_kINT8_0"),
     WordRow("ReusePRMT", "variant", "ReusePRMT", _D),
     WordRow("Accfloat", "accumulate_type", "FP32", _S),
-    WordRow("Acchalf", "accumulate_type", "FP16", _S),
     WordRow("trt", "", "", "sm50_xmma_convolution_trt_depthwiseFP32NHWC4_fp32nhwcx4_fp32nhwcx4_fp32kcrs"),
     WordRow("int8x4", "types", "int8", "volta_int8x4_icudnn_int8x4_128x32_relu_small_nn_v1"),
     WordRow("fp16x2", "types", "fp16", "ampere_fp16x2_hcudnn_fp16x2_128x64_relu_small_nn_v1"),
@@ -119,7 +108,6 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("gelu", "epilogue", "gelu", "sm90_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x128x64_warpgroupsize1x1x1_gelu"),
     WordRow("silu", "epilogue", "silu", "cutlass3x_sm100_tensorop_s128x128x32gemm_e4m3_e4m3_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm_bias_f32_silu"),
     WordRow("gelubias", "epilogue", "bias+gelu", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN"),
-    WordRow("relubias", "epilogue", "bias+relu", "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_relubias_TNN"),
     WordRow("epifadd", "epilogue", "residual add", "sm80_xmma_fprop_implicit_gemm_interleaved_i8i8_i8i32_f32_nchw_vect_c_32kcrs_vect_c_32_nchw_vect_c_32_tilesize64x64x64_stage6_t1r1s1_epifadd"),
     WordRow("act", "epilogue", "activation", "sm80_trt_conv_act_pool_v3_tile_rows_8_tile_cols_116"),
     WordRow("valpha", "epilogue", "vector alpha", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm_bias_f32_gelu_valpha_vbeta"),
@@ -128,11 +116,9 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("ffma", "math", "cuda:ffma", "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x256x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4"),
     WordRow("simt", "math", "cuda:simt", "cutlass_80_simt_sgemm_128x128_8x5_nt_align1"),
     WordRow("hmma", "math", "hmma", _F),
-    WordRow("imma", "math", "imma", "sm75_imma_gemm"),
     WordRow("IMMA", "math", "imma", "sm72_xmma_pooling_IMMA_NCxHW32_gap"),
     WordRow("HMMA", "math", "hmma", "sm72_xmma_pooling_HMMA_NCxHW32_gap"),
     WordRow("wgmma", "math", "wgmma", "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0"),
-    WordRow("utcmma", "math", "utcmma", "cudnn_generated_fort_native_sdpa_sm100_flash_fprop_utcmma_f16_knob_7_64x128x64"),
     WordRow("tensorop", "math", "tensorop", _G),
     WordRow("bstensorop", "math", "bstensorop", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
     WordRow("sptensorop", "math", "sptensorop", "cutlass_80_sptensorop_h16832gemm_128x128_64x3_tn_align8"),
@@ -140,19 +126,15 @@ WORD_ROWS: tuple[WordRow, ...] = (
     # layout
     WordRow("vect", "layout", "vect", _X),
     WordRow("c", "layout", "c", _X),
-    *(WordRow(f"{a}{b}", "transpose", f"{a}{b}", "ampere_sgemm_128x64_tn") for a in "tn" for b in "tn"),
-    *(WordRow(f"{a}{b}{c}", "transpose", f"{a}{b}{c}", _G) for a in "tn" for b in "tn" for c in "tn"),
-    *(WordRow(f"{a}{b}{c}", "transpose", f"{a}{b}{c}".lower(), "nvjet_sm90_hsh_48x64_64x15_4x2_h_bz_gelubias_TNN") for a in "TN" for b in "TN" for c in "TN"),
-    *(WordRow(f"{a}{b}{c}{d}", "transpose", f"{a}{b}{c}{d}".lower(), "nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN") for a in "TN" for b in "TN" for c in "TN" for d in "TN"),
     WordRow("n", "output_layout", "n", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x64x32_stage5"),
     WordRow("t", "output_layout", "t", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_t_tilesize128x64x32_stage5"),
     # cutlass 3 and nvjet schedules
     WordRow("warpspecialized", "schedule", "warpspecialized", _G),
     WordRow("cooperative", "schedule", "cooperative", _G),
-    WordRow("pingpong", "schedule", "pingpong", _G),
+    WordRow("pingpong", "schedule", "pingpong", "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_ttt_align8_warpspecialized_pingpong_epi_tma"),
     WordRow("epi", "schedule", "epi", _G),
     WordRow("tma", "schedule", "tma", _G),
-    WordRow("nosmem", "schedule", "nosmem", _G),
+    WordRow("nosmem", "schedule", "nosmem", "cutlass3x_sm90_tensorop_h64x128x16gemm_f16_f16_f16_void_f16_128x128x64_2x1x1_0_ttn_align8_warpspecialized_pingpong_epi_nosmem"),
     WordRow("1sm", "schedule", "1sm", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_1sm"),
     WordRow("2sm", "schedule", "2sm", "cutlass3x_sm100_tensorop_s128x128x32gemm_f8_f8_f32_e4m3_e4m3_128x128x128_0_tnn_align16_2sm"),
     WordRow("o", "schedule", "o", "cutlass3x_sm100_bstensorop_s128x128x64gemm_block_scaled_ue4m3xf4_ue4m3xf4_f32_f16_f16_128x128x256_0_tnn_align32_o_vs16_1sm"),
@@ -179,18 +161,10 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("avdt", "variant", "avdt", "sm80_xmma_fprop_avdt_dense_int8int8"),
     WordRow("dense", "variant", "dense", "sm80_xmma_fprop_avdt_dense_int8int8"),
     WordRow("sp", "variant", "sparse", "ampere_fp16_s16832gemm_sp_fp16_128x128_ldg8_relu_f2f_stages_64x3_tn_v1"),
-    WordRow("sptensor", "variant", "sparse", "sm90_xmma_sparse_gemm_f16f16_f16f32_f32_nt_t_tilesize128x64x64_warpgroupsize1x1x1_sptensor"),
     WordRow("CAlign", "variant", "CAlign", "sm50_xmma_pooling_fw_4d_FP32FP32NHWC_Average_FastDiv_CAlign"),
     WordRow("mma", "math", "mma", "nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN"),
     WordRow("tmaAB", "schedule", "tmaAB", "nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN"),
-    WordRow("dgelubgrad", "epilogue", "gelu gradient+bias gradient", "nvjet_tst_192x192_64x4_2x1_v_bz_dgelubgrad_TNT"),
-    WordRow("dgelu", "epilogue", "gelu gradient", "nvjet_tst_192x192_64x4_2x1_v_bz_dgelu_NNT"),
-    WordRow("drelu", "epilogue", "relu gradient", "nvjet_tst_192x192_64x4_2x1_v_bz_drelu_NNT"),
-    WordRow("geluAux", "epilogue", "gelu", "nvjet_tst_192x192_64x4_2x1_v_bz_geluAux_TNT"),
-    WordRow("reluAux", "epilogue", "relu", "nvjet_tst_192x192_64x4_2x1_v_bz_reluAux_TNT"),
-    WordRow("geluAuxbias", "epilogue", "bias+gelu", "nvjet_tst_192x192_64x4_2x1_v_bz_geluAuxbias_TNT"),
     WordRow("bgrada", "epilogue", "bias gradient", "cutlass3x_sm100_tensorop_s128x256x16gemm_bgrada_f16_f16_f32_f16_f16_128x256x64_0_nnn_align8_2sm"),
-    WordRow("bgradb", "epilogue", "bias gradient", "cutlass3x_sm100_tensorop_s128x256x16gemm_bgradb_f16_f16_f32_f16_f16_128x256x64_0_nnn_align8_2sm"),
     WordRow("ptr", "schedule", "ptr", "cutlass3x_sm100_tensorop_s128x128x8tf32gemm_f32_f32_f32_f32_f32_128x128x32_0_tnn_align4_2sm_epi_tma_ptr_array"),
     WordRow("array", "schedule", "array", "cutlass3x_sm100_tensorop_s128x128x8tf32gemm_f32_f32_f32_f32_f32_128x128x32_0_tnn_align4_2sm_epi_tma_ptr_array"),
     WordRow("dyn", "schedule", "dynamic", "cutlass3x_sm100_tensorop_s32x256x16_conv3d_fprop_weight_stationary_nq_2d_tiled_bf16_bf16_f32_void_bf16_void_t3xr3xs3_32x256x64_dyn_cga_ndhwc_ndhwc_ndhwc_1sm"),
@@ -201,7 +175,6 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("nq", "variant", "nq", "cutlass3x_sm100_tensorop_s32x256x16_conv3d_fprop_weight_stationary_nq_2d_tiled_bf16_bf16_f32_void_bf16_void_t3xr3xs3_32x256x64_dyn_cga_ndhwc_ndhwc_ndhwc_1sm"),
     WordRow("2d", "variant", "2d", "cutlass3x_sm100_tensorop_s32x256x16_conv3d_fprop_weight_stationary_nq_2d_tiled_bf16_bf16_f32_void_bf16_void_t3xr3xs3_32x256x64_dyn_cga_ndhwc_ndhwc_ndhwc_1sm"),
     WordRow("void", "types", "void", "cutlass3x_sm90_tensorop_h64x128x16gemm_f16_f16_f16_void_f16_128x128x64_2x1x1_0_ttn_align8_warpspecialized_pingpong_epi_nosmem"),
-    WordRow("streamk", "schedule", "streamk", "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_tnn_align8_stream_k_warpspecialized_cooperative_epi_tma"),
     WordRow("stream", "schedule", "stream", "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_tnn_align8_stream_k_warpspecialized_cooperative_epi_tma"),
     WordRow("k", "schedule", "k", "cutlass3x_sm90_tensorop_s64x128x16gemm_f16_f16_f32_f16_f16_128x128x64_2x1x1_0_tnn_align8_stream_k_warpspecialized_cooperative_epi_tma"),
     WordRow("fp8", "types", "fp8", "fmha_v2_flash_attention_fp8_64_32_S_qkv_128_sm89_kernel"),
@@ -215,16 +188,10 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("scheduleDevice", "schedule", "scheduleDevice", "cutlass_80_tensorop_f16_s16816gemm_grouped_f16_128x128_32x4_tn_align8_scheduleDevice"),
     WordRow("planar", "variant", "planar", "cutlass_80_tensorop_s16816gemm_planar_complex_f16_64x64_32x5_tn_align8"),
     WordRow("complex", "variant", "complex", "cutlass_80_tensorop_s16816gemm_planar_complex_f16_64x64_32x5_tn_align8"),
-    WordRow("sliced", "variant", "sliced", "cutlass_80_tensorop_f16_s16816gemm_f16_64x64_sliced1x2_ldg8_relu_f2f_tn"),
-    WordRow("nonfused", "variant", "nonfused", "ampere_scudnn_winograd_nonfused_128x128_nt_v1"),
-    WordRow("ctas", "variant", "ctas", "sm50_xmma_pooling_tiled_ctas"),
     # more of cuDNN's generated kernels
     WordRow("oss", "variant", "oss", "cudnn_generated_oss_sdpa_sm100_flash_fprop_f16_knob_7_128x128x128_4x1x1_cga1x1x1_kernel0_0"),
     WordRow("bprop", "direction", "bprop", "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_32_64x64x64_1x4x1_cga1x1x1_kernel0_0"),
     WordRow("matMul", "operation", "gemm", "cudnn_generated_fort_native_sm120_matMul_knob_3_64x64x256_4x1x1_kernel0_0"),
-    WordRow("pointwise", "operation", "pointwise", "cudnn_generated_fort_native_sm90_pointwise_knob_3_kernel0_0"),
-    WordRow("reduction", "operation", "reduce", "cudnn_generated_fort_native_sm90_reduction_knob_3_kernel0_0"),
-    WordRow("layernorm", "operation", "normalization", "cudnn_generated_fort_native_sm90_layernorm_knob_3_kernel0_0"),
     # fused attention
     WordRow("attention", "operation", "attention", _H),
     WordRow("causal", "mask", "causal", _H),
@@ -266,7 +233,16 @@ FAMILIES: dict[str, str] = {
     "ncclDevKernel": "nccl", "ncclKernel": "nccl", "cudnn": "cudnn", "cask": "cask", "trt": "trt", "cublas": "cublas",
 }  # fmt: skip
 
-WORDS: dict[str, tuple[str, str]] = {**dict.fromkeys(FAMILIES, ("", "")), **{row.word: (row.role, row.value) for row in WORD_ROWS}}
+ARCHITECTURES: dict[str, str] = {
+    # architecture word at the head of a name, compute capability
+    "kepler": "sm30", "maxwell": "sm50", "pascal": "sm60", "volta": "sm70", "turing": "sm75", "ampere": "sm80", "ada": "sm89", "hopper": "sm90", "blackwell": "sm100",
+}  # fmt: skip
+
+WORDS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(FAMILIES, ("", "")),
+    **{word: ("arch", arch) for word, arch in ARCHITECTURES.items()},
+    **{row.word: (row.role, row.value) for row in WORD_ROWS},
+}
 
 DATATYPES: dict[str, str] = {
     "f16": "FP16", "fp16": "FP16", "half": "FP16", "f32": "FP32", "fp32": "FP32", "float": "FP32", "f64": "FP64", "fp64": "FP64", "double": "FP64",
