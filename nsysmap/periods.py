@@ -149,7 +149,8 @@ def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed  # a graph launch runs an inference
     syncs = _between(trace, rows, _waits(trace)) + fresh
     copies = _between(trace, rows, trace.api_calls.text("kind").equals("copy"))
-    return _Group(rows, cut_inferences(Launches(codes.reshape(-1).astype(np.int64), syncs, copies, gap), expected=expected))
+    found = Launches(codes.reshape(-1).astype(np.int64), syncs, copies, gap, replayed=bool(replayed.all()))
+    return _Group(rows, cut_inferences(found, expected=expected))
 
 
 def _waits(trace: Trace) -> BoolArray:

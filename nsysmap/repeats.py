@@ -15,6 +15,7 @@ _RARE = 12  # how many of the rarest runs of kernels are asked
 _LIKE = 0.5  # an odd inference shares at least that much of its kernels with the usual one …
 _SIZE = (0.5, 1.5)  # … and is that many times as long
 _CONTRAST = 1.5  # the host is that much longer between inferences than anywhere within them, to tell where they begin
+_PAUSE = 3.0  # … to tell inferences from the blocks of one
 _CLEAR = 2.0  # … to overrule that the sequence is a whole number of periods
 _BORDER = 0.5  # a period seen less than twice is believed if at least that part of it is seen again
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
@@ -30,6 +31,7 @@ class Launches:
     syncs: IntArray  # how often the host waited for the GPU since it launched the kernel before
     copies: IntArray  # how many copies from or to the host it asked for since then
     gap_ns: IntArray  # host time since then
+    replayed: bool = False  # all of them from CUDA graphs; each graph launch counts as a wait: it is a whole inference
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     """First kernels of the inferences where the host's waits bound them; None where they bound nothing that repeats."""
     codes = launches.codes
     starts = np.unique(np.concatenate([[0], np.flatnonzero(launches.syncs > 0)]))
-    if len(starts) < 2:
-        return None
+    if len(starts) < 2 or launches.replayed:
+        return starts if launches.replayed else None
     ends = np.append(starts[1:], len(codes))
     size = ends - starts
     word, first, count = _words(codes, starts)
@@ -79,7 +81,7 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     for at, end in ((0, False), (len(starts) - 1, True)):  # a cut first or last one is part of another
         if not recurs[word[at]] and any(_is_part(codes[starts[at] : ends[at]], full, front=end) for full in known):
             covered += int(size[at])
-    if len(starts) > 4 and covered < 0.5 * len(codes):
+    if len(starts) > 4 and covered < 0.5 * len(codes) and np.count_nonzero(recurs[word]) < 0.6 * len(starts):
         return None
     if expected is not None and _parts_of_more(launches, size, expected):
         return None
@@ -110,22 +112,27 @@ def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:
 
 def _always_as_often(launches: Launches, starts: IntArray, size: IntArray, period: IntArray) -> bool:
     """Whether something repeats the same number of times between any two waits, without a copy in between: blocks of a network."""
-    inner = slice(1, -1) if len(size) > 2 else slice(None)
-    often = np.unique(size[inner] // period[inner])
-    if len(size) < 3 or len(often) != 1 or often[0] == 1:
+    if len(size) < 3:
         return False
-    again = starts[1] + np.arange(1, often[0]) * period[1]
+    unit = period[1]
+    whole = period == unit  # a cut first or last one has another period
+    if len(size) >= 4:
+        whole[[0, -1]] = False
+    often = np.unique(size[whole] // unit)
+    if len(often) != 1 or often[0] == 1 or not whole[1:-1].all():
+        return False
+    again = starts[1] + np.arange(1, often[0]) * unit
     return not bool((launches.copies[again] > 0).all())
 
 
 def _power(codes: IntArray, expected: int | None) -> int:
     """The length of the word whose repetition the sequence is (its own length where it is no repetition)."""
     n = len(codes)
-    for period in _candidates(codes):
-        if 2 * period <= n and n % period == 0 and np.array_equal(codes[period:], codes[:-period]):
-            fits = expected is None or abs(period - expected) <= abs(n - expected)
-            return period if fits else n
-    return n
+    period = _whole_period(codes)
+    if period is None or n % period:
+        return n
+    fits = expected is None or abs(period - expected) <= abs(n - expected)
+    return period if fits else n
 
 
 def _split_by_unit(codes: IntArray, units: list[IntArray], *, from_end: bool) -> IntArray:
@@ -156,21 +163,47 @@ def _is_part(part: IntArray, full: IntArray, *, front: bool) -> bool:
 # --- by the sequence itself ------------------------------------------------------------------------------------------
 
 
-def steady_period(codes: IntArray) -> tuple[int, int] | None:
+def steady_period(codes: IntArray, gap_ns: IntArray | None = None) -> tuple[int, int] | None:
     """The smallest period of (nearly) the whole sequence, and from which kernel on it holds; None where nothing repeats.
 
     A network repeats its blocks inside one inference.  What tells them from inferences is that a period of the whole must
-    hold to the very end, and that what comes before it must be like it: an embedding or a head is not.
+    hold to the very end, and that what comes before it must be like it: an embedding or a head is not.  A host that pauses once a
+    period (``gap_ns``) makes up for that.
     """
     n = len(codes)
+    whole = _whole_period(codes)
+    if whole is not None:
+        return whole, 0
     for period in _candidates(codes):
         if period >= n:
             continue
         differs = np.flatnonzero(codes[period:] != codes[: n - period])
         before = int(differs[-1]) + 1 if len(differs) else 0
-        if _believable(codes, period, before):
+        pauses = gap_ns is not None and 2 * before < n and _pauses(gap_ns[before:], period)
+        if pauses or _believable(codes, period, before):
             return period, before
     return None
+
+
+def _whole_period(codes: IntArray) -> int | None:
+    """The smallest period of all of the sequence, if it holds at least twice: its first half comes again after one period."""
+    n = len(codes)
+    if n < 2:
+        return None
+    halves = _windows(codes, n // 2)
+    for period in (np.flatnonzero(halves[1:] == halves[0]) + 1)[:8].tolist():
+        if 2 * period <= n and np.array_equal(codes[period:], codes[: n - period]):
+            return int(period)
+    return None
+
+
+def _pauses(gap_ns: IntArray, period: int) -> bool:
+    """Whether the host clearly pauses at one and the same place of each period."""
+    count = len(gap_ns) // period
+    if count < 3 or period < 2:
+        return False
+    usual: FloatArray = np.sort(np.median(gap_ns[: count * period].reshape(count, period), axis=0))
+    return bool(usual[-1] > 0 and usual[-1] >= _PAUSE * usual[-2])
 
 
 def _believable(codes: IntArray, period: int, before: int) -> bool:
@@ -209,7 +242,7 @@ def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
 
 
 def _candidates(codes: IntArray) -> Iterator[int]:
-    """Distances at which rare runs of kernels come again: the period is among them if there is one; longer runs are asked later."""
+    """Distances at which rare runs of kernels come again, ascending: a period is among them; longer runs are asked only if need be."""
     seen: set[int] = set()
     for gram in _GRAMS:
         if 2 * gram > max(len(codes), 2):
@@ -248,7 +281,7 @@ def _by_period(launches: Launches, expected: int | None) -> IntArray:
     """First kernels of the inferences, from the sequence alone; one inference where nothing repeats."""
     codes = launches.codes
     n = len(codes)
-    steady = steady_period(codes)
+    steady = steady_period(codes, launches.gap_ns)
     if steady is None or (expected is not None and 3 * steady[0] < expected):
         marked = _by_marker(launches)
         if marked is None or (expected is not None and 3 * float(np.median(np.diff(marked))) < expected):
