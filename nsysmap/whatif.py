@@ -8,7 +8,7 @@ profiler's part, and of costs that the trace does not show, is in :mod:`nsysmap.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -62,7 +62,7 @@ class Change:
     runs: tuple[tuple[str, ...], ...] = ()  # join-kernels: each run becomes one kernel
 
 
-def default_changes(tables: dict[str, Table] | None = None) -> list[Change]:
+def default_changes(tables: Mapping[str, Table] | None = None) -> list[Change]:
     """All six: drop-layers takes the reformats out that compute nothing, join-kernels joins the norms and softmaxes in pieces.
 
     ``tables`` may hold layers, chains and chain_layers (the analysis has them); without, reformats are known by their names.
@@ -76,6 +76,27 @@ def default_changes(tables: dict[str, Table] | None = None) -> list[Change]:
         runs = piece_runs(layers, held["chains"], held["chain_layers"])
     changes.append(Change("join-kernels", runs=runs))
     return changes
+
+
+def chosen_changes(names: Sequence[str], layers: Sequence[str], tables: Mapping[str, Table] | None = None) -> list[Change]:
+    """The changes of these names (all where none is given); ``layers`` are what drop-layers takes out and join-kernels joins to one.
+
+    NsysmapError for a change that does not exist, and for layers without a change that is about layers.
+    """
+    for name in names:
+        _check_name(name)
+    about_layers = {"drop-layers", "join-kernels"}
+    if layers and not about_layers.intersection(names):
+        raise NsysmapError("--layer", "no change given is about layers", "add --change drop-layers or --change join-kernels")
+    changes = [change for change in default_changes(tables) if not names or change.name in names]
+    if not layers:
+        return changes
+    return [Change(change.name, tuple(layers), (tuple(layers),)) if change.name in about_layers else change for change in changes]
+
+
+def _check_name(name: str) -> None:
+    if name not in CHANGE_NAMES:
+        raise NsysmapError(f"change {name}", "there is no such change", f"take one of: {', '.join(CHANGE_NAMES)}")
 
 
 def reformat_layers(layers: Table) -> tuple[str, ...]:
@@ -113,8 +134,7 @@ def what_if(trace: Trace, inferences: Table, membership: Table, mapping: Table |
     NsysmapError for a change that does not exist.
     """
     for change in changes:
-        if change.name not in CHANGE_NAMES:
-            raise NsysmapError(f"change {change.name}", "there is no such change", f"take one of: {', '.join(CHANGE_NAMES)}")
+        _check_name(change.name)
     model = _model(trace, inferences)
     if isinstance(model, _NoModel):
         return Table.of_rows(
@@ -188,7 +208,7 @@ def _model(trace: Trace, inferences: Table) -> _Model | _NoModel:
 
 
 def _us(ns: float) -> str:
-    return f"{ns / 1000:.1f} us"
+    return f"{ns / 1000:.1f} µs"
 
 
 def _syncs_traced(trace: Trace) -> bool:
@@ -309,7 +329,7 @@ def _basis(model: _Model) -> str:
         f"({_us(model.recorded_ns)} per inference under the profiler). Corrected for the profiler: without it a kernel takes "
         f"{_us(profiler.kernel_ns)} less, a launch call {_us(profiler.call_ns)} less, range events and the profiler's own calls nothing. "
         f"The range takes launches from {1 - quick.launch:.0%} quicker to {slow.launch - 1:.0%} slower than that, and queued kernels "
-        f"{quick.dispatch_extra_ns / 1000:.2g} to {slow.dispatch_extra_ns / 1000:.2g} us further apart than recorded."
+        f"{quick.dispatch_extra_ns / 1000:.2g} to {slow.dispatch_extra_ns / 1000:.2g} µs further apart than recorded."
     )
 
 
@@ -317,8 +337,8 @@ def _plan(model: _Model, change: Change, selection: _Selection) -> _Plan | DoesN
     if change.name == "cuda-graph":
         return _Plan(
             _on_machines(model, as_cuda_graph),
-            "Shapes and addresses stay the same, so that one capture serves; kernels keep their times and follow each other 0.5 us apart; "
-            "one graph launch takes 1.7 us of the host; the host does nothing inside the enqueue any more.",
+            "Shapes and addresses stay the same, so that one capture serves; kernels keep their times and follow each other 0.5 µs apart; "
+            "one graph launch takes 1.7 µs of the host; the host does nothing inside the enqueue any more.",
         )
     if change.name == "pinned-copies":
         return _Plan(
@@ -401,7 +421,7 @@ def _drop(model: _Model, change: Change, selection: _Selection) -> _Plan | DoesN
 
 def _join(model: _Model, change: Change, selection: _Selection) -> _Plan | DoesNotApply:
     if not change.runs:
-        return DoesNotApply("no runs of layers that could be one kernel are known: they are found in the engine file")
+        return DoesNotApply("no layers that could be one kernel are known (norms and softmaxes in pieces, which the engine file shows)")
     present = set(_kernel_rows(model.timeline))
     runs = [run for run in selection.runs(change.runs) if present.issuperset(run)]
     if not runs:
