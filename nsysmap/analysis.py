@@ -12,10 +12,12 @@ import numpy as np
 
 from nsysmap import totals
 from nsysmap.capture import capture_facts
-from nsysmap.engine import edges_table, layers_table, read_engine, tensors_table
+from nsysmap.engine import layers_table, read_engine
+from nsysmap.engine_tables import engine_tables
 from nsysmap.errors import NsysmapError
 from nsysmap.gaps import find_gaps
 from nsysmap.inferences import Inferences
+from nsysmap.limits import limits_table
 from nsysmap.mapping import Mapped, map_kernels
 from nsysmap.model import Engine, Note, Outcome
 from nsysmap.names import names_table
@@ -166,8 +168,6 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         "inferences": mapped.inferences,
         "layers": layers,
         "names": names,
-        "tensors": tensors_table(engines),
-        "edges": edges_table(engines),
         "api_calls": trace.api_calls,
         "ranges": trace.ranges,
         "copies": trace.copies,
@@ -186,9 +186,18 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         "gaps": find_gaps(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table),
         "steady": steady(mapped.inferences),
     }
+    tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
+    tables["limits"] = limits_table(layers, tables["work"], trace.devices, mapped.kernels)
     tell("running the rules")
     outcomes = run_rules(load_rules([builtin_rules_dir()]) if rules is None else rules, tables)
     return Analysis(trace.source, engines, tables, (*mapped.mapped.notes, *_notes(mapped, tables)), outcomes)
+
+
+def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:
+    """That of the devices that ran kernels; None where the trace does not tell, or they differ."""
+    used = np.isin(devices.ints("device"), np.unique(kernels.ints("device")))
+    found = set(zip(devices.ints("compute_major")[used].tolist(), devices.ints("compute_minor")[used].tolist(), strict=True))
+    return found.pop() if len(found) == 1 and not any(MISSING in pair for pair in found) else None
 
 
 def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
