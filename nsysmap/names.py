@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nsysmap.names_cpp import looks_like_cpp, read_cpp
 from nsysmap.names_layers import layer_kind, normalized_range_text, read_layer, split_layer_name
-from nsysmap.names_match import affinity, matches_tactic
-from nsysmap.names_model import KernelName, Op, Pattern
+from nsysmap.names_model import KernelName, Op, Pattern, Reading
 from nsysmap.names_myelin import known_codes, read_myelin, read_ops
-from nsysmap.names_symbols import read_mangled, read_nccl, read_symbol, read_triton
-from nsysmap.names_tactics import Reading, looks_like_tactic, read_tactic
 
 if TYPE_CHECKING:
+    from nsysmap.names_match import affinity, matches_tactic
     from nsysmap.tables import Table
 
 __all__ = [
@@ -31,12 +28,20 @@ __all__ = [
     "summary",
 ]
 
+_ARCH_WORD = r"(?:sm_?\d+[af]?|volta|turing|ampere|maxwell|pascal|kepler|hopper|ada|blackwell)"
+_TACTIC = re.compile(
+    rf"(?:trt_|cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|"
+    r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
+)
+_FUNCTION = re.compile(
+    r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
+)
 _DOMAIN = re.compile(r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?")
 _API = re.compile(r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)")
 _WORD = re.compile(r"[A-Za-z_]\w*$")
 _LAST_CODE = re.compile(r"[A-Z][a-z0-9]*$")
+_SYMBOLS = ("triton_", "nccl", "_Z")
 _CUT = ("…", "...")
-_BY_BEGIN: tuple[tuple[str, Callable[[str], Reading | None]], ...] = (("triton_", read_triton), ("nccl", read_nccl), ("_Z", read_mangled))
 _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 
 
@@ -55,16 +60,17 @@ def _decode_whole(name: str) -> KernelName:
     domain = _DOMAIN.match(name)
     if domain is not None and len(name) > domain.end():
         return _in_domain(name, domain)
-    if looks_like_tactic(name):
+    if _TACTIC.match(name):
+        from nsysmap.names_tactics import read_tactic
+
         return _from_reading(name, read_tactic(name))
     if _API.match(name):
         return _plain(name, "api", "range", {"function": name.strip()})
-    for begin, read in _BY_BEGIN:
-        if name.startswith(begin):
-            reading = read(name)
-            if reading is not None:
-                return _from_reading(name, reading)
-    if looks_like_cpp(name):
+    if name.startswith(_SYMBOLS) and (symbol := _symbol(name)) is not None:
+        return symbol
+    if _is_function(name):
+        from nsysmap.names_cpp import read_cpp
+
         return _from_reading(name, read_cpp(name))
     layer = _layer(name)
     if layer is not None:
@@ -74,10 +80,21 @@ def _decode_whole(name: str) -> KernelName:
             ops = read_ops(name)
             codes = tuple(op.code for op in ops.ops)
             return KernelName(name, "myelin", "unknown", ops.ops, ops.generation, ops.patterns, {}, _tensor_cores(ops.ops, None), "", codes)
-        reading = read_symbol(name)
-        if reading is not None:
-            return _from_reading(name, reading)
+        symbol = _symbol(name)
+        if symbol is not None:
+            return symbol
     return _nothing(name)
+
+
+def _is_function(name: str) -> bool:
+    return name.startswith("void ") or _FUNCTION.match(name) is not None
+
+
+def _symbol(name: str) -> KernelName | None:
+    from nsysmap.names_symbols import read_symbol
+
+    reading = read_symbol(name)
+    return _from_reading(name, reading) if reading is not None else None
 
 
 def _layer(name: str) -> KernelName | None:
@@ -98,10 +115,10 @@ def _cut(name: str) -> KernelName:
     if inner.family == "myelin" and (inner.rest or (inner.generation is None and inner.kind == "range")):
         base = _LAST_CODE.sub("", base)
         inner = _decode_whole(base)
-    elif looks_like_tactic(base) and "_" in base:
+    elif _TACTIC.match(base) and "_" in base:
         base = base[: base.rindex("_")]
         inner = _decode_whole(base)
-    rest = "" if looks_like_cpp(base) else inner.rest
+    rest = "" if _is_function(base) else inner.rest
     fields: dict[str, str | int] = {**inner.fields, "cut": "yes"}
     pieces = (*inner.pieces, name[len(base) :])
     return KernelName(name, inner.family, inner.kind, inner.ops, inner.generation, inner.patterns, fields, inner.tensor_cores, rest, pieces)
@@ -152,6 +169,15 @@ def _in_domain(name: str, domain: re.Match[str]) -> KernelName:
         rest,
         (domain.group(), *inner.pieces),
     )
+
+
+def __getattr__(name: str) -> object:
+    """The functions that compare names, imported when first used: decoding one name must start at once."""
+    if name in ("affinity", "matches_tactic"):
+        from nsysmap import names_match
+
+        return getattr(names_match, name)
+    raise AttributeError(f"module 'nsysmap.names' has no attribute {name!r}")
 
 
 def summary(decoded: KernelName) -> str:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from nsysmap.names_families import FUNCTION_FAMILIES, FUNCTOR_OPERATIONS, OPERATION_WORDS, TYPE_WORDS
-from nsysmap.names_tactics import Fields, Reading, looks_like_tactic, read_tactic
+from nsysmap.names_families import FUNCTION_FAMILIES, MATRIX_OPERATIONS, TYPE_WORDS, operation_of
+from nsysmap.names_model import Fields, Reading
 
 _BRACKET = re.compile(r"[<>()\[\]{}]|->|operator *(?:<=>|<<=?|>>=?|<=?|>=?|\(\)|\[\])")
 _ANONYMOUS = re.compile(r"\((?:anonymous (?:namespace|class)|instance \d+)\)|<unnamed>")
 _RETURN = re.compile(r"(?:static |inline |unsigned )*(?:void|int|float|double|bool|long|auto)\s+(?=[\w<(])")
-_LOOKS = re.compile(
-    r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
-)
 _READ = 400  # characters in which the words that tell are looked for: they stand in front
 _OPEN = {")": "(", "]": "[", ">": "<", "}": "{"}
-_MATRIX = frozenset(("gemm", "convolution", "attention", "unknown", "deconvolution"))
 _NO_CORES = re.compile(r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|direct_kernel|simt|SIMT")
 _CORES = re.compile(
     r"[hdiq]gmma|[hid]mma_|_mma_|wmma|wgmma|tensorop|tcgen05|utcmma|(?<![a-z])(?:[hsi](?:884|1688|16816|8816|16832)(?:gemm|cudnn|fprop))"
 )
-
-
-def looks_like_cpp(name: str) -> bool:
-    """True if the name is a demangled C++ function rather than a word or a layer."""
-    return name.startswith("void ") or _LOOKS.match(name) is not None
 
 
 def read_cpp(name: str) -> Reading:
@@ -42,7 +32,9 @@ def read_cpp(name: str) -> Reading:
         fields["template"] = ", ".join(arguments)
     family = next((family for text, family in FUNCTION_FAMILIES if text in name), "cuda")
     inner = arguments[0] if arguments else ""
-    if family == "cutlass" and looks_like_tactic(inner):
+    if family == "cutlass" and inner.startswith("cutlass_"):
+        from nsysmap.names_tactics import read_tactic
+
         reading = read_tactic(inner)
         fields |= {key: value for key, value in reading.fields.items() if key not in fields}
         tensor_cores = reading.tensor_cores
@@ -53,31 +45,11 @@ def read_cpp(name: str) -> Reading:
             fields["input_type"] = types[0]
             if operation == "reformat" and len(types) > 1:  # <input, output>: the parameters of cuInt8 and cuDNN kernels say so
                 fields["output_type"] = types[1]
-        tensor_cores = "unknown" if operation in _MATRIX and not _NO_CORES.search(function[:_READ]) else "no"
+        tensor_cores = "unknown" if operation in MATRIX_OPERATIONS and not _NO_CORES.search(function[:_READ]) else "no"
         if _CORES.search(name[: 5 * _READ]):
             tensor_cores = "yes"
     pieces = [piece for piece in (name[:start], path, name[start + len(path) : stop], name[stop:]) if piece]
     return Reading(family, fields, tensor_cores, [] if balanced and function else [name[start:]], pieces)
-
-
-def operation_of(function: str, template: str = "") -> str:
-    """What a function computes, by the words in its name, else in its template arguments."""
-    words, functors = _expressions()
-    function, template = function[:_READ], template[:_READ]
-    for operation, expression in words:
-        if expression.search(function):
-            if template and operation == "pointwise":
-                return next((special for special, functor in functors if functor.search(template)), operation)
-            return operation
-    return next((operation for operation, expression in words if template and expression.search(template)), "unknown")
-
-
-@cache
-def _expressions() -> tuple[tuple[tuple[str, re.Pattern[str]], ...], tuple[tuple[str, re.Pattern[str]], ...]]:
-    return (
-        tuple((operation, re.compile(words, re.IGNORECASE)) for operation, words in OPERATION_WORDS),
-        tuple((operation, re.compile(words)) for operation, words in FUNCTOR_OPERATIONS),
-    )
 
 
 def _data_types(arguments: list[str]) -> list[str]:

@@ -73,43 +73,43 @@ WORD_FAMILIES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 OPERATION_WORDS: tuple[tuple[str, str], ...] = (
-    # operation, words (a regular expression) that tell it in a function's name; the first that fits counts
-    ("communication", r"all_?reduce|all_?gather|reduce_?scatter|broadcast_?kernel|send_?recv|ncclDevKernel|ncclKernel|all_?to_?all"),
-    ("reduce", r"splitK_?reduce"),
-    ("reformat", r"copyPacked|copyVectorized|reformat|nchwTo|nhwcTo|nchw2nhwc|nhwc2nchw|ToNchw|ToNhwc|computeOffsetsKernel|flip_filter"),
-    ("attention", r"attention|fmha|flash_(?:fwd|bwd|attn)|_?mha_?|multihead|FlashAttn|SingleDecodeWithKVCache|SinglePrefill|BatchPrefill|BatchDecode"),
-    ("normalization", r"layer_?norm|rms_?norm|batch_?norm|group_?norm|instance_?norm|bn_fw|bn_bw|RowwiseMoments|GammaBeta"),
-    ("softmax", r"soft_?max"),
-    ("sampling", r"penalt|sampling|argmax_?sampl"),
-    ("nms", r"nms|NonMax|TopDetections"),
-    ("topk", r"top_?k|radix_?sort|radixFindKth|bitonic|sort|argmax|ArgMax|ArgMin"),
-    ("index", r"rope|rotary"),
-    ("gather", r"gather|embedding|index_?select|indexSelect|indexing|index_elementwise|index_kernel"),
-    ("scatter", r"scatter|index_?put"),
-    ("resize", r"resize|upsample|interpolate|grid_?sampl"),
-    ("concat", r"CatArray|concat"),
-    ("slice", r"slice|(?:^|_)pad(?:ding)?(?:_|$)|reflection_pad|split_?kernel"),
-    ("convolution", r"conv(?!ert)|depthwise|winograd|im2col"),
-    ("gemv", r"gemv|matvec|wvSplitK"),
-    ("gemm", r"gemm|splitK|matmul|sgemm|_mm_|scaled_mm|moe_kernel"),
-    ("pooling", r"pool"),
-    ("shuffle", r"permut|transpose"),
-    ("quantize", r"quant"),
-    ("cast", r"cast_|_cast|convert|float2half|half2float"),
-    ("fft", r"fft"),
-    ("scan", r"scan|cumsum"),
-    ("random", r"random|distribution|philox|dropout|uniform_|normal_"),
-    ("reduce", r"reduc|dot_kernel|asum|norm2|nrm2|sum_kernel|max_kernel|min_kernel"),
-    ("constant", r"fill|memset|arange|Fill"),
-    ("copy", r"copy|memcpy|clone|_cache"),
-    ("pointwise", r"elementwise|eltwise|pointwise|unary|binary|activation|for_?each|transform|act_and_mul|silu|gelu|relu|sigmoid|multi_tensor_apply|_add_|_mul_|scal_kernel|axpy"),
+    # operation, parts of words (lower case) that tell it in a function's name; the first operation that has one counts
+    ("communication", "allreduce all_reduce allgather all_gather reducescatter reduce_scatter sendrecv send_recv alltoall all_to_all nccldevkernel ncclkernel broadcastkernel"),
+    ("reduce", "splitkreduce splitk_reduce"),
+    ("reformat", "copypacked copyvectorized reformat nchwto nhwcto nchw2nhwc nhwc2nchw tonchw tonhwc computeoffsetskernel flip_filter"),
+    ("attention", "attention fmha flash_fwd flash_bwd flash_attn flashattn mha_ _mha multihead singleprefill singledecode batchprefill batchdecode"),
+    ("normalization", "layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm groupnorm group_norm instancenorm instance_norm bn_fw bn_bw rowwisemoments gammabeta"),
+    ("softmax", "softmax soft_max"),
+    ("sampling", "penalt sampling"),
+    ("nms", "nms nonmax topdetections"),
+    ("topk", "topk top_k radixsort radix_sort radixfindkth bitonic sort argmax argmin"),
+    ("index", "rope rotary"),
+    ("gather", "gather embedding indexselect index_select indexing index_elementwise index_kernel"),
+    ("scatter", "scatter indexput index_put"),
+    ("resize", "resize upsample interpolate gridsample grid_sample"),
+    ("concat", "catarray concat"),
+    ("slice", "slice _pad_ padkernel pad_kernel reflection_pad padding splitkernel split_kernel"),
+    ("cast", "convert float2half half2float cast_kernel castkernel"),
+    ("convolution", "conv depthwise winograd im2col"),
+    ("gemv", "gemv matvec"),
+    ("gemm", "gemm splitk matmul _mm_ scaled_mm moe_kernel"),
+    ("pooling", "pool"),
+    ("shuffle", "permut transpose"),
+    ("quantize", "quant"),
+    ("fft", "fft"),
+    ("scan", "scan cumsum"),
+    ("random", "random distribution philox dropout uniform_ normal_"),
+    ("reduce", "reduc dot_kernel asum norm2 nrm2 sum_kernel max_kernel min_kernel"),
+    ("constant", "fill memset arange"),
+    ("copy", "copy memcpy clone _cache"),
+    ("pointwise", "elementwise eltwise pointwise unary binary activation foreach for_each transform act_and_mul silu gelu relu sigmoid multi_tensor_apply _add_ _mul_ scal_kernel axpy"),
 )  # fmt: skip
 
 FUNCTOR_OPERATIONS: tuple[tuple[str, str], ...] = (
     # operation, words that tell it in the template arguments of a generic pointwise or reduction kernel
-    ("copy", r"direct_copy|copy_kernel"),
-    ("constant", r"FillFunctor|arange|zero_"),
-    ("cast", r"LoadWithCast"),
+    ("copy", "direct_copy copy_kernel"),
+    ("constant", "FillFunctor arange zero_"),
+    ("cast", "LoadWithCast"),
 )  # fmt: skip
 
 TYPE_WORDS: tuple[tuple[str, str], ...] = (
@@ -117,3 +117,26 @@ TYPE_WORDS: tuple[tuple[str, str], ...] = (
     ("__nv_bfloat16", "BF16"), ("BFloat16", "BF16"), ("bfloat16_t", "BF16"), ("__half", "FP16"), ("Half", "FP16"), ("half_t", "FP16"), ("__nv_fp8", "FP8"), ("Float8", "FP8"), ("float_e4m3", "FP8"), ("float_e5m2", "FP8"),
     ("float_e2m1", "FP4"), ("float", "FP32"), ("double", "FP64"), ("signed char", "INT8"), ("int8_t", "INT8"), ("long", "INT64"),
 )  # fmt: skip
+
+MATRIX_OPERATIONS = frozenset(("gemm", "convolution", "attention", "unknown", "deconvolution"))
+"""What may run on tensor cores; nothing else does."""
+
+_READ = 400  # characters in which the words that tell are looked for: they stand in front
+_OPERATION_PARTS = [(operation, words.split()) for operation, words in OPERATION_WORDS]
+
+
+def operation_of(function: str, template: str = "") -> str:
+    """What a function computes, by the words in its name, else in its template arguments; "unknown" if none tells."""
+    name = function[:_READ].lower()
+    for operation, parts in _OPERATION_PARTS:
+        for part in parts:
+            if part in name:
+                return _of_functor(template[:_READ]) if template and operation == "pointwise" else operation
+    return operation_of(template[:_READ]) if template else "unknown"
+
+
+def _of_functor(template: str) -> str:
+    for operation, words in FUNCTOR_OPERATIONS:
+        if any(word in template for word in words.split()):
+            return operation
+    return "pointwise"

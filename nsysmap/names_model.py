@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+Fields = dict[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +43,13 @@ class KernelName:
     tensor_cores: str  # yes, no, unknown
     rest: str
     pieces: tuple[str, ...]
+
+
+class Reading(NamedTuple):
+    """What a reader of kernel names made of one: pieces rejoin to it, rest is what it did not understand."""
+
+    family: str
+    fields: Fields
+    tensor_cores: str
+    rest: list[str]
+    pieces: list[str]

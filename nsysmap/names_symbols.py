@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-from nsysmap.names_cpp import operation_of
-from nsysmap.names_families import FUNCTION_FAMILIES, WORD_FAMILIES
-from nsysmap.names_tactics import Fields, Reading
-from nsysmap.names_words import DATATYPES
+from nsysmap.names_families import FUNCTION_FAMILIES, MATRIX_OPERATIONS, WORD_FAMILIES, operation_of
+from nsysmap.names_model import Fields, Reading
 
-_KERNEL = re.compile(r"kernel|pointwise|elementwise|gem[mv]|conv|reduc|permut|memcpy|memset|softmax|attention|mha|nms", re.IGNORECASE)
-_MATRIX = frozenset(("gemm", "convolution", "attention", "unknown"))
+_KERNEL_WORDS = ("kernel", "pointwise", "memcpy", "memset")
 _SIGNATURE = re.compile(r"\d[0-9decx]*d[0-9dec]*$")  # Triton's argument signature: 0d1d2de
 _TRITON_KINDS = {"poi": "pointwise", "red": "reduce", "per": "reduce", "tem": "gemm", "spl": "scan", "for": "pointwise", "mix": "reduce"}
 _TRITON_SORTS = {
@@ -57,7 +54,7 @@ def read_triton(name: str) -> Reading | None:
     fields["operation"] = (
         ("softmax" if special == "softmax" else "normalization") if special else _TRITON_KINDS.get(sort) or operation_of(fused)
     )
-    return Reading("triton", fields, "unknown" if fields["operation"] in _MATRIX else "no", [], [name])
+    return Reading("triton", fields, "unknown" if fields["operation"] in MATRIX_OPERATIONS else "no", [], [name])
 
 
 def read_nccl(name: str) -> Reading | None:
@@ -66,6 +63,8 @@ def read_nccl(name: str) -> Reading | None:
     if match is None:
         return None
     fields: Fields = {"function": name.partition("(")[0], "operation": "communication", "collective": match["collective"]}
+    from nsysmap.names_words import DATATYPES
+
     rest = []
     for word in match["words"].split("_")[1:]:
         role = _NCCL_WORDS.get(word)
@@ -120,15 +119,22 @@ def read_mangled(name: str) -> Reading | None:
     family = next((family for text, family in FUNCTION_FAMILIES if text in demangled), "cuda")
     rest = [] if name[at:] in ("", "Ev", "v") else [name[at:]]
     return Reading(
-        family, fields, "unknown" if fields["operation"] in _MATRIX else "no", rest, [name[:at], name[at:]] if name[at:] else [name]
+        family,
+        fields,
+        "unknown" if fields["operation"] in MATRIX_OPERATIONS else "no",
+        rest,
+        [name[:at], name[at:]] if name[at:] else [name],
     )
 
 
 def read_symbol(name: str) -> Reading | None:
-    """What a kernel named by one bare identifier says; None if no word in it is a kernel's."""
+    """What a kernel named by one symbol says; None if no word in it is a kernel's."""
+    special = read_triton(name) if name.startswith("triton_") else read_nccl(name) if name.startswith("nccl") else read_mangled(name)
+    if special is not None or not name.isidentifier():
+        return special
     operation = operation_of(name)
-    if operation == "unknown" and not _KERNEL.search(name):
+    if operation == "unknown" and not any(word in name.lower() for word in _KERNEL_WORDS):
         return None
     family = next((family for text, family in WORD_FAMILIES if name.startswith(text)), "cuda")
     fields: Fields = {"function": name, "operation": operation}
-    return Reading(family, fields, "unknown" if operation in _MATRIX else "no", [], [name])
+    return Reading(family, fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name])

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
+from nsysmap.names_model import Fields, Reading
 from nsysmap.names_words import DATATYPES, FAMILIES, WORDS
 
-Fields = dict[str, str | int]
-
-
-class Reading(NamedTuple):
-    """What a reader made of a name: pieces rejoin to it, rest is what it did not understand."""
-
-    family: str
-    fields: Fields
-    tensor_cores: str
-    rest: list[str]
-    pieces: list[str]
-
-
-_ARCH_WORD = r"(?:sm_?\d+[af]?|volta|turing|ampere|maxwell|pascal|kepler|hopper|ada|blackwell)"
-_HEAD = re.compile(
-    rf"(?:trt_|cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|"
-    r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
-)
 _LAUNCH = re.compile(
     r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w{0,40}?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?"
     r"(?:_(?:_?5[x0-9]_)?(?:trt|cublas(?:lt)?|cusparse(?:lt)?|cudnn(?:_infer|_train)?))?|_fused|_by_fusion_tactic)$"
@@ -82,11 +64,6 @@ _CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89"
 _NVJET = re.compile(r"[a-z]{3,6}$")
 _NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?$")
 _NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "d": "FP64", "i": "INT8"}
-
-
-def looks_like_tactic(name: str) -> bool:
-    """True if the name begins as library kernels and tactics do."""
-    return _HEAD.match(name) is not None
 
 
 def read_tactic(name: str) -> Reading:
