@@ -14,35 +14,45 @@ from nsysmap.units import duration, size
 Shown = int | float | str | bool | None
 
 _NUMBER = re.compile(r",?(\.\d)?[f%]|,?d|,")
+_OPTIONAL = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 _LONGEST = 120  # columns for one value: kernel names run to thousands
 
 
 def check_template(template: str, columns: Mapping[str, Kind]) -> None:
     """ValueError, saying what is wrong, unless every field of the template is one of these columns, shown in a way that fits its kind."""
-    for name, spec in _fields(template):
-        if name not in columns:
-            raise ValueError(f"{{{name}}} is no column of the SQL; it returns {', '.join(sorted(columns))}")
-        if not spec:
-            continue
-        if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
-            raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes and number formats such as :.1f :, and :.0%")
-        if columns[name] not in ("int", "float"):
-            raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
+    for text, _ in _parts(template):
+        for name, spec in _fields(text):
+            if name not in columns:
+                raise ValueError(f"{{{name}}} is no column of the SQL; it returns {', '.join(sorted(columns))}")
+            if not spec:
+                continue
+            if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
+                raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes and number formats such as :.1f :, and :.0%")
+            if columns[name] not in ("int", "float"):
+                raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
 
 
 def fill(template: str, values: Mapping[str, Shown]) -> str:
-    """The message for these values; a value that is not there reads "unknown", control characters are escaped."""
-    parts = []
-    for literal, name, spec, _ in string.Formatter().parse(template):
-        parts.append(literal)
-        if name is not None:
-            parts.append(_shown(values[name], spec or ""))
-    return " ".join("".join(parts).split())
+    """The message for these values, control characters escaped.
+
+    A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
+    """
+    shown = [
+        "".join(literal + ("" if name is None else _shown(values[name], spec or "")) for literal, name, spec, _ in string.Formatter().parse(text))
+        for text, optional in _parts(template)
+        if not (optional and any(_absent(values[name]) for name, _ in _fields(text)))
+    ]
+    return " ".join("".join(shown).split())
 
 
-def _fields(template: str) -> list[tuple[str, str]]:
+def _parts(template: str) -> list[tuple[str, bool]]:
+    """The template in pieces, each with whether it is optional."""
+    return [(text, bool(place % 2)) for place, text in enumerate(_OPTIONAL.split(template))]
+
+
+def _fields(text: str) -> list[tuple[str, str]]:
     found = []
-    for _, name, spec, conversion in string.Formatter().parse(template):  # ValueError of its own on a lone brace
+    for _, name, spec, conversion in string.Formatter().parse(text):  # ValueError of its own on a lone brace
         if name is None:
             continue
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -53,8 +63,12 @@ def _fields(template: str) -> list[tuple[str, str]]:
     return found
 
 
+def _absent(value: Shown) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
 def _shown(value: Shown, spec: str) -> str:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    if value is None or _absent(value):
         return "unknown"
     if isinstance(value, str):
         return shortened(escaped(value), _LONGEST)

@@ -273,7 +273,7 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
         device = row.get("device")
         of = window.by_device.get(device) if isinstance(device, int) else None
         of = of or window.longest_ns
-        row["share"] = cost / of if of else None
+        row["share"] = min(cost / of, 1.0) if of else None  # a cost outside the steady part cannot be more than all of it
     share, layer_index, layer = (row.get(name) for name in OPTIONAL)
     return Finding(
         rule=rule.name,
