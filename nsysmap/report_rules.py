@@ -191,6 +191,7 @@ cases:                             # at least one that finds and one that does n
   `cost_ns`; `layer_index`, `layer` and `share` mean what they say; every other column is evidence: a number, a truth value or a text.
   `share` is worked out from the cost where the SQL does not return it.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`.
+  A part in double square brackets is left out where one of its values is NULL.
 - Rules come from strangers: no statement but SELECT, no file, network, setting, variable, clock or random number, no function that is not
   on the list in `nsysmap/sandbox.py`, within a time and a memory limit. Each rule has a connection of its own.
 - A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text where the column cannot be NULL. Case findings name

@@ -15,7 +15,9 @@ Shown = int | float | str | bool | None
 
 _NUMBER = re.compile(r",?(\.\d)?[f%]|,?d|,")
 _OPTIONAL = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
-_LONGEST = 120  # columns for one value: kernel names run to thousands
+
+LONGEST = 120
+"""Columns for one value of a message: kernel names run to thousands."""
 
 
 def check_template(template: str, columns: Mapping[str, Kind]) -> None:
@@ -32,16 +34,19 @@ def check_template(template: str, columns: Mapping[str, Kind]) -> None:
                 raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
 
 
-def fill(template: str, values: Mapping[str, Shown]) -> str:
-    """The message for these values, control characters escaped.
+def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
+    """The message for these values, control characters escaped, each value in at most ``longest`` columns.
 
     A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
     """
-    shown = [
-        "".join(literal + ("" if name is None else _shown(values[name], spec or "")) for literal, name, spec, _ in string.Formatter().parse(text))
-        for text, optional in _parts(template)
-        if not (optional and any(_absent(values[name]) for name, _ in _fields(text)))
-    ]
+    shown = []
+    for text, optional in _parts(template):
+        if optional and any(_absent(values[name]) for name, _ in _fields(text)):
+            continue
+        for literal, name, spec, _ in string.Formatter().parse(text):
+            shown.append(literal)
+            if name is not None:
+                shown.append(_shown(values[name], spec or "", longest))
     return " ".join("".join(shown).split())
 
 
@@ -67,11 +72,11 @@ def _absent(value: Shown) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _shown(value: Shown, spec: str) -> str:
+def _shown(value: Shown, spec: str, longest: int) -> str:
     if value is None or _absent(value):
         return "unknown"
     if isinstance(value, str):
-        return shortened(escaped(value), _LONGEST)
+        return shortened(escaped(value), longest)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if spec == "ns":

@@ -242,7 +242,7 @@ def _unmet(rule: Rule, arrow: Mapping[str, pyarrow.Table], time_limit_s: float, 
         rows = sandbox.run(requirement.query, arrow, used, time_limit_s=time_limit_s, max_rows=1)
         values = [_value(value) for value in rows[0]] if rows else [None] * len(requirement.columns)
         if not values[0]:
-            return fill(requirement.reason, dict(zip(requirement.columns, values, strict=True)))
+            return fill(requirement.reason, dict(zip(requirement.columns, values, strict=True)), longest=400)
     return None
 
 
