@@ -30,7 +30,7 @@ def code(text: str) -> str:
     text = escaped(text)
     if text.strip() and text == text.strip() and not re.search(r"[`|\\]", text):
         return f"`{text}`"
-    return "<code>" + "".join(char if char.isalnum() or char in " .,:/" else f"&#{ord(char)};" for char in text) + "</code>"
+    return "<code>" + "".join(char if char.isalnum() or char in " ,-" else f"&#{ord(char)};" for char in text) + "</code>"
 
 
 def plain(text: str) -> str:

@@ -141,7 +141,7 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
     duration = kernels.ints("end_ns") - kernels.ints("start_ns")
     count = np.bincount(text.codes, minlength=len(text.values))
     time = _sums(text.codes, duration, len(text.values))
-    order = np.lexsort((text.codes, duration))
+    order = np.lexsort((duration, text.codes))
     _, first = np.unique(text.codes[order], return_index=True)
     median = np.zeros(len(text.values), np.int64)
     present = np.unique(text.codes)

@@ -1,0 +1,53 @@
+"""Analyses of the fixtures, made once for all tests of the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.model import Finding, Note, Outcome
+from nsysmap.report import MethodRow, Report, UnmappedRow
+from nsysmap.report_figures import report_of
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SHARED = Path(__file__).parents[2] / "shared"  # captures that are not shipped; tests that want them skip without
+
+
+@cache
+def analysis(folder: str, report: str, *, engine: bool = True, rules: bool = False) -> Analysis:
+    """The analysis of fixtures/FOLDER/REPORT, with its engine file, and with no rules unless wanted."""
+    path = FIXTURES / folder / report
+    return analyze(path, FIXTURES / folder / "engine.json" if engine else None, rules=None if rules else ())
+
+
+@cache
+def report(folder: str, report: str, *, engine: bool = True, rules: bool = False) -> Report:
+    """The report of the same."""
+    return report_of(analysis(folder, report, engine=engine, rules=rules))
+
+
+NASTY = "<script>alert(1)</script>|`a``b`\\|*_x_*[l](http://e.vil)\x1b[31m\x07\nnew line\r\t\u202e&amp;" + "long/" * 60
+
+
+def hostile() -> Report:
+    """A report whose every name and message is meant to break something."""
+    real = report("bert_trt10", "graph.sqlite", engine=False)
+    finding = Finding(
+        rule="some-rule", group="launch", severity="warning", message=NASTY, start_ns=0, end_ns=1, cost_ns=5, share=float(1 / 3),
+        layer_index=0, layer=NASTY, evidence={"layer": NASTY, "n": 1}, advice=NASTY,
+    )  # fmt: skip
+    outcomes = (Outcome("some-rule", "launch", "warning", (finding,)), Outcome("other-rule", "host", "info", (), NASTY))
+    return replace(
+        real,
+        trace=replace(real.trace, source=NASTY, nsys_version=NASTY),
+        gpus=tuple(replace(gpu, name=NASTY) for gpu in real.gpus),
+        layers=tuple(replace(row, name=f"{NASTY}{i}", tactic=NASTY, type=NASTY) for i, row in enumerate(real.layers)),
+        kernels=tuple(replace(row, name=f"{NASTY}{i}", summary=NASTY, rest=NASTY) for i, row in enumerate(real.kernels)),
+        layer_kernels=(),
+        unmapped=(UnmappedRow(NASTY, 1, 1),),
+        coverage=(*real.coverage, MethodRow("none", 1, 1, 0.0)),
+        outcomes=outcomes,
+        notes=(Note("error", NASTY), Note("info", NASTY)),
+    )
