@@ -10,7 +10,7 @@ import numpy as np
 from nsysmap.lattice import Costs, Path, best_path, likeliest
 from nsysmap.model import Engine, Layer
 from nsysmap.order import execution_orders
-from nsysmap.scores import KernelFacts, Scores, habits, profile_of, score, surely_run, times
+from nsysmap.scores import SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
 from nsysmap.tables import BoolArray, FloatArray, IntArray
 
 __all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match"]
@@ -26,7 +26,6 @@ _SHUFFLES = 3
 _ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
 _BETTER_THAN_CHANCE = 10.0  # nats over the whole inference
 _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
-_EXPLAINS = 1.0  # nats from which on a kernel's name speaks for its layer
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,8 @@ def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Laye
     by_kernel = timed or fixed is not None
     row = np.arange(len(kernels)) if by_kernel else scores.row
     match = scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
-    drop = scores.drop[scores.row] if by_kernel else scores.drop
-    costs = Costs(match, row, scores.skip, scores.more, drop, *how.cut)
+    more, drop = (scores.more[scores.row], scores.drop[scores.row]) if by_kernel else (scores.more, scores.drop)
+    costs = Costs(match, row, scores.skip, more, drop, *how.cut)
     for _ in range(how.rounds):
         slot, _ = likeliest(costs)
         habit = habits(scores, slot)
@@ -140,7 +139,7 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
         confidence=path.chance,
         rival=index[path.rival],
         rival_confidence=path.rival_chance,
-        explained=placed & (scores.match[scores.row, at] >= _EXPLAINS),
+        explained=placed & (scores.match[scores.row, at] >= SPEAKS),
         by_tactic=placed & scores.tactic[scores.row, at],
         order=tuple(layer.index for layer in layers),
         evidence=path.evidence,

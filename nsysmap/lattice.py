@@ -17,14 +17,14 @@ _MARGIN = 512
 class Costs:
     """What an alignment is worth, in nats; higher is better.  n items, m slots.
 
-    ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for ``more[j]`` besides its match;
-    a slot without any costs ``skip[j]``; an item in no slot costs ``drop[row[i]]``.
+    ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for ``more[row[i], j]`` besides its
+    match; a slot without any costs ``skip[j]``; an item in no slot costs ``drop[row[i]]``.
     """
 
     match: FloatArray  # distinct items x m
     row: IntArray  # n, the row of each item
     skip: FloatArray  # m
-    more: FloatArray  # m
+    more: FloatArray  # distinct items x m
     drop: FloatArray  # distinct items
     open_start: bool = False  # the first items may be missing: slots before the first one used cost nothing
     open_end: bool = False
@@ -74,7 +74,7 @@ def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntA
         costs.match[:, low:high],
         costs.row[first:last],
         costs.skip[low:high],
-        costs.more[low:high],
+        costs.more[:, low:high],
         costs.drop,
         costs.open_start and first == 0,
         costs.open_end and last == n,
@@ -127,7 +127,7 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
         fresh = unused + start
         source = np.where(fresh >= from_left, -1, source)
         from_left = np.maximum(from_left, fresh)
-        stay = best + costs.more
+        stay = best + costs.more[costs.row[i]]
         source = np.where(stay > from_left, slots, source)
         placed = np.maximum(stay, from_left) + match
         without = best + drop
@@ -162,7 +162,7 @@ def _posterior(costs: Costs) -> tuple[FloatArray, float]:
     for i in range(n):
         reach = np.logaddexp.accumulate(last - total[1:])
         from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
-        placed[i] = costs.match[costs.row[i]] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more)
+        placed[i] = costs.match[costs.row[i]] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more[costs.row[i]])
         last = np.logaddexp(placed[i], last + costs.drop[costs.row[i]])
         unused += float(costs.drop[costs.row[i]])
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
@@ -174,5 +174,5 @@ def _posterior(costs: Costs) -> tuple[FloatArray, float]:
         onward = total[:-1] + match + rest
         reach = np.logaddexp.accumulate(onward[::-1])[::-1]
         to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
-        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[costs.row[i]], match + costs.more + rest))
+        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[costs.row[i]], match + costs.more[costs.row[i]] + rest))
     return np.exp(np.minimum(placed, 0.0)), evidence

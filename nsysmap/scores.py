@@ -20,9 +20,12 @@ _HELPER = -1.0  # the kernel is no layer's tactic: at best a helper of a layer t
 _AFFINITY = 8.0  # times (affinity - 0.5)
 _NEVER = -9.0  # a layer that runs no kernels
 _DROP = -5.5  # a kernel that is none of the engine's
+_DROP_HELPER = -9.0  # … that is of a kind which goes with another kernel's layer
+_HELPERS = ("reformat", "shuffle", "copy", "cast", "constant", "reduce")
 _DROP_FOREIGN = -2.0  # … by whose name it need not be TensorRT's at all
 _FOREIGN = -1.5  # such a kernel in a layer that is no plugin
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
+SPEAKS = 1.0  # from that on a kernel's name speaks for its layer
 _TIME_SPREAD = 0.35  # of the log of measured over profiled time
 _TIME = (0.5, 2.0)  # at most that for, and that against
 
@@ -34,6 +37,7 @@ _SKIP_ELSE = -6.0
 _SURELY = -3.0
 _MORE = {"myelin": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.5, "unknown": -2.0, "other": -2.0, "resize": -2.0}
 _MORE_ELSE = -3.5
+_MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is not its first: helpers come after it
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
 _DIGITS = re.compile(r"\d+")
 
@@ -55,7 +59,7 @@ class Scores:
     match: FloatArray  # rows x layers, nats
     tactic: BoolArray  # rows x layers: the name is the layer's tactic
     skip: FloatArray  # per layer
-    more: FloatArray  # per layer
+    more: FloatArray  # rows x layers
     runs: BoolArray  # per layer: it surely runs kernels
     layer_class: IntArray  # layers of one class differ in the numbers of their names only
     drop: FloatArray  # per row
@@ -73,9 +77,12 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     foreign = np.array([_is_foreign(kernel) for kernel in decoded])
     own = ~foreign[:, None] | tactic | np.array([layer.kind == "plugin" for layer in layers])
     match = np.where(own, match, np.minimum(match, _FOREIGN))
-    drop = np.where(foreign & ~np.asarray(tactic.any(axis=1)), _DROP_FOREIGN, _DROP)
+    helper = np.array([kernel.fields.get("operation") in _HELPERS for kernel in decoded])
+    drop = np.where(foreign, _DROP_FOREIGN, np.where(helper, _DROP_HELPER, _DROP))
+    drop = np.where(np.asarray(tactic.any(axis=1)), _DROP, drop)
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
     more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
+    more = more + np.where((more < 0) & (match >= SPEAKS), _MAIN_LATER, 0.0)
     idle = [
         at
         for at, (layer, time) in enumerate(zip(layers, profile, strict=True))

@@ -26,7 +26,7 @@ def small_costs(draw: st.DrawFn) -> Costs:
         match=np.array(numbers(rows * m)).reshape(rows, m),
         row=np.array(draw(st.lists(st.integers(0, rows - 1), min_size=n, max_size=n)), np.int64),
         skip=-np.abs(np.array(numbers(m))),
-        more=-np.abs(np.array(numbers(m))),
+        more=-np.abs(np.array(numbers(rows * m)).reshape(rows, m)),
         drop=-np.abs(np.array(numbers(rows))),
         open_start=draw(st.booleans()),
         open_end=draw(st.booleans()),
@@ -47,7 +47,7 @@ def every_alignment(costs: Costs) -> dict[tuple[int, ...], float]:
             if slot < 0:
                 worth += costs.drop[row]
             else:
-                worth += costs.match[row, slot] + (costs.more[slot] if slot in seen else 0.0)
+                worth += costs.match[row, slot] + (costs.more[row, slot] if slot in seen else 0.0)
                 seen.add(slot)
         for slot in range(m):
             before = costs.open_start and (not used or slot < used[0])
@@ -91,7 +91,7 @@ def test_a_long_alignment_taken_in_stretches_finds_what_the_whole_finds() -> Non
     kinds = random.integers(0, 40, size)
     match = np.where(np.arange(40)[:, None] == kinds[None, :], 4.0, -3.0)
     lost = np.array([5, 900, 1500])
-    costs = Costs(match, np.delete(kinds, lost), np.full(size, -5.0), np.full(size, -3.0), np.full(40, -5.0))
+    costs = Costs(match, np.delete(kinds, lost), np.full(size, -5.0), np.full((40, size), -3.0), np.full(40, -5.0))
     path = best_path(costs)
     want = np.delete(np.arange(size), lost)
     same = path.slot == want
