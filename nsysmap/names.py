@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nsysmap.names_layers import layer_kind, normalized_range_text, read_layer, split_layer_name
-from nsysmap.names_model import KernelName, Op, Pattern, Reading
+from nsysmap.names_model import KernelName, Op, Pattern, Reading, compiled
 from nsysmap.names_myelin import known_codes, read_myelin, read_ops
 
 if TYPE_CHECKING:
@@ -29,17 +29,15 @@ __all__ = [
 ]
 
 _ARCH_WORD = r"(?:sm_?\d+[af]?|volta|turing|ampere|maxwell|pascal|kepler|hopper|ada|blackwell)"
-_TACTIC = re.compile(
+_TACTIC = (
     rf"(?:trt_|cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|"
     r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
 )
-_FUNCTION = re.compile(
-    r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
-)
-_DOMAIN = re.compile(r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?")
-_API = re.compile(r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)")
-_WORD = re.compile(r"[A-Za-z_]\w*$")
-_LAST_CODE = re.compile(r"[A-Z][a-z0-9]*$")
+_FUNCTION = r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
+_DOMAIN = r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?"
+_API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)"
+_LAST_CODE = r"[A-Z][a-z0-9]*$"
+_CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")
 _SYMBOLS = ("triton_", "nccl", "_Z")
 _CUT = ("…", "...")
 _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
@@ -57,14 +55,14 @@ def _decode_whole(name: str) -> KernelName:
         found = _decode_myelin(name)
         if found is not None:
             return found
-    domain = _DOMAIN.match(name)
+    domain = compiled(_DOMAIN).match(name) if ":" in name else None
     if domain is not None and len(name) > domain.end():
         return _in_domain(name, domain)
-    if _TACTIC.match(name):
+    if compiled(_TACTIC).match(name):
         from nsysmap.names_tactics import read_tactic
 
         return _from_reading(name, read_tactic(name))
-    if _API.match(name):
+    if name.startswith(_CALLERS) and compiled(_API).match(name):
         return _plain(name, "api", "range", {"function": name.strip()})
     if name.startswith(_SYMBOLS) and (symbol := _symbol(name)) is not None:
         return symbol
@@ -75,7 +73,7 @@ def _decode_whole(name: str) -> KernelName:
     layer = _layer(name)
     if layer is not None:
         return layer
-    if _WORD.match(name):
+    if name.isidentifier():
         if known_codes(name):
             ops = read_ops(name)
             codes = tuple(op.code for op in ops.ops)
@@ -87,7 +85,7 @@ def _decode_whole(name: str) -> KernelName:
 
 
 def _is_function(name: str) -> bool:
-    return name.startswith("void ") or _FUNCTION.match(name) is not None
+    return name.startswith("void ") or (("(" in name or "<" in name or "::" in name) and compiled(_FUNCTION).match(name) is not None)
 
 
 def _symbol(name: str) -> KernelName | None:
@@ -113,9 +111,9 @@ def _cut(name: str) -> KernelName:
     base = name.rstrip("….")
     inner = _decode_whole(base)
     if inner.family == "myelin" and (inner.rest or (inner.generation is None and inner.kind == "range")):
-        base = _LAST_CODE.sub("", base)
+        base = compiled(_LAST_CODE).sub("", base)
         inner = _decode_whole(base)
-    elif _TACTIC.match(base) and "_" in base:
+    elif compiled(_TACTIC).match(base) and "_" in base:
         base = base[: base.rindex("_")]
         inner = _decode_whole(base)
     rest = "" if _is_function(base) else inner.rest
@@ -153,7 +151,8 @@ def _plain(name: str, family: str, kind: str, fields: dict[str, str | int]) -> K
 
 def _in_domain(name: str, domain: re.Match[str]) -> KernelName:
     """A range as nsys stats prints it, ``domain:text``; the text is decoded by itself."""
-    inner = decode(name[domain.end() :]) if not _DOMAIN.match(name[domain.end() :]) else _plain(name[domain.end() :], "nvtx", "range", {})
+    text = name[domain.end() :]
+    inner = _plain(text, "nvtx", "range", {}) if compiled(_DOMAIN).match(text) else decode(text)
     family = "nvtx" if inner.family == "unknown" else inner.family
     rest = "" if family == "nvtx" else inner.rest
     fields: dict[str, str | int] = {"domain": domain[1], **inner.fields}

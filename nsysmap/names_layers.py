@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nsysmap.names_model import Op
+from nsysmap.names_model import Op, compiled
 from nsysmap.names_onnx import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
 
 _AROUND_ROW = NODES["reshape"]
@@ -23,48 +22,48 @@ class LayerName(NamedTuple):
     profile: int | None  # of " [profile 1]"
 
 
-_TAIL = re.compile(r"_myl(\d{1,9})_(\d{1,9})$")
-_PROFILE = re.compile(r" \[profile (\d{1,9})\]$")
-_REFORMAT = re.compile(r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )")
-_UNNAMED = re.compile(r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]")
-_CLONE = re.compile(r"_clone_\d+$")
-_CONVERTED = re.compile(r"[A-Za-z0-9]__\d{1,9}$")  # tf2onnx: a node put in beside the one it is named after
-_OUTPUT = re.compile(r"_output_\d+$|\.(?:weight|bias)$|^onnx::\w+?_\d+$|^ONNXTRT_\w+$|\[Constant\]$|_scale$|_zero_point$")
-_AROUND = re.compile(
+_TAIL = r"_myl(\d{1,9})_(\d{1,9})$"
+_PROFILE = r" \[profile (\d{1,9})\]$"
+_REFORMAT = r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )"
+_UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
+_CLONE = r"_clone_\d+$"
+_CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
+_OUTPUT = r"_output_\d+$|\.(?:weight|bias)$|^onnx::\w+?_\d+$|^ONNXTRT_\w+$|\[Constant\]$|_scale$|_zero_point$"
+_AROUND = (
     r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"
 )
-_SPLIT = re.compile(r" \+ | \|\| ")
+_SPLIT = r" \+ | \|\| "
 
 
 def split_layer_name(name: str) -> LayerName:
     """The node's own name, and the Myelin region, instruction number and optimisation profile written behind it."""
     profile = region = index = None
     node = name
-    if node.endswith("]") and (found := _PROFILE.search(node, max(len(node) - 24, 0))):
+    if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
         profile, node = int(found[1]), node[: found.start()]
-    if "_myl" in node and (found := _TAIL.search(node, max(len(node) - 24, 0))):
+    if "_myl" in node and (found := compiled(_TAIL).search(node, max(len(node) - 24, 0))):
         region, index, node = int(found[1]), int(found[2]), node[: found.start()]
-        if node.endswith("]") and (found := _PROFILE.search(node, max(len(node) - 24, 0))):
+        if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
             profile, node = int(found[1]), node[: found.start()]
     return LayerName(node, region, index, profile)
 
 
 def normalized_range_text(name: str) -> str:
     """What the myelin-exec ranges of TensorRT 10.3 show for that layer: no ``_myl<R>_<i>``, dots as underscores."""
-    return _TAIL.sub("", name).replace(".", "_")
+    return compiled(_TAIL).sub("", name).replace(".", "_")
 
 
 def node_row(node: str) -> NodeRow | None:
     """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed Layer* 3) [Shuffle]``."""
-    if "(Unnamed" in node and (unnamed := _UNNAMED.search(node)):
+    if "(Unnamed" in node and (unnamed := compiled(_UNNAMED).search(node)):
         return NODES.get(unnamed[1].lower())
-    if _OUTPUT.search(_CLONE.sub("", node) if "_clone_" in node else node):
+    if compiled(_OUTPUT).search(compiled(_CLONE).sub("", node) if "_clone_" in node else node):
         return NODES["constant"]
     last = node.rstrip(")")
     last = last[last.rfind("/") + 1 :]
     last = last[last.rfind("::") + 2 :] if "::" in last else last
     word = _without_number(last)
-    if not word or ("/" in node and _CONVERTED.search(last)):
+    if not word or ("/" in node and compiled(_CONVERTED).search(last)):
         return None
     found = NODES.get(word.removeprefix("node_").replace("_", "").lower())
     if found is None and "." in word:
@@ -86,11 +85,9 @@ def nodes_of(text: str) -> list[str]:
     """The nodes merged into one layer, in order, out of ``A + B``, ``A || B``, ``PWN(A, PWN(B))`` and Myelin's ``A+B``."""
     if "PWN(" in text:
         text = (
-            text.replace("PWN(", " + ").replace(")", "").replace(", ", " + ")
-            if "(Unnamed" not in text
-            else re.sub(r"PWN\(|, (?=PWN\()", " + ", text)
+            text.replace("PWN(", " + ").replace(")", "").replace(", ", " + ") if "(Unnamed" not in text else compiled(_PWN).sub(" + ", text)
         )
-    parts = _SPLIT.split(text)
+    parts = compiled(_SPLIT).split(text)
     if len(parts) == 1 and "+" in text:
         parts = text.split("+")
     return [part.strip() for part in parts if part.strip()]
@@ -123,7 +120,7 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
     if special and special != "pointwise":
         return special, [], []
     nodes = nodes_of(node)
-    rows = [_AROUND_ROW if _AROUND.match(part) else node_row(part) for part in nodes]
+    rows = [_AROUND_ROW if compiled(_AROUND).match(part) else node_row(part) for part in nodes]
     if special:
         return special, nodes, rows
     kinds = [row.kind for row in rows if row is not None]
@@ -148,7 +145,7 @@ def _special_kind(node: str) -> str:
             return "attention"
         if node.startswith("__mye"):
             return "gemm" if "+" in node else "convolution" if "_conv_" in node else "unknown"
-    elif first == "R" and _REFORMAT.match(node):
+    elif first == "R" and compiled(_REFORMAT).match(node):
         return "reformat"
     elif first == "{" and node.startswith("{ForeignNode["):
         return "myelin"
@@ -179,10 +176,11 @@ class LayerReading(NamedTuple):
     rest: str
 
 
-_FOREIGN = re.compile(r"\{ForeignNode\[(.*)\]\}$", re.DOTALL)
-_NODE_SHAPE = re.compile(r"/|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d")
-_TENSOR = re.compile(r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d")
-_MYELIN_MADE = re.compile(r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$")
+_FOREIGN = r"(?s:\{ForeignNode\[(.*)\]\}$)"
+_NODE_SHAPE = r"/|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d"
+_PWN = r"PWN\(|, (?=PWN\()"
+_TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
+_MYELIN_MADE = r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"
 
 
 def read_layer(name: str) -> LayerReading | None:
@@ -193,25 +191,25 @@ def read_layer(name: str) -> LayerReading | None:
     node = split.node
     kind, nodes, rows = _read_node(node, myelin=split.region is not None)
     fields["operation"] = kind
-    if kind == "reformat" and (reformat := _REFORMAT.match(node)):
+    if kind == "reformat" and (reformat := compiled(_REFORMAT).match(node)):
         if reformat[1]:
             fields["direction"], fields["tensor"] = reformat[1].lower(), int(reformat[2])
         fields["of_layer"] = node[reformat.end() :]
         return LayerReading("reformat", "layer", (), fields, "no", "")
-    if kind == "myelin" and (foreign := _FOREIGN.match(node)):
+    if kind == "myelin" and (foreign := compiled(_FOREIGN).match(node)):
         first, _, last = foreign[1].partition("...")
         fields["first_node"], fields["last_node"] = first, last or first
         return LayerReading("myelin", "layer", (), fields, "unknown", "")
-    if _MYELIN_MADE.match(node):
+    if compiled(_MYELIN_MADE).match(node):
         if node.startswith("$$myelin$$"):
             fields["nodes"] = node.removeprefix("$$myelin$$")
             return LayerReading("myelin", "range", layer_ops([str(fields["nodes"])]), fields, "unknown", "")
         fields["nodes"] = node
-        if _TENSOR.match(node):
+        if compiled(_TENSOR).match(node):
             fields["operation"] = "tensor"
             return LayerReading("myelin", "unknown", (), fields, "unknown", "")
         return LayerReading("myelin", "range" if split.region is None else "layer", (), fields, "unknown", "")
-    if split.region is None and kind == "unknown" and not _NODE_SHAPE.search(node):
+    if split.region is None and kind == "unknown" and not compiled(_NODE_SHAPE).search(node):
         return None
     fields["nodes"] = " + ".join(nodes) if nodes else node
     if " || " in node:

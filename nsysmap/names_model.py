@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 Fields = dict[str, str | int]
@@ -53,3 +55,9 @@ class Reading(NamedTuple):
     tensor_cores: str
     rest: list[str]
     pieces: list[str]
+
+
+@cache
+def compiled(expression: str) -> re.Pattern[str]:
+    """A regular expression, compiled when it is first needed: compiling all of them takes longer than decoding a name."""
+    return re.compile(expression, re.ASCII)

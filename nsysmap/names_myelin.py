@@ -6,10 +6,10 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from nsysmap.names_model import Op, Pattern
+from nsysmap.names_model import Op, Pattern, compiled
 from nsysmap.names_tables import MOVE, OPS, PATTERNS, OpRow
 
-_CODES = re.compile(r"[A-Z][a-z0-9]*")
+_CODES = r"[A-Z][a-z0-9]*"
 _EITHER_MAX = Op("Max", "Max or ReduceMax", "pointwise or reduction", "likely")
 
 
@@ -46,7 +46,7 @@ _NO_KEY = "\uf8ff"
 
 def known_codes(text: str) -> bool:
     """True if the text is nothing but at least three op codes that are more than guesses."""
-    codes = _CODES.findall(text)
+    codes = compiled(_CODES).findall(text)
     return (
         len(codes) > 2 and "".join(codes) == text and all((op := _SAME.get(code)) is not None and op.evidence != "guess" for code in codes)
     )
@@ -54,7 +54,7 @@ def known_codes(text: str) -> bool:
 
 def read_ops(text: str, *, generation: int | None = None) -> OpList:
     """The op list that this text spells; the generation is found from the codes where it is not given."""
-    codes = _CODES.findall(text)
+    codes = compiled(_CODES).findall(text)
     if generation is None:
         present = frozenset(codes)
         has3, has4 = not _ONLY3.isdisjoint(present), not _ONLY4.isdisjoint(present)
@@ -138,12 +138,12 @@ class MyelinName(NamedTuple):
 
 
 _LAYER_TAIL = r"(?: \[profile (?P<profile>\d+)\])?(?:_myl(?P<region>\d+)_(?P<index>\d+))?(?: \[profile (?P<profile2>\d+)\])?"
-_GENERATED = re.compile(
+_GENERATED = (
     r"(?P<head>__myl_(?:bb(?P<block>\d{1,9})_(?P<node>\d{1,9})_)?)(?P<ops>(?:[A-Z][a-z0-9]*)+)(?P<tile>_cuda_tile)?(?:_0x(?P<hash>[0-9a-fA-F]+))?"
     r"(?:_tensorop(?P<gemm_tile>\d+x\d+)(?:_cga(?P<cluster>\d+x\d+))?(?:_(?P<sm>\d*sm\d*))?(?:_acc_(?P<acc>[a-z]+\d*))?(?:_tile_k_count_(?P<k_count>\d+))?"
     r"(?:_gemm_(?P<gemm_id>\d+(?:_\d+)?))?)?(?P<com>_com)?(?P<vec>_vec)?" + _LAYER_TAIL
 )
-_ATTENTION = re.compile(
+_ATTENTION = (
     r"(?:__mye(?P<node>\d+))?_(?P<form>gem[mv])_mha_v(?P<version>\d{1,9})(?:_0x(?P<hash>[0-9a-fA-F]+))?(?P<com>_com)?(?P<vec>_vec)?"
     + _LAYER_TAIL
 )
@@ -157,13 +157,13 @@ _NO_OPS = OpList((), None, (), ())
 
 def read_myelin(name: str) -> MyelinName | None:
     """What a name of a Myelin kernel, layer or range says; None if it is not one made of op codes or a fused attention."""
-    match = _GENERATED.match(name)
+    match = compiled(_GENERATED).match(name)
     if match is not None:
         ops = read_ops(match["ops"], generation=3 if match["block"] else None)
         kind = "layer" if match["region"] else "kernel" if match["hash"] or match["block"] else "range"
         fields = _generated_fields(match)
     else:
-        match = _ATTENTION.match(name)
+        match = compiled(_ATTENTION).match(name)
         if match is None:
             return None
         ops = OpList(
