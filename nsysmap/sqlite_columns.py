@@ -1,21 +1,25 @@
-"""Reads chosen columns of a stranger's SQLite file, read-only, into numpy and Arrow."""
+"""Reads chosen columns of a stranger's SQLite file, read-only, into numpy arrays."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.errors import NsysmapError
-from nsysmap.tables import MISSING, IntArray
+from nsysmap.sqlite_pages import Stored, UnsupportedError, decoded, numbering, read_table
+from nsysmap.tables import MISSING, CodeArray, IntArray, Text
 
 _MAGIC = b"SQLite format 3\0"
-_BATCH_ROWS = 65536
+_BATCH_ROWS = 8192
+_LEAST_BYTES = 6  # that a row takes in a page: a pointer to it, and itself
 _DAMAGED = "export the report again: nsys export -t sqlite REPORT.nsys-rep"
 
 
@@ -31,24 +35,26 @@ class Database:
 
     path: Path
     columns: Mapping[str, tuple[str, ...]]  # of every plain table; views and virtual tables are not trusted
+    stored: Mapping[str, Stored]  # the tables whose pages can be decoded here
 
     @staticmethod
     def open(path: Path) -> Database:
         """The file with its plain tables; NsysmapError where it is no SQLite file, truncated or damaged."""
         _check_length(path)
         try:
-            with sqlite3.connect(_uri(path), uri=True) as connection:
+            with closing(sqlite3.connect(_uri(path), uri=True)) as connection:
                 tables = connection.execute(
-                    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+                    "SELECT CAST(name AS TEXT), rootpage FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
                 ).fetchall()
                 columns = {}
-                for (table,) in tables:
-                    rows = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
-                    columns[table] = tuple(row[1] for row in rows if row[6] == 0)  # hidden != 0: generated, computed on reading
-            connection.close()
+                stored = {}
+                for table, root in tables:
+                    columns[table], plain = _stored(connection, table, root)
+                    if plain is not None:
+                        stored[table] = plain
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise _damaged(path, error) from error
-        return Database(path, columns)
+        return Database(path, columns, stored)
 
     def has(self, table: str, column: str | None = None) -> bool:
         """Whether the file has that table, and that column in it."""
@@ -57,68 +63,92 @@ class Database:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a small query, as Python values."""
         try:
-            connection = sqlite3.connect(_uri(self.path), uri=True)
-            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            try:
+            with closing(_connected(self.path)) as connection:
                 return connection.execute(query).fetchall()
-            finally:
-                connection.close()
         except sqlite3.DatabaseError as error:
             raise _damaged(self.path, error) from error
 
     def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> dict[str, Any]:
-        """The columns of one table: int64 arrays (MISSING for NULL), Arrow string arrays (NULL kept) for ``texts``.
+        """The columns of one table, in the order of its rows: int64 arrays (MISSING for NULL), :class:`Text` for ``texts`` (empty is NULL).
 
         A column that the file does not have is all MISSING (or NULL); a table that it does not have is empty.
         """
-        import pyarrow as pa
-
-        held = [name for name in (*integers, *texts) if self.has(table, name)]
-        if not held:
-            return {**{name: np.empty(0, np.int64) for name in integers}, **{name: pa.array([], pa.string()) for name in texts}}
-        result = self._arrow(table, held, set(texts))
-        columns: dict[str, Any] = {}
+        held = [name for name in integers if self.has(table, name)], [name for name in texts if self.has(table, name)]
+        columns: dict[str, Any] = dict(self._read(table, *held)) if any(held) else {}
+        rows = len(next(iter(columns.values()), ()))
         for name in integers:
-            columns[name] = (
-                _int64(self.path, table, name, result.column(name)) if name in held else np.full(result.num_rows, MISSING, np.int64)
-            )
+            columns.setdefault(name, np.full(rows, MISSING, np.int64))
         for name in texts:
-            columns[name] = _strings(result.column(name)) if name in held else pa.nulls(result.num_rows, pa.string())
+            columns.setdefault(name, Text.same(None, rows))
         return columns
 
-    def _arrow(self, table: str, names: Sequence[str], texts: set[str]) -> Any:
-        import adbc_driver_manager
-        import adbc_driver_sqlite.dbapi
-
-        # The driver infers a type from the first batch: a text column that begins with NULLs would be read as integers.
-        wanted = ", ".join(f"coalesce({_quoted(name)}, '') AS {_quoted(name)}" if name in texts else _quoted(name) for name in names)
-        try:
-            with (
-                adbc_driver_sqlite.dbapi.connect(_uri(self.path)) as connection,
-                connection.cursor(adbc_stmt_kwargs={"adbc.sqlite.query.batch_rows": str(_BATCH_ROWS)}) as cursor,
-            ):
-                cursor.execute(f"SELECT {wanted} FROM {_quoted(table)}")
-                return cursor.fetch_arrow_table()
-        except (adbc_driver_manager.Error, UnicodeDecodeError, ValueError) as error:
-            raise _damaged(self.path, error) from error
+    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> dict[str, IntArray | Text]:
+        stored = self.stored.get(table)
+        if stored is not None:
+            try:
+                return read_table(self.path, stored, integers, texts)
+            except UnsupportedError:
+                pass  # SQLite reads all that is not damaged, and says what is
+        return read_rows(self.path, table, integers, texts)
 
 
-def _int64(path: Path, table: str, name: str, column: Any) -> IntArray:
-    import pyarrow as pa
+def read_rows(path: Path, table: str, integers: Sequence[str], texts: Sequence[str]) -> dict[str, IntArray | Text]:
+    """The same columns as :meth:`Database.read`, as SQLite hands out the rows: slower, and of any file that SQLite can read."""
+    names = (*integers, *texts)
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    seen = {name: numbering() for name in texts}
+    left = path.stat().st_size // _LEAST_BYTES
+    try:
+        with closing(sqlite3.connect(_uri(path), uri=True)) as connection:
+            connection.text_factory = bytes
+            # rows in their order, not in that of an index which has these columns too
+            cursor = connection.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)} NOT INDEXED")
+            while rows := cursor.fetchmany(_BATCH_ROWS):
+                left -= len(rows)
+                if left < 0:  # pages that are in the table many times over
+                    raise _damaged(path, ValueError(f"more rows in {table} than fit in the file"))
+                for name, values in zip(names, zip(*rows, strict=True), strict=True):
+                    parts[name].append(_codes(seen[name], values) if name in seen else _int64(path, f"{table}.{name}", values))
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+    result: dict[str, IntArray | Text] = {name: np.concatenate([np.empty(0, np.int64), *parts[name]]) for name in integers}
+    for name in texts:
+        result[name] = decoded(np.concatenate([np.empty(0, np.int32), *parts[name]]), list(seen[name]))
+    return result
 
-    if column.type not in (pa.int64(), pa.null()):
-        raise NsysmapError(str(path), f"column {table}.{name} holds {column.type}, not integers", _DAMAGED)
-    filled = column.cast(pa.int64()).fill_null(MISSING)
-    values: IntArray = filled.to_numpy()
-    return values
+
+def _int64(path: Path, column: str, values: Sequence[object]) -> IntArray:
+    others = set(map(type, values)) - {int, type(None)}
+    if others:
+        raise NsysmapError(str(path), f"column {column} holds {'real numbers' if float in others else 'text'}, not only integers", _DAMAGED)
+    return np.array([MISSING if value is None else value for value in values], np.int64)
 
 
-def _strings(column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _codes(seen: dict[bytes, int], values: Sequence[object]) -> CodeArray:
+    texts = [value if isinstance(value, bytes) else b"" if value is None else str(value).encode() for value in values]
+    return np.array([seen[text] if text else -1 for text in texts], np.int32)
 
-    text = column.cast(pa.string()).combine_chunks()
-    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+def _stored(connection: sqlite3.Connection, table: str, root: object) -> tuple[tuple[str, ...], Stored | None]:
+    """The columns of a table that are stored and not computed, and how they are stored, if that is in the plainest way."""
+    rows = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()  # number, name, type, not null, default, key, hidden
+    columns = tuple(row[1] for row in rows if row[6] == 0)  # hidden != 0: generated, computed on reading
+    keys = [row for row in rows if row[5]]
+    if len(columns) < len(rows) or not isinstance(root, int):
+        return columns, None
+    rowid = None
+    if len(keys) == 1 and str(keys[0][2]).upper() == "INTEGER":
+        indexes = connection.execute(f"PRAGMA index_list({_quoted(table)})").fetchall()
+        if not any(index[3] == "pk" for index in indexes):  # INTEGER PRIMARY KEY DESC has one, and is a column like any other
+            rowid = keys[0][1]
+    reals = frozenset(row[1] for row in rows if _is_real(str(row[2]).upper()))
+    return columns, Stored(root, columns, rowid, reals, frozenset(row[1] for row in rows if row[4] is not None))
+
+
+def _is_real(declared: str) -> bool:
+    """Whether a column declared so has REAL affinity, by the rules of https://www.sqlite.org/datatype3.html."""
+    before = any(word in declared for word in ("INT", "CHAR", "CLOB", "TEXT", "BLOB"))
+    return not before and any(word in declared for word in ("REAL", "FLOA", "DOUB"))
 
 
 def _check_length(path: Path) -> None:
@@ -132,6 +162,12 @@ def _check_length(path: Path) -> None:
         if expected <= path.stat().st_size:
             return
     raise NsysmapError(str(path), "is cut short: the file is smaller than its own header says", _DAMAGED)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(_uri(path), uri=True)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
 
 
 def _uri(path: Path) -> str:

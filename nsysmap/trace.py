@@ -35,7 +35,9 @@ _KERNEL = f"{_CUPTI}KERNEL"
 _GRAPH_TRACE = f"{_CUPTI}GRAPH_TRACE"
 _PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0
 _SCHEMA_MAJOR = "3"
+_LATEST_NS = 10**16  # 115 days: sums of times stay within 64 bits
 _PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
+_TIMED = (_KERNEL, _GRAPH_TRACE, "NVTX_EVENTS", *(f"{_CUPTI}{name}" for name in ("RUNTIME", "MEMCPY", "MEMSET", "SYNCHRONIZATION")))
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _MEMORY_KINDS = {0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device", 6: "managed"}
 _SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
@@ -91,6 +93,10 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
             f"was exported with schema {schema}; this nsysmap reads schema {_SCHEMA_MAJOR}.x",
             "export it with an nsys of 2021 to 2026, or take a newer nsysmap",
         )
+    for table in _TIMED:
+        for column in ("start", "end"):
+            if database.has(table) and not database.has(table, column):
+                raise NsysmapError(str(path), f"its table {table} has no column {column}", "export the report again: nsys export -t sqlite")
     strings = _Strings.read(database)
     dropped: list[Dropped] = []
     with ThreadPoolExecutor(2) as pool:  # the driver lets go of the interpreter: two tables at a time
@@ -198,8 +204,11 @@ def _kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu:
     """The columns' sensible rows in order of start time, and where they stood."""
     start, end = columns["start"], columns["end"]
     backwards = (end < start) | (start == MISSING)
-    bad = backwards | ((start <= 0) & (end <= 0)) if gpu else backwards
-    for reason, mask in (("ends before it starts, or has no time", backwards), ("time 0 or before the session", bad & ~backwards)):
+    absurd = ~backwards & ((end > _LATEST_NS) | (start < -_LATEST_NS))
+    nowhere = ~backwards & ~absurd & (start <= 0) & (end <= 0) if gpu else np.zeros(len(start), np.bool_)
+    bad = backwards | absurd | nowhere
+    reasons = ("ends before it starts, or has no time", "time beyond any session", "time 0 or before the session")
+    for reason, mask in zip(reasons, (backwards, absurd, nowhere), strict=True):
         if count := int(np.count_nonzero(mask)):
             dropped.append(Dropped(name, reason, count))
     if bad.any():
@@ -316,8 +325,8 @@ def _ranges(database: Database, strings: _Strings, dropped: list[Dropped]) -> Ta
     )
     event = raw["eventType"]
     domains = _domain_names(raw, strings)
-    is_range = np.isin(event, (_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END))
-    held = {key: value.filter(_arrow_mask(is_range)) if key in ("text", "jsonText") else value[is_range] for key, value in raw.items()}
+    rows = np.flatnonzero(np.isin(event, (_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END)))
+    held = {key: value.take(rows) for key, value in raw.items()}
     open_ended = held["end"] == MISSING  # never closed: it lasts as long as the trace does
     if open_ended.any():
         held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
@@ -342,15 +351,9 @@ def _ranges(database: Database, strings: _Strings, dropped: list[Dropped]) -> Ta
     )
 
 
-def _arrow_mask(mask: BoolArray | IntArray) -> Any:
-    import pyarrow as pa
-
-    return pa.array(mask)
-
-
 def _domain_names(raw: Mapping[str, Any], strings: _Strings) -> dict[tuple[int, int], str]:
     rows = np.flatnonzero(raw["eventType"] == _DOMAIN_CREATE)
-    texts = _text_or_string(strings, raw["textId"][rows], raw["text"].take(_arrow_mask(rows)), nullable=True)
+    texts = _text_or_string(strings, raw["textId"][rows], raw["text"].take(rows), nullable=True)
     processes = (_zero(raw["globalTid"][rows]) & _PROCESS_MASK).tolist()
     numbers = raw["domainId"][rows].tolist()
     return {(process, number): text for process, number, text in zip(processes, numbers, texts.list(), strict=True) if text is not None}
@@ -365,19 +368,15 @@ def _domain_column(process: IntArray, domain_id: IntArray, names: Mapping[tuple[
     return recoded(Text(codes.astype(np.int32), tuple(str(i) for i in range(len(texts)))), texts, "")
 
 
-def _text_or_string(strings: _Strings, ids: IntArray, inline: Any, *, nullable: bool) -> Text:
+def _text_or_string(strings: _Strings, ids: IntArray, inline: Text, *, nullable: bool) -> Text:
     """A registered string where the row has its id, else the inline text."""
-    import pyarrow.compute as pc
-
     registered = strings.text(ids)
-    if inline.null_count == len(inline):
+    inline = _compact(inline)
+    if not inline.values:
         return registered if nullable or not (registered.codes < 0).any() else recoded(registered, list(registered.values), "")
-    encoded = pc.dictionary_encode(inline)
-    values: list[str] = encoded.dictionary.to_pylist()
-    codes = encoded.indices.fill_null(-1).to_numpy()
     index = {value: code for code, value in enumerate(registered.values)}
-    lookup = np.array([*(index.setdefault(value, len(index)) for value in values), -1], np.int32)
-    merged = np.where(registered.codes >= 0, registered.codes, lookup[codes])
+    lookup = np.array([*(index.setdefault(value, len(index)) for value in inline.values), -1], np.int32)
+    merged = np.where(registered.codes >= 0, registered.codes, lookup[inline.codes])
     if not nullable and (merged < 0).any():
         merged = np.where(merged < 0, index.setdefault("", len(index)), merged)
     return Text(merged.astype(np.int32), tuple(index))
@@ -516,14 +515,12 @@ def _devices(database: Database) -> Table:
     order = np.argsort(device, kind="stable")
     _, first = np.unique(device[order], return_index=True)
     rows = order[first]
-    names = raw["name"].take(_arrow_mask(rows)).to_pylist()
-    chips = raw["chipName"].take(_arrow_mask(rows)).to_pylist()
     return Table(
         DEVICES,
         {
             "device": _zero(device[rows]),
-            "name": Text.of(name or "unknown GPU" for name in names),
-            "chip": Text.of(chip or None for chip in chips),
+            "name": Text.of(name or "unknown GPU" for name in raw["name"].take(rows).list()),
+            "chip": _compact(raw["chipName"].take(rows)),
             "compute_major": raw[major][rows],
             "compute_minor": raw[minor][rows],
             "sm_count": _none_for_zero(raw["smCount"][rows]),
