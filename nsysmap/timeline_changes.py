@@ -39,10 +39,11 @@ def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine) ->
         elif old.kind == "submit":
             call = round(max(call - old.call_profiler_ns, call // 2) * machine.launch)
         elif old.kind == "block":
-            call = max(call - old.call_profiler_ns, call // 2)
+            call = round(max(call - old.call_profiler_ns, call // 2) * machine.staging)
         else:
             call = min(call, costs.idle_sync_ns)
         inside = round((own - outside) * machine.launch)
+        outside = round(outside * machine.own)
         works = tuple(_unprofiled_work(work, usual_lead, graph=old.graph) for work in old.works)
         return replace(old, own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
 

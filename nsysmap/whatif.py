@@ -329,7 +329,8 @@ def _basis(model: _Model) -> str:
         f"({_us(model.recorded_ns)} per inference under the profiler). Corrected for the profiler: without it a kernel takes "
         f"{_us(profiler.kernel_ns)} less, a launch call {_us(profiler.call_ns)} less, range events and the profiler's own calls nothing. "
         f"The range takes launches from {1 - quick.launch:.0%} quicker to {slow.launch - 1:.0%} slower than that, and queued kernels "
-        f"{quick.dispatch_extra_ns / 1000:.2g} to {slow.dispatch_extra_ns / 1000:.2g} µs further apart than recorded."
+        f"{quick.dispatch_extra_ns / 1000:.2g} to {slow.dispatch_extra_ns / 1000:.2g} µs further apart than recorded; the host's own work "
+        f"from {1 - quick.own:.0%} quicker to {slow.own - 1:.0%} slower, blocking copies to {slow.staging - 1:.0%} slower."
     )
 
 
