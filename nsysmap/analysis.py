@@ -29,6 +29,7 @@ from nsysmap.sqlite_columns import is_sqlite
 from nsysmap.tables import MISSING, IntArray, Table
 from nsysmap.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 from nsysmap.trace import Trace, read_trace
+from nsysmap.whatif import default_changes, what_if
 
 if TYPE_CHECKING:
     import pandas
@@ -188,6 +189,8 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
     }
     tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
     tables["limits"] = limits_table(layers, tables["work"], trace.devices, mapped.kernels)
+    tell("replaying the timeline")
+    tables["whatif"] = what_if(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(tables))
     tell("running the rules")
     outcomes = run_rules(load_rules([builtin_rules_dir()]) if rules is None else rules, tables)
     return Analysis(trace.source, engines, tables, (*mapped.mapped.notes, *_notes(mapped, tables)), outcomes)

@@ -203,16 +203,18 @@ class IdleRow:
 
 @dataclass(frozen=True)
 class WhatIfRow:
-    """What one change would bring, per inference (schema.WHATIF)."""
+    """What one change would bring, per inference without the profiler (schema.WHATIF)."""
 
     change: str
-    before_ns: int
+    before_ns: int | None
     after_ns: int | None
     saving_ns: int | None
     low_saving_ns: int | None
     high_saving_ns: int | None
     assumptions: str
     reason: str | None
+    recorded_ns: int | None
+    replay_error: float | None
 
 
 @dataclass(frozen=True)

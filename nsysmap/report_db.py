@@ -111,7 +111,7 @@ def _contents(report: Report) -> Iterable[_Content]:
         "whatif",
         {
             "whatif": int, "change": str, "before_ns": int, "after_ns": int, "saving_ns": int, "low_saving_ns": int, "high_saving_ns": int,
-            "assumptions": str, "reason": str,
+            "assumptions": str, "reason": str, "recorded_ns": int, "replay_error": float,
         },
         "whatif",
         ({"whatif": number, **asdict(row)} for number, row in enumerate(report.whatif)),

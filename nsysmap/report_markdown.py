@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nsysmap.report import Report, Spread
-from nsysmap.report_words import CAUSES, CHANGES, busy_words, captured, engine_words, found_by_words, idle_heading, mapping_words, set_apart
+from nsysmap.report_words import (
+    CAUSES,
+    busy_words,
+    captured,
+    change_words,
+    engine_words,
+    found_by_words,
+    idle_heading,
+    mapping_words,
+    set_apart,
+)
 from nsysmap.terminal import escaped
 from nsysmap.units import duration, microseconds, percent
 
@@ -171,10 +181,10 @@ def _kernels(report: Report) -> Iterator[str]:
 def _whatif(report: Report) -> Iterator[str]:
     if not report.whatif:
         return
-    yield "## What if (the timeline replayed with one change, per inference)"
+    yield "## What if (the timeline replayed with one change; per inference, without the profiler)"
     rows = [
         (
-            CHANGES.get(row.change, row.change),
+            change_words(row.change),
             duration(row.saving_ns),
             f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
             f"{duration(row.before_ns)} → {duration(row.after_ns)}",

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 from nsysmap.model import Finding
 from nsysmap.report import KernelRow, Report, Spread
-from nsysmap.report_words import CAUSES, CHANGES, busy_words, captured, engine_words, found_by_words, idle_heading, mapping_words, set_apart
+from nsysmap.report_words import (
+    CAUSES,
+    busy_words,
+    captured,
+    change_words,
+    engine_words,
+    found_by_words,
+    idle_heading,
+    mapping_words,
+    set_apart,
+)
 from nsysmap.terminal import columns, escaped, shortened
 from nsysmap.units import counted, duration, microseconds, percent
 
@@ -220,16 +230,16 @@ def _whatif(report: Report, width: int) -> list[RenderableType]:
             duration(row.saving_ns),
             f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
             f"{duration(row.before_ns)} → {duration(row.after_ns)}",
-            CHANGES.get(row.change, row.change),
+            change_words(row.change),
         )
         for row in sorted(known, key=lambda row: -(row.saving_ns or 0))
     ]
-    lines: list[RenderableType] = [_heading("What if (the timeline replayed with one change, per inference)", width)]
+    lines: list[RenderableType] = [_heading("What if (the timeline replayed with one change; per inference, without the profiler)", width)]
     if cells:
         lines.append(_table(("saving", "at least, at most", "inference", "change"), cells, width, "rrrl"))
     for row in report.whatif:
         if row.after_ns is None:
-            lines.extend(_wrapped(f"{CHANGES.get(row.change, row.change)}: cannot tell: {escaped(row.reason or '')}", width, style="dim"))
+            lines.extend(_wrapped(f"{row.change}: cannot tell: {escaped(row.reason or '')}", width, style="dim"))
     return lines
 
 

@@ -123,3 +123,8 @@ def busy_words(report: Report, gpu: Gpu) -> str:
 def engine_words(report: Report, engine: int | None) -> str:
     """An engine file by name."""
     return "none of the engine files" if engine is None else report.engines[engine].source
+
+
+def change_words(change: str) -> str:
+    """A change (schema.WHATIF) by its name, and what it is."""
+    return f"{change}: {CHANGES[change]}" if change in CHANGES else change

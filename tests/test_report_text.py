@@ -125,12 +125,12 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
 
 def test_a_change_that_cannot_be_computed_says_so() -> None:
     rows = (
-        WhatIfRow("cuda-graph", 300_000, 250_000, 50_000, 40_000, 60_000, "fixed shapes", None),
-        WhatIfRow("pinned-copies", 300_000, None, None, None, None, "", "the trace has no copies"),
+        WhatIfRow("cuda-graph", 300_000, 250_000, 50_000, 40_000, 60_000, "fixed shapes", None, 310_000, 0.01),
+        WhatIfRow("pinned-copies", 300_000, None, None, None, None, "", "the trace has no copies", None, None),
     )
     text = report_text(replace(report("bert_trt10", "sync.sqlite"), whatif=rows))
-    assert re.search(r"50\.00 µs +40\.00 µs to 60\.00 µs +300\.0 µs → 250\.0 µs +run it as a CUDA graph", text)
-    assert "cannot tell: the trace has no copies" in text
+    assert re.search(r"50\.00 µs +40\.00 µs to 60\.00 µs +300\.0 µs → 250\.0 µs +cuda-graph: run it as a CUDA graph", text)
+    assert "pinned-copies: cannot tell: the trace has no copies" in text
 
 
 @pytest.mark.parametrize("level", ["warning", "info"])
