@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.lattice import Costs, Path, best_path, likeliest
+from nsysmap.lattice import Costs, Path, best_path, evidence, likeliest
 from nsysmap.model import Engine, Layer
 from nsysmap.order import execution_orders
 from nsysmap.scores import SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
@@ -170,10 +170,7 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     """
     found = align_inference(kernels, engine, cut=cut)
     layers = [engine.layers[at] for at in _passed(found, cut)]
-    in_order = align_inference(kernels, engine, cut=cut, rounds=0).evidence
-    mixed = np.random.default_rng(20260104)
-    shuffled = [[kernels[at] for at in mixed.permutation(len(kernels)).tolist()] for _ in range(_SHUFFLES)]
-    by_chance = float(np.mean([align_inference(order, engine, cut=cut, rounds=0).evidence for order in shuffled]))
+    in_order, by_chance = _against_chance(kernels, engine, found.order, cut)
     got = set(found.layer.tolist())
     first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
     must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
@@ -192,6 +189,15 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     )
     better = in_order - by_chance >= _BETTER_THAN_CHANCE and match.evidence >= _SPEAKS
     return replace(match, accepted=match.share >= ACCEPTED and better)
+
+
+def _against_chance(kernels: Sequence[KernelFacts], engine: Engine, order: tuple[int, ...], cut: tuple[bool, bool]) -> tuple[float, float]:
+    """The evidence of the kernels as they ran, and the mean of that of the same kernels in random order."""
+    scores = score(kernels, engine, [engine.layers[at] for at in order])
+    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
+    mixed = np.random.default_rng(20260104)
+    shuffled = [evidence(replace(costs, row=mixed.permutation(scores.row))) for _ in range(_SHUFFLES)]
+    return evidence(costs), float(np.mean(shuffled))
 
 
 def _passed(found: Alignment, cut: tuple[bool, bool]) -> tuple[int, ...]:

@@ -54,8 +54,8 @@ def best_path(costs: Costs) -> Path:
         return Path(none, worth, np.ones(n), none.copy(), np.zeros(n), worth)
     slot, worth = likeliest(costs)
     if n * m <= _AT_ONCE:
-        chance, evidence = _posterior(costs)
-        return Path(slot, worth, *_sureness(slot, chance), evidence)
+        chance, whole = _posterior(costs)
+        return Path(slot, worth, *_sureness(slot, chance), whole)
     pieces = [_stretch(costs, slot, at) for at in range(0, n, _STRETCH)]
     mine, rival, rival_chance = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     return Path(slot, worth, mine, rival, rival_chance, worth)
@@ -152,27 +152,41 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
     return slot, worth
 
 
-def _posterior(costs: Costs) -> tuple[FloatArray, float]:
-    """Probability of each item in each slot (n x m), and the log of the sum over all alignments."""
+def evidence(costs: Costs) -> float:
+    """The log of the summed worth of all alignments, in nats."""
+    return _forward(costs)[1]
+
+
+def _forward(costs: Costs) -> tuple[FloatArray, float]:
+    """For each item and slot the log of the sum over all ways to come to it (n x m), and that over all alignments."""
     n, m = len(costs.row), costs.match.shape[1]
     total, start, end = _skipped(costs)
     placed = np.empty((n, m))
     last = np.full(m, -np.inf)
     unused = 0.0
     for i in range(n):
+        row = costs.row[i]
         reach = np.logaddexp.accumulate(last - total[1:])
         from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
-        placed[i] = costs.match[costs.row[i]] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more[costs.row[i]])
-        last = np.logaddexp(placed[i], last + costs.drop[costs.row[i]])
-        unused += float(costs.drop[costs.row[i]])
+        placed[i] = costs.match[row] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more[row])
+        last = np.logaddexp(placed[i], last + costs.drop[row])
+        unused += float(costs.drop[row])
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
-    evidence = float(np.logaddexp(np.logaddexp.reduce(last + end), none_at_all))
+    everything = np.logaddexp.reduce(last + end) if m else -np.inf
+    return placed, float(np.logaddexp(everything, none_at_all))
+
+
+def _posterior(costs: Costs) -> tuple[FloatArray, float]:
+    """Probability of each item in each slot (n x m), and the log of the sum over all alignments."""
+    placed, whole = _forward(costs)
+    total, _, end = _skipped(costs)
     rest = end.copy()  # of the items after i, the last slot used being j
-    for i in range(n - 1, -1, -1):
-        match = costs.match[costs.row[i]]
-        placed[i] += rest - evidence
+    for i in range(len(costs.row) - 1, -1, -1):
+        row = costs.row[i]
+        match = costs.match[row]
+        placed[i] += rest - whole
         onward = total[:-1] + match + rest
         reach = np.logaddexp.accumulate(onward[::-1])[::-1]
         to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
-        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[costs.row[i]], match + costs.more[costs.row[i]] + rest))
-    return np.exp(np.minimum(placed, 0.0)), evidence
+        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[row], match + costs.more[row] + rest))
+    return np.exp(np.minimum(placed, 0.0)), whole

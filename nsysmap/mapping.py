@@ -171,15 +171,18 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     if not tactics or len(open_rows) == 0:
         return
     runs = len(inferences.table)
-    for code in np.unique(names.codes[open_rows]).tolist():
+    used = np.bincount(names.codes[inside], minlength=len(names.values))
+    only = np.full(len(names.values), MISSING, np.int64)
+    for code in np.flatnonzero(np.bincount(names.codes[open_rows], minlength=len(names.values))).tolist():
         value = names.values[code]
         matching = [value] if value in tactics else [tactic for tactic in tactics if tactic[:8] in value and matches_tactic(value, tactic)]
         if len(matching) != 1 or len(tactics[matching[0]]) != 1:
             continue
-        rows = open_rows[names.codes[open_rows] == code]
-        if complete or np.count_nonzero((names.codes == code) & inside) <= runs:
-            chosen.layer[rows] = tactics[matching[0]][0]
-            chosen.method[rows] = _TACTIC
+        if complete or used[code] <= runs:
+            only[code] = tactics[matching[0]][0]
+    rows = open_rows[only[names.codes[open_rows]] >= 0]
+    chosen.layer[rows] = only[names.codes[rows]]
+    chosen.method[rows] = _TACTIC
 
 
 def _by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen, *, sure: bool) -> tuple[Placed, FloatArray]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.groups import distinct, distinct_rows, numbered, rows_by_value, sorted_order
 from nsysmap.repeats import Launches, Pieces, cut_inferences
 from nsysmap.tables import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace import Trace
@@ -87,10 +88,8 @@ def _order_time(kernels: Table) -> IntArray:
 def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_Group]:
     """One group a set of streams that run one engine together."""
     kernels = trace.kernels
-    place = np.stack([kernels.ints(name)[rows] for name in ("process", "context", "stream")])
-    _, stream = np.unique(place, axis=1, return_inverse=True)
-    stream = stream.reshape(-1)
-    alone = [_group(trace, rows[stream == key], expected) for key in range(int(stream.max(initial=-1)) + 1)]
+    _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
+    alone = [_group(trace, rows[members], expected) for _, members in rows_by_value(stream)]
     groups: list[_Group] = []
     for members in _together(trace, alone):
         if len(members) == 1:
@@ -106,7 +105,7 @@ def _together(trace: Trace, alone: list[_Group]) -> list[list[int]]:
     time = _order_time(kernels)
     feeder: list[tuple[int, int, int] | None] = []
     for group in alone:
-        threads = np.unique(kernels.ints("thread")[group.rows])
+        threads = distinct(kernels.ints("thread")[group.rows])
         key = (int(kernels.ints("process")[group.rows[0]]), int(kernels.ints("context")[group.rows[0]]), int(threads[0]))
         feeder.append(key if len(threads) == 1 and threads[0] != MISSING else None)
     sets: list[list[int]] = []
@@ -139,18 +138,26 @@ def _window(time: IntArray, group: _Group) -> tuple[IntArray, IntArray]:
 def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     kernels = trace.kernels
     time = _order_time(kernels)
-    rows = rows[np.lexsort((kernels.ints("graph_node")[rows], kernels.ints("start_ns")[rows], time[rows]))]
-    streams, codes = np.unique(kernels.ints("stream")[rows], return_inverse=True)
-    codes = kernels.text("name").codes[rows].astype(np.int64) * len(streams) + codes.reshape(-1)
-    _, codes = np.unique(codes, return_inverse=True)
+    rows = rows[sorted_order(time[rows], kernels.ints("start_ns")[rows], kernels.ints("graph_node")[rows])]
+    (streams,), stream = numbered(kernels.ints("stream")[rows])
+    codes = _renumbered(kernels.text("name").codes[rows].astype(np.int64) * len(streams) + stream)
     gap = np.diff(time[rows], prepend=time[rows[:1]])
     launch = kernels.ints("launch")[rows]
     replayed = (kernels.ints("graph_node")[rows] != MISSING) & (launch != MISSING)
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed  # a graph launch runs an inference
     syncs = _between(trace, rows, _waits(trace)) + fresh
     copies = _between(trace, rows, trace.api_calls.text("kind").equals("copy"))
-    found = Launches(codes.reshape(-1).astype(np.int64), syncs, copies, gap, replayed=bool(replayed.all()))
+    found = Launches(codes, syncs, copies, gap, replayed=bool(replayed.all()))
     return _Group(rows, cut_inferences(found, expected=expected))
+
+
+def _renumbered(codes: IntArray) -> IntArray:
+    """The same codes without holes in their numbers."""
+    size = int(codes.max(initial=-1)) + 1
+    number = np.zeros(size + 1, np.int64)
+    used = distinct_rows(codes, size)
+    number[used] = np.arange(len(used))
+    return number[codes]
 
 
 def _waits(trace: Trace) -> BoolArray:
@@ -170,7 +177,7 @@ def _between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
     made = trace.api_calls.ints("start_ns")[calls]
     by = trace.api_calls.ints("thread")[calls]
     count = np.zeros(len(rows), np.int64)
-    for key in np.unique(thread[launched != MISSING]).tolist():
+    for key in distinct(thread[launched != MISSING]).tolist():
         mine = np.flatnonzero((thread == key) & (launched != MISSING))
         before = np.searchsorted(np.sort(made[by == key]), launched[mine], side="right")
         count[mine] = np.diff(before, prepend=before[:1])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from nsysmap.alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
+from nsysmap.groups import numbered, sorted_order
 from nsysmap.inferences import Inferences, find_inferences
 from nsysmap.model import Engine
 from nsysmap.periods import find_periods
@@ -86,8 +87,9 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     reason = np.full(count, -1, np.int32)
     verdicts: list[EngineVerdict] = []
     offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    tried = _Tried(engines)
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
-        engine, found = _choose(shapes, engines)
+        engine, found = _choose(shapes, tried)
         verdicts.extend(found)
         for shape in shapes:
             rows = shape.rows
@@ -97,7 +99,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
                 continue
             pins = known[rows[0]] - offsets[engine]
             pins = np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
-            aligned = _aligned(shape, shapes, engines[engine], pins)
+            aligned = _aligned(shape, shapes, (tried, engine), pins)
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             confidence[rows] = aligned.confidence
@@ -134,9 +136,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     begin = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
     size = np.diff(np.append(begin, len(of)))
     which = of[begin]
-    homes = np.stack([table.ints(name)[which] for name in ("process", "context", "stream")])
-    distinct, home = np.unique(homes, axis=1, return_inverse=True)
-    home = home.reshape(-1)
+    distinct, home = numbered(*(table.ints(name)[which] for name in ("process", "context", "stream")))
     open_one = np.logical_or.reduceat(wanted[order], begin)
     shape = _shapes(kernels, order, begin, size)
     complete = table.bools("complete")[which]
@@ -149,7 +149,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
             rows = order[begin[members][:, None] + np.arange(size[members[0]])]
             found.append(
                 _Shape(
-                    (int(distinct[0, key]), int(distinct[1, key]), int(distinct[2, key])),
+                    (int(distinct[0][key]), int(distinct[1][key]), int(distinct[2][key])),
                     rows,
                     kernels.text("name").codes[rows[0]].astype(np.int64),
                     _facts(kernels, rows),
@@ -166,8 +166,11 @@ def _launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArra
     """Rows by inference and launch; those of one graph launch by graph node, which is the order in which they were captured."""
     node = kernels.ints("graph_node")[inside]
     within = np.where(node == MISSING, kernels.ints("start_ns")[inside], node)
-    order: IntArray = inside[np.lexsort((within, kernels.ints("launch_start_ns")[inside], number[inside]))]
-    return order
+    launched = kernels.ints("launch_start_ns")[inside]
+    # mostly they are in order of launch already, inference by inference: two quick sorts of nearly sorted rows
+    by_launch = sorted_order(launched, within)
+    by_inference: IntArray = np.argsort(number[inside][by_launch], kind="stable")
+    return inside[by_launch[by_inference]]
 
 
 def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
@@ -192,32 +195,51 @@ def _facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
     )
 
 
-def _choose(shapes: list[_Shape], engines: Sequence[Engine]) -> tuple[int | None, list[EngineVerdict]]:
+@dataclass(frozen=True)
+class _Tried:
+    """What was tried already, by kernels and engine: threads with one context each mostly run the same."""
+
+    engines: Sequence[Engine]
+    matches: dict[tuple[int, bytes, bool, bool], tuple[EngineMatch, tuple[bool, bool]]] = field(default_factory=dict)
+    alignments: dict[tuple[int, bytes, tuple[bool, bool], bytes], Alignment] = field(default_factory=dict)
+
+
+def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[EngineVerdict]]:
     """The engine that fits the home's most frequent complete inference best, None where none fits."""
     judged = next((shape for shape in shapes if shape.complete), shapes[0])
     if len(judged.codes) < _LEAST:
         return None, []
-    matches = [_match(judged, engine)[0] for engine in engines]
-    best = max(range(len(engines)), key=lambda at: (matches[at].accepted, matches[at].share, matches[at].evidence))
+    matches = [_match(judged, tried, number)[0] for number in range(len(tried.engines))]
+    best = max(range(len(matches)), key=lambda at: (matches[at].accepted, matches[at].share, matches[at].evidence))
     chosen = best if matches[best].accepted else None
     total = sum(len(shape.rows) for shape in shapes)
     return chosen, [EngineVerdict(*judged.home, total, at, match, at == chosen) for at, match in enumerate(matches)]
 
 
-def _aligned(shape: _Shape, shapes: list[_Shape], engine: Engine, pins: IntArray) -> Alignment:
+def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray) -> Alignment:
     """The alignment of a shape; of a cut inference that of the complete one which it is a part of."""
+    tried, number = by
     size = len(shape.codes)
     if _maybe_cut(shape):
         for full in shapes:
             longer = len(full.codes) - size
             if longer <= 0 or not full.complete:
                 continue
+            unpinned = np.full(len(full.codes), -1, np.int64)
             if shape.first and np.array_equal(full.codes[longer:], shape.codes):
-                return align_inference(full.facts, engine).part(longer, longer + size)
+                return _align(full, (tried, number), (False, False), unpinned).part(longer, longer + size)
             if shape.last and np.array_equal(full.codes[:size], shape.codes):
-                return align_inference(full.facts, engine).part(0, size)
-    cut = _match(shape, engine)[1] if _maybe_cut(shape) else (False, False)
-    return align_inference(shape.facts, engine, cut=cut, pins=pins)
+                return _align(full, (tried, number), (False, False), unpinned).part(0, size)
+    cut = _match(shape, tried, number)[1] if _maybe_cut(shape) else (False, False)
+    return _align(shape, by, cut, pins)
+
+
+def _align(shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray) -> Alignment:
+    tried, number = by
+    key = (number, shape.codes.tobytes(), cut, pins.tobytes())
+    if key not in tried.alignments:
+        tried.alignments[key] = align_inference(shape.facts, tried.engines[number], cut=cut, pins=pins)
+    return tried.alignments[key]
 
 
 def _maybe_cut(shape: _Shape) -> bool:
@@ -225,14 +247,15 @@ def _maybe_cut(shape: _Shape) -> bool:
     return len(shape.rows) == 1 and (shape.first or shape.last)
 
 
-def _match(shape: _Shape, engine: Engine) -> tuple[EngineMatch, tuple[bool, bool]]:
-    """How the engine explains a shape, and at which ends it must be cut for that: as little as will do."""
-    whole = engine_match(shape.facts, engine), (False, False)
-    if whole[0].accepted or not _maybe_cut(shape):
-        return whole
-    for cut in ((True, False), (False, True), (True, True)):
-        if cut[0] <= shape.first and cut[1] <= shape.last:
-            match = engine_match(shape.facts, engine, cut=cut)
-            if match.accepted:
-                return match, cut
-    return whole
+def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tuple[bool, bool]]:
+    """How an engine explains a shape, and at which ends it must be cut for that: as little as will do."""
+    maybe = _maybe_cut(shape)
+    key = (number, shape.codes.tobytes(), maybe and shape.first, maybe and shape.last)
+    if key not in tried.matches:
+        found = engine_match(shape.facts, tried.engines[number]), (False, False)
+        for cut in ((True, False), (False, True), (True, True)):
+            if not found[0].accepted and cut[0] <= key[2] and cut[1] <= key[3]:
+                match = engine_match(shape.facts, tried.engines[number], cut=cut)
+                found = (match, cut) if match.accepted else found
+        tried.matches[key] = found
+    return tried.matches[key]
