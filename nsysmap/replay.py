@@ -64,7 +64,7 @@ def replay(timeline: Timeline) -> tuple[dict[int, int], ...]:
     while waiting:
         now, number, place = heapq.heappop(waiting)
         step = timeline.threads[number][place]
-        now, end = _take(step, now + step.own_ns, gpu)
+        now, end = _take(step, now + step.own_ns, gpu, timeline.contention)
         if step.enqueue and end != MISSING:
             finished[number][step.inference] = max(finished[number][step.inference], end)
         if place + 1 < len(timeline.threads[number]):
@@ -72,7 +72,7 @@ def replay(timeline: Timeline) -> tuple[dict[int, int], ...]:
     return tuple(dict(ends) for ends in finished)
 
 
-def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
+def _take(step: Step, now: int, gpu: _Gpu, contention: float) -> tuple[int, int]:
     """When the call returns, and the end of the GPU work that it queued (MISSING for none)."""
     if step.kind == "sync":
         target = gpu.done.get(step.target, MISSING) if step.target != MISSING else gpu.drained(step.queue)
@@ -85,7 +85,7 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
             end = gpu.place(work, start + work.lead_ns if end == MISSING else end + work.lead_ns)
             start = end
         return begin + step.call_ns, end
-    returned = now + step.call_ns
+    returned = now + round(step.call_ns * contention)
     end = MISSING
     ready = returned + (gpu.costs.graph_latency_ns if step.graph else gpu.costs.latency_ns)
     for work in step.works:

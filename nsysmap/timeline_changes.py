@@ -68,13 +68,15 @@ def as_cuda_graph(timeline: Timeline) -> Changed:
     for steps in timeline.threads:
         changed: list[Step] = []
         pending: list[Step] = []
-        for step in (*steps, None):
-            if pending and (step is None or not step.enqueue or step.inference != pending[0].inference):
+        last = {step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works}
+        for place, step in enumerate((*steps, None)):
+            captured = step is not None and step.enqueue and place <= last.get(step.inference, -1)
+            if pending and (step is None or not captured or step.inference != pending[0].inference):
                 changed.append(_graph_step(pending, timeline))
                 pending = []
             if step is None:
                 break
-            if not step.enqueue:
+            if not captured:  # also the wait at the end of ExecutionContext::execute, which would follow the graph launch
                 changed.append(replace(step, own_ns=step.outside_ns))
                 continue
             if step.kind == "sync":
@@ -166,9 +168,6 @@ def two_in_flight(timeline: Timeline, *, contention: float, overlap: bool) -> Ch
     queues = 1 + max((work.queue for work in _works(timeline)), default=0)
     numbers = 1 + max((work.number for work in _works(timeline)), default=0)
 
-    def slower(step: Step) -> Step:
-        return replace(step, call_ns=round(step.call_ns * contention)) if step.kind == "submit" else step
-
     def other(step: Step) -> Step:
         works = tuple(
             replace(
@@ -181,15 +180,15 @@ def two_in_flight(timeline: Timeline, *, contention: float, overlap: bool) -> Ch
         )
         queue = step.queue + queues if step.queue != ALL_QUEUES else ALL_QUEUES
         target = step.target + numbers if step.target != MISSING else MISSING
-        return replace(slower(step), works=works, queue=queue, target=target)
+        return replace(step, works=works, queue=queue, target=target)
 
     own_queue = {number: _main_queue(steps) for number, steps in enumerate(timeline.threads)}
     threads = []
     for number, steps in enumerate(timeline.threads):
         # a sync of the whole device would wait for the other thread's work too: each waits for its own stream
         mine = [replace(step, queue=own_queue[number]) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
-        threads += [tuple(slower(step) for step in mine), tuple(other(step) for step in mine)]
-    return replace(timeline, threads=tuple(threads), exclusive=not overlap)
+        threads += [tuple(mine), tuple(other(step) for step in mine)]
+    return replace(timeline, threads=tuple(threads), exclusive=not overlap, contention=contention)
 
 
 def one_stream_in_flight(timeline: Timeline) -> Changed:

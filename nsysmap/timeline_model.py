@@ -96,6 +96,7 @@ class Timeline:
     threads: tuple[tuple[Step, ...], ...]
     costs: Costs
     exclusive: bool  # kernels of different queues never ran at once although they could have
+    contention: float = 1.0  # how many times as long as in its step a submitting call takes
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -371,9 +371,12 @@ _MOSTLY_FREE = 0.5  # kernels that take no more than that of the GPU's threads, 
 def _two_in_flight(model: _Model) -> _Plan | DoesNotApply:
     before = model.without_profiler()
     filling = most_filling(before)
+    both = two_in_flight(before, contention=_CONTENTION[1], overlap=True)
+    if isinstance(both, DoesNotApply):
+        return both
 
     def case(contention: float, *, overlap: bool) -> _Case:
-        return _Case(before, lambda timeline: two_in_flight(timeline, contention=contention, overlap=overlap))
+        return _Case(before, lambda _: replace(both, contention=contention, exclusive=not overlap))
 
     room = filling <= _MOSTLY_FREE
     cases = [case(_CONTENTION[1], overlap=room), *(case(factor, overlap=overlap) for factor in _CONTENTION for overlap in {False, room})]
@@ -383,17 +386,12 @@ def _two_in_flight(model: _Model) -> _Plan | DoesNotApply:
         else "kernels of the two never run at once, "
     )
     return _Plan(
-        (*cases, _Case(before, _in_one_stream)),
+        (*cases, _Case(before, one_stream_in_flight)),
         "Two host threads, each with an execution context and a stream of its own, take turns: time is wall time per inference, the "
         f"latency of each grows. Launch calls take {_CONTENTION[1]:.1f} times as long while both launch ({_CONTENTION[0]:.1f} to "
         f"{_CONTENTION[-1]:.1f} in the range). Blocks take {filling:.0%} of the GPU on average: {together}"
         "or one thread and one stream are used and only the wait between inferences goes.",
     )
-
-
-def _in_one_stream(timeline: Timeline) -> Changed:
-    changed = two_in_flight(timeline, contention=1.0, overlap=False)
-    return changed if isinstance(changed, DoesNotApply) else one_stream_in_flight(timeline)
 
 
 def _drop(model: _Model, change: Change, selection: _Selection) -> _Plan | DoesNotApply:

@@ -155,10 +155,17 @@ def test_joined_kernels_become_one_launch_with_the_time_they_are_given() -> None
 
 def test_a_graph_cannot_be_captured_across_a_synchronisation_inside_the_enqueue() -> None:
     timeline = program(kernels=[1_000] * 3)
-    steps = tuple(replace(each, enqueue=True, api="cudaStreamSynchronize") if each.kind == "sync" else each for each in timeline.threads[0])
-    answer = as_cuda_graph(replace(timeline, threads=(steps,)))
+    first, *others = timeline.threads[0]
+    wait = step("sync", 0, enqueue=True, api="cudaStreamSynchronize")
+    answer = as_cuda_graph(replace(timeline, threads=((first, wait, *others),)))
     assert isinstance(answer, DoesNotApply)
     assert "cudaStreamSynchronize" in answer.reason
+
+
+def test_the_wait_at_the_end_of_a_blocking_execute_follows_the_graph_launch() -> None:
+    timeline = program(kernels=[1_000] * 10)
+    steps = tuple(replace(each, enqueue=True) for each in timeline.threads[0])
+    assert period(as_cuda_graph(replace(timeline, threads=(steps,)))) == period(as_cuda_graph(timeline))
 
 
 def test_what_is_a_graph_already_is_not_made_one() -> None:
