@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nsysmap.alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
-from nsysmap.groups import numbered, sorted_order
+from nsysmap.groups import distinct, numbered, sorted_order
 from nsysmap.inferences import Inferences, find_inferences
 from nsysmap.model import Engine
 from nsysmap.periods import find_periods
@@ -59,12 +59,18 @@ def expected_kernels(engine: Engine) -> int | None:
 
 
 def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> Inferences:
-    """The inferences of a trace: by ranges and graph launches, and of processes that show neither by what repeats on their streams."""
+    """The inferences of a trace: by ranges and graph launches; of processes that show neither by what repeats on their streams.
+
+    So is what a graph replayed whose launch lies before the capture: the end of an inference.
+    """
     found = find_inferences(trace, tensorrt)
     process = trace.kernels.ints("process")
     inside = found.membership.ints("inference") != MISSING
-    shown = np.unique(process[inside]) if not inside.all() else process[:0]
-    rows = np.flatnonzero(~inside & ~np.isin(process, shown)) if not inside.all() else np.zeros(0, np.int64)
+    if inside.all():
+        return found
+    shown = distinct(process[inside])
+    replayed = (trace.kernels.ints("graph_node") != MISSING) & (trace.kernels.ints("launch") == MISSING)
+    rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
     if len(rows) == 0:
         return found
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
@@ -136,7 +142,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     begin = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
     size = np.diff(np.append(begin, len(of)))
     which = of[begin]
-    distinct, home = numbered(*(table.ints(name)[which] for name in ("process", "context", "stream")))
+    places, home = numbered(*(table.ints(name)[which] for name in ("process", "context", "stream")))
     open_one = np.logical_or.reduceat(wanted[order], begin)
     shape = _shapes(kernels, order, begin, size)
     complete = table.bools("complete")[which]
@@ -149,7 +155,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
             rows = order[begin[members][:, None] + np.arange(size[members[0]])]
             found.append(
                 _Shape(
-                    (int(distinct[0][key]), int(distinct[1][key]), int(distinct[2][key])),
+                    (int(places[0][key]), int(places[1][key]), int(places[2][key])),
                     rows,
                     kernels.text("name").codes[rows[0]].astype(np.int64),
                     _facts(kernels, rows),
