@@ -58,7 +58,7 @@ def _decode_whole(name: str) -> KernelName:
     domain = compiled(_DOMAIN).match(name) if ":" in name else None
     if domain is not None and len(name) > domain.end():
         return _in_domain(name, domain)
-    if compiled(_TACTIC).match(name):
+    if compiled(_TACTIC).match(name) and not _is_template(name):
         from nsysmap.names_tactics import read_tactic
 
         return _from_reading(name, read_tactic(name))
@@ -82,6 +82,12 @@ def _decode_whole(name: str) -> KernelName:
         if symbol is not None:
             return symbol
     return _nothing(name)
+
+
+def _is_template(name: str) -> bool:
+    """True if what stands before a parameter list is C++, as in ``cutlass__5x_cudnn::Kernel<cutlass_tensorop_…>(…)``."""
+    head = name.partition("(")[0]
+    return "<" in head or "::" in head
 
 
 def _is_function(name: str) -> bool:

@@ -11,6 +11,7 @@ _BRACKET = re.compile(r"[<>()\[\]{}]|->|operator *(?:<=>|<<=?|>>=?|<=?|>=?|\(\)|
 _ANONYMOUS = re.compile(r"\((?:anonymous (?:namespace|class)|instance \d+)\)|<unnamed>")
 _RETURN = re.compile(r"(?:static |inline |unsigned )*(?:void|int|float|double|bool|long|auto)\s+(?=[\w<(])")
 _READ = 400  # characters in which the words that tell are looked for: they stand in front
+_TENSORRT_NAMESPACE = re.compile(r"cu[A-Z]")  # cuEltwise, cuDepthwise, …: TensorRT's own layers
 _OPEN = {")": "(", "]": "[", ">": "<", "}": "{"}
 _NO_CORES = re.compile(r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|direct_kernel|simt|SIMT")
 _CORES = re.compile(
@@ -31,6 +32,8 @@ def read_cpp(name: str) -> Reading:
     if arguments:
         fields["template"] = ", ".join(arguments)
     family = next((family for text, family in FUNCTION_FAMILIES if text in name), "cuda")
+    if family == "cuda" and _TENSORRT_NAMESPACE.match(namespace):
+        family = "tensorrt"
     inner = arguments[0] if arguments else ""
     if family == "cutlass" and inner.startswith("cutlass_"):
         from nsysmap.names_tactics import read_tactic

@@ -68,7 +68,7 @@ FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
 WORD_FAMILIES: tuple[tuple[str, str], ...] = (
     # begin of a kernel's bare identifier, family
     ("generatedNativePointwise", "native-pointwise"), ("gemm", "cublas"), ("gemv", "cublas"), ("dot_kernel", "cublas"), ("flash_", "flash-attention"), ("fmha", "fmha"),
-    ("BlackwellFusedMultiHeadAttention", "fmha"), ("kernel_mha", "fmha"), ("cudnn", "cudnn"), ("permutationKernel", "cutensor"),
+    ("BlackwellFusedMultiHeadAttention", "fmha"), ("kernel_mha", "fmha"), ("cudnn", "cudnn"), ("permutationKernel", "cutensor"), ("bmm_", "tensorrt-llm"),
     ("gatherTopDetections", "plugin"), ("allClassNMS", "plugin"), ("gatherNMSOutputs", "plugin"), ("decodeBBoxes", "plugin"), ("EfficientNMS", "plugin"),
 )  # fmt: skip
 
@@ -77,7 +77,7 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("communication", "allreduce all_reduce allgather all_gather reducescatter reduce_scatter sendrecv send_recv alltoall all_to_all nccldevkernel ncclkernel broadcastkernel"),
     ("reduce", "splitkreduce splitk_reduce"),
     ("reformat", "copypacked copyvectorized reformat nchwto nhwcto nchw2nhwc nhwc2nchw tonchw tonhwc computeoffsetskernel flip_filter"),
-    ("attention", "attention fmha flash_fwd flash_bwd flash_attn flashattn mha_ _mha multihead singleprefill singledecode batchprefill batchdecode"),
+    ("attention", "attention fmha flash_fwd flash_bwd flash_attn flashattn mha_ _mha multihead attn_fwd attn_bwd singleprefill singledecode batchprefill batchdecode"),
     ("normalization", "layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm groupnorm group_norm instancenorm instance_norm bn_fw bn_bw rowwisemoments gammabeta"),
     ("softmax", "softmax soft_max"),
     ("sampling", "penalt sampling"),
@@ -92,7 +92,7 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("cast", "convert float2half half2float cast_kernel castkernel"),
     ("convolution", "conv depthwise winograd im2col"),
     ("gemv", "gemv matvec"),
-    ("gemm", "gemm splitk matmul _mm_ scaled_mm moe_kernel"),
+    ("gemm", "gemm bmm_ splitk matmul _mm_ scaled_mm moe_kernel"),
     ("pooling", "pool"),
     ("shuffle", "permut transpose"),
     ("quantize", "quant"),

@@ -151,6 +151,10 @@ def _special_kind(node: str) -> str:
         return "myelin"
     elif first == "P" and node.startswith("PWN("):
         return "pointwise"
+    elif first == "[" and node[-1] == "]":
+        return "shape" if "DeviceCopy" in node or "HostCopy" in node else "other"
+    elif first == "O" and node.startswith("ONNXTRT_") and " " not in node:
+        return next((kind for text, kind in _HELPERS if text in node), "")
     if node.endswith((" copy", "_copy_input", "_copy_output")):
         return "reformat"
     if "^" in node:
@@ -177,7 +181,8 @@ class LayerReading(NamedTuple):
 
 
 _FOREIGN = r"(?s:\{ForeignNode\[(.*)\]\}$)"
-_NODE_SHAPE = r"/|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d"
+_NODE_SHAPE = r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d"
+_HELPERS = (("castHelper", "cast"), ("queezeTensor", "shuffle"), ("Shape", "shape"))  # nodes that the ONNX parser puts in
 _PWN = r"PWN\(|, (?=PWN\()"
 _TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
 _MYELIN_MADE = r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"

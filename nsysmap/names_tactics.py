@@ -19,7 +19,7 @@ _TYPE = (
 )
 _LEX = re.compile(
     rf"(?P<types>(?:{_TYPE}){{1,3}})$"
-    r"|tilesize(?P<tile>\d+(?:x\d+)+)$"
+    r"|tile(?:size)?(?P<tile>\d+(?:x\d+)+)$"
     r"|stages?(?P<stages>\d+)$"
     r"|warpsize(?P<warps>\d+(?:x\d+)+)$"
     r"|(?P<instruction>(?:sp)?tensor\d+x\d+x\d+)$"
@@ -41,7 +41,9 @@ _LEX = re.compile(
     r"|stride(?P<stride2>\d+x\d+)$"
     r"|(?P<problem>k\d+r\d+s\d+c\d+)$"
     r"|(?P<vector>[ck]\d+)$"
-    r"|tile(?P<winograd_tile>\d+t)$"
+    r"|tile(?P<winograd_tile>\d+[tm])$"
+    r"|filter(?P<kernel_size>\d+x\d+)$"
+    r"|(?P<scales>[AB]vec\d+[A-Z0-9]+)$"
     r"|param(?P<launch_param>\d+(?:x\d+)+)$"
     r"|threadsize(?P<threads>\d+(?:x\d+)+)$"
     r"|(?P<transpose>[tn]{2,4}|[TN]{3,4})$"
@@ -58,7 +60,7 @@ _LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc
 _JOIN = {"layout": "_", "parameters": " "}
 _NUMBERS = frozenset(("stages", "groups", "version", "load_width", "beta", "head_size", "sequence"))
 _NO_FIELD = frozenset(("types", "math", "rest"))
-_ROLES = {"number": "parameters", "stride2": "stride", "vector": "variant"}
+_ROLES = {"scales": "variant", "number": "parameters", "stride2": "stride", "vector": "variant"}
 _SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
 _CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120"))
 _NVJET = re.compile(r"[a-z]{3,6}$")
@@ -68,8 +70,10 @@ _NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "
 
 def read_tactic(name: str) -> Reading:
     """What an underscore-joined kernel or tactic name says."""
-    launch = launch_suffix(name)
-    tokens = (name[: len(name) - len(launch)] if launch else name).split("_")
+    parameters = name[name.index("(") :] if "(" in name else ""
+    symbol = name[: len(name) - len(parameters)] if parameters else name
+    launch = launch_suffix(symbol)
+    tokens = (symbol[: len(symbol) - len(launch)] if launch else symbol).split("_")
     family = _family(tokens)
     found: dict[str, list[str]] = {}
     for token in tokens:
@@ -85,6 +89,8 @@ def read_tactic(name: str) -> Reading:
         found["launcher"] = [launch.strip("_")]
         if "split_k" in launch:
             found["split_k"] = ["yes"]
+    if parameters:
+        pieces.append(parameters)
     fields = _fields(found, family)
     math = found.get("math", [])
     _set_types(fields, family, math, found.get("types", []))
@@ -163,12 +169,14 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
     if "layout" in found and "c" in found["layout"]:  # nchw_vect_c_32: the number belongs to the layout
         numbers = _into_layout(found, numbers)
     if family == "fmha" and numbers:  # query tile, key tile (or sequence), head size
-        tiled = len(numbers) > 2
+        tiled = len(numbers) > 2 or "head_size" in found
         found["tile" if tiled else "sequence"] = ["x".join(numbers[:2]) if tiled else numbers[0]]
-        found["head_size"] = numbers[2:3] if tiled else numbers[1:2]
+        found.setdefault("head_size", numbers[2:3] if tiled else numbers[1:2])
         numbers = numbers[3:]
     if family == "cutlass" and numbers and numbers[0] in _CUTLASS_ARCHS:
         found["arch"] = ["sm" + numbers.pop(0)]
+    if family in ("cutlass", "nvjet") and numbers and "stages" not in found:
+        found["stages"] = [numbers.pop(0)]  # 0: as many as fit
     if numbers := [*found.pop("named", ()), *numbers]:
         found["parameters"] = numbers
     for role, values in found.items():
@@ -177,7 +185,7 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         if role in _SEVERAL:
             fields[role] = _JOIN.get(role, "+").join(values)
         else:
-            fields[role] = int(values[0]) if role in _NUMBERS and len(values[0]) < 10 else values[0]
+            fields[role] = int(values[0]) if role in _NUMBERS and values[0].isdigit() and len(values[0]) < 10 else values[0]
     return fields
 
 
@@ -202,7 +210,9 @@ def _set_tile(found: dict[str, list[str]], family: str) -> None:
     for text in [*found.pop("tile", []), *shapes]:
         flat = text.count("x") == 1
         tile = found.get("tile")
-        if tile is None:
+        if family == "fmha":
+            found["tile" if "aligned" in "+".join(found.get("variant", ())) else "head_size"] = [text]
+        elif tile is None:
             found["tile"] = [text]
         elif flat and tile[0].count("x") == 1 and "stages" not in found:
             depth, _, stages = text.partition("x")
@@ -245,6 +255,11 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
             fields["compute_type"] = parts[1][0]
     elif family == "cutlass" and len(flat) >= 5:  # A, B, accumulate, C, D
         fields["input_type"], fields["accumulate_type"], fields["output_type"] = flat[0], flat[2], flat[4]
+    elif family == "fmha":  # input, then what it accumulates in, then behind "output" the output
+        fields["input_type"], *others = flat
+        if others and others[0] == "FP32":
+            fields["accumulate_type"] = others.pop(0)
+        fields["output_type"] = others[0] if others and "output" in str(fields.get("variant")) else flat[0]
     elif len(flat) == 3 and len(parts) == 1:  # f16f16f32: input, output, accumulate
         fields["input_type"], fields["output_type"], fields["accumulate_type"] = flat
     else:  # <out>_<instruction>_<in>
@@ -264,10 +279,11 @@ def _operation(found: dict[str, list[str]], math: list[str], family: str) -> str
         return "attention"
     if "convolution" in found.get("operation", ()):
         return "convolution"
-    if "deconvolution" in found.get("operation", ()) or (direction == "dgrad" and family == "xmma"):
+    trained = "cudnn" in found.get("launcher", [""])[0]  # a gradient; TensorRT's dgrad is a deconvolution
+    if "deconvolution" in found.get("operation", ()) or (direction == "dgrad" and family == "xmma" and not trained):
         return "deconvolution"
     if (
-        direction in ("fprop", "dgrad", "wgrad")
+        direction in ("fprop", "dgrad", "wgrad", "fwd")
         or any(word.endswith(("cudnn", "fprop", "dgrad", "wgrad")) for word in math)
         or "winograd" in found.get("variant", ())
     ):

@@ -188,6 +188,14 @@ WORD_ROWS: tuple[WordRow, ...] = (
     WordRow("scheduleDevice", "schedule", "scheduleDevice", "cutlass_80_tensorop_f16_s16816gemm_grouped_f16_128x128_32x4_tn_align8_scheduleDevice"),
     WordRow("planar", "variant", "planar", "cutlass_80_tensorop_s16816gemm_planar_complex_f16_64x64_32x5_tn_align8"),
     WordRow("complex", "variant", "complex", "cutlass_80_tensorop_s16816gemm_planar_complex_f16_64x64_32x5_tn_align8"),
+    WordRow("fwd", "direction", "fwd", "turing_first_layer_filter7x7_imma_fwd_swish"),
+    WordRow("swish", "epilogue", "swish", "turing_first_layer_filter7x7_imma_fwd_swish"),
+    WordRow("cutlassF", "operation", "attention", "fmha_cutlassF_f16_aligned_64x64_rf_sm80"),
+    WordRow("cutlassB", "operation", "attention", "fmha_cutlassB_f16_aligned_64x64_k64_sm80"),
+    WordRow("aligned", "variant", "aligned", "fmha_cutlassF_f16_aligned_64x64_rf_sm80"),
+    WordRow("notaligned", "variant", "notaligned", "fmha_cutlassF_f32_notaligned_64x64_rf_sm80"),
+    WordRow("rf", "variant", "rf", "fmha_cutlassF_f16_aligned_64x64_rf_sm80"),
+    WordRow("gmem", "variant", "gmem", "fmha_cutlassF_f16_aligned_32x128_gmem_sm80"),
     # more of cuDNN's generated kernels
     WordRow("oss", "variant", "oss", "cudnn_generated_oss_sdpa_sm100_flash_fprop_f16_knob_7_128x128x128_4x1x1_cga1x1x1_kernel0_0"),
     WordRow("bprop", "direction", "bprop", "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_32_64x64x64_1x4x1_cga1x1x1_kernel0_0"),
@@ -230,7 +238,7 @@ WORD_ROWS: tuple[WordRow, ...] = (
 FAMILIES: dict[str, str] = {
     # word that names the family, in the first words of a name
     "xmma": "xmma", "nvjet": "nvjet", "cutlass": "cutlass", "cutlass3x": "cutlass", "fmha": "fmha", "triton": "triton",
-    "ncclDevKernel": "nccl", "ncclKernel": "nccl", "cudnn": "cudnn", "cask": "cask", "trt": "trt", "cublas": "cublas",
+    "ncclDevKernel": "nccl", "ncclKernel": "nccl", "cudnn": "cudnn", "cask": "cask", "trt": "trt", "cublas": "cublas", "multihead": "fmha",
 }  # fmt: skip
 
 ARCHITECTURES: dict[str, str] = {
