@@ -200,7 +200,7 @@ def _model(trace: Trace, inferences: Table) -> _Model | _NoModel:
         others = len(np.unique(trace.kernels.ints("process")[trace.kernels.ints("device") == window.device])) > 1
         why = "another process used the same GPU" if others else "something held it up that the trace does not show"
         return _NoModel(
-            f"could not tell: the replay does not reproduce this trace: {_us(found)} per inference instead of {_us(wanted)}; {why}",
+            f"the replay does not reproduce this trace: {_us(found)} per inference instead of {_us(wanted)}; {why}",
             round(wanted),
             error,
         )
