@@ -175,12 +175,14 @@ message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in a
 cases:                             # at least one that finds and one that does not
   - name: a slow softmax
     given:
+      capture: [{graph_mode: none}]
       inferences: [{inference: 0, start_ns: 0, end_ns: 1000, complete: true}]
       layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share: 0.5}]
       kernels: [{kernel_id: 0, inference: 0, layer_id: 0, start_ns: 0, end_ns: 500}]
     finds: [{layer: sm, cost_ns: 500}]
   - name: a quick one
     given:
+      capture: [{graph_mode: none}]
       inferences: [{inference: 0, start_ns: 0, end_ns: 1000, complete: true}]
       layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share: 0.01}]
       kernels: [{kernel_id: 0, inference: 0, layer_id: 0, start_ns: 0, end_ns: 10}]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -29,6 +30,7 @@ OPTIONAL: Mapping[str, Kind] = {"share": "float", "layer_index": "int", "layer":
 """Columns that mean something where a rule's SQL returns them; every other column is evidence."""
 
 _LARGEST_BYTES = 64 * 1024
+_DEEPEST = 50
 _TEXTS = ("name", "group", "severity", "summary", "why", "advice", "sql", "message")
 _KEYS = (*_TEXTS, "needs", "requires", "params", "cases")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
@@ -129,7 +131,9 @@ def typed(value: object, default: Value, where: str) -> Value:
             return value
     elif not isinstance(value, bool):
         try:
-            return int(str(value)) if isinstance(default, int) else float(str(value))
+            number = int(str(value)) if isinstance(default, int) else float(str(value))
+            if math.isfinite(number):
+                return number
         except ValueError:
             pass
     kind = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}[type(default)]
@@ -149,7 +153,9 @@ def _parsed(path: Path) -> object:
     if len(raw) > _LARGEST_BYTES:
         raise NsysmapError(str(path), f"is larger than {_LARGEST_BYTES // 1024} KiB", "a rule file is a page or two of YAML")
     try:
-        loader = safe(raw.decode("utf-8"))
+        text = raw.decode("utf-8")
+        _check_events(yaml.parse(text, Loader=safe), path)
+        loader = safe(text)
         root = loader.get_single_node()
         if root is None:
             return None
@@ -162,17 +168,28 @@ def _parsed(path: Path) -> object:
         raise NsysmapError(where, f"is not plain YAML: {problem}", "correct it there") from None
 
 
-def _check_nodes(root: yaml.Node, path: Path) -> None:
+def _check_events(events: Iterable[yaml.Event], path: Path) -> None:
+    """No aliases, and no depth at which libyaml's own recursion would bring the process down."""
     import yaml
 
-    seen = set[int]()
+    depth = 0
+    for event in events:
+        where = f"{path}:{event.start_mark.line + 1}"
+        if isinstance(event, yaml.AliasEvent):
+            raise NsysmapError(where, "refers to an anchor", "write the value out: rule files have no anchors and aliases")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise NsysmapError(where, f"is nested more than {_DEEPEST} deep", "a rule file is a page or two of YAML")
+
+
+def _check_nodes(root: yaml.Node, path: Path) -> None:
+    """No key twice: YAML would keep the last without a word."""
+    import yaml
+
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        where = f"{path}:{node.start_mark.line + 1}"
-        if id(node) in seen:
-            raise NsysmapError(where, "refers to an anchor", "write the value out: rule files have no anchors and aliases")
-        seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             keys = [key.value for key, _ in node.value]
             for key, value in node.value:

@@ -83,8 +83,10 @@ def load_params(place: Path) -> dict[str, dict[str, Value]]:
             raise NsysmapError(str(path), f"is not TOML: {error}", "correct it there") from None
         section = "tool.nsysmap.rules" if path.name == "pyproject.toml" else "rules"
         for key in section.split("."):
-            content = content.get(key, {}) if isinstance(content, dict) else {}
-        for rule, values in content.items() if isinstance(content, dict) else ():
+            content = content.get(key, {}) if isinstance(content, dict) else content
+        if not isinstance(content, dict):
+            raise NsysmapError(f"{path}: {section}", "is not a table", f"write [{section}.RULE], then NAME = VALUE")
+        for rule, values in content.items():
             if not isinstance(values, dict) or not all(isinstance(value, bool | int | float | str) for value in values.values()):
                 raise NsysmapError(f"{path}: {section}.{rule}", "must hold parameters", f"write [{section}.{rule}], then NAME = VALUE")
             params.setdefault(rule, {}).update(values)

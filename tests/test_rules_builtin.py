@@ -1,0 +1,92 @@
+"""The rules that come with nsysmap: each answers its own cases, and the documentation says what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nsysmap.report_rules import pages
+from nsysmap.rule_cases import run_case
+from nsysmap.rule_file import Rule
+from nsysmap.rules import builtin_rules_dir, load_rules
+from nsysmap.sandbox import Sandbox
+from nsysmap.schema import RULE_TABLES
+
+ROOT = Path(__file__).parents[1]
+ASKED_FOR = {
+    "capture": """whole-graph-trace no-layer-ranges names-only-engine engine-mismatch warm-up-included profiler-overhead unstable-time
+        impossible-rows""",
+    "launch": """launch-bound enqueue-bound tiny-kernels cuda-graph-would-help cuda-graph-would-not-help graph-blockers default-stream
+        gap-between-graphs""",
+    "host": """blocking-sync idle-between-inferences allocation-in-loop module-load-in-loop one-thread-many-contexts lock-contention""",
+    "copy": """pageable-copy blocking-copy copy-not-overlapped many-small-copies blocking-memset weights-streamed""",
+}
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    return {rule.name: rule for rule in load_rules([builtin_rules_dir()])}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(RULE_TABLES) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case.name) for name, rule in rules().items() for case in rule.cases])
+def test_a_rule_answers_its_case(name: str, case: str, sandbox: Sandbox) -> None:
+    rule = rules()[name]
+    result = run_case(rule, next(one for one in rule.cases if one.name == case), sandbox)
+    assert result.wrong is None
+
+
+@pytest.mark.parametrize(("name", "group"), [(name, group) for group, names in ASKED_FOR.items() for name in names.split()])
+def test_every_rule_asked_for_is_there_in_its_group(name: str, group: str) -> None:
+    assert rules()[name].group == group
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_has_a_case_for_the_false_alarm_that_it_must_not_raise(name: str) -> None:
+    silent = [case for case in rules()[name].cases if case.skips is None and not case.finds]
+    assert len(silent) >= 2, "one case of nothing wrong, and one of what looks wrong and is not"
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_says_what_its_cost_stands_for_and_how_to_check_that_the_advice_helped(name: str) -> None:
+    rule = rules()[name]
+    assert "cost" in rule.why.lower()
+    assert "It helped when" in rule.advice or "Nothing to" in rule.advice
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_share_always_means_the_same(name: str) -> None:
+    assert "share" not in rules()[name].columns
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_reads_no_more_columns_of_large_tables_than_it_names(name: str) -> None:
+    large = {"kernels", "gaps", "api_calls", "ranges"}
+    assert not [query.sql for query in rules()[name].queries if query.columns is None and query.tables & large]
+
+
+def test_only_what_makes_the_whole_report_unreliable_is_an_error() -> None:
+    assert {rule.name for rule in rules().values() if rule.severity == "error"} == {"whole-graph-trace", "engine-mismatch"}
+
+
+def test_the_pages_of_docs_rules_are_those_of_the_rules() -> None:
+    made = pages(tuple(rules().values()))
+    written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "rules").glob("*.md")}
+    assert set(made) == set(written), "run python docs/make_rules.py"
+    assert [name for name, text in made.items() if written[name] != text] == [], "run python docs/make_rules.py"
+
+
+def test_the_example_of_the_documentation_is_a_sound_rule(tmp_path: Path) -> None:
+    index = pages(tuple(rules().values()))["README.md"]
+    (tmp_path / "slow-softmax.yaml").write_text(index.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    (rule,) = load_rules([tmp_path])
+    with Sandbox(RULE_TABLES) as sandbox:
+        assert [run_case(rule, case, sandbox).wrong for case in rule.cases] == [None, None]
