@@ -86,6 +86,8 @@ def _decode_whole(name: str) -> KernelName:
 
 def _is_template(name: str) -> bool:
     """True if what stands before a parameter list is C++, as in ``cutlass__5x_cudnn::Kernel<cutlass_tensorop_…>(…)``."""
+    if "<" not in name and "::" not in name:
+        return False
     head = name.partition("(")[0]
     return "<" in head or "::" in head
 

@@ -9,6 +9,7 @@ from nsysmap.names_model import Op, compiled
 from nsysmap.names_onnx import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
 
 _AROUND_ROW = NODES["reshape"]
+_CONSTANT = NODES["constant"]
 _LAST_KINDS = frozenset(("constant", "shape", "reformat"))  # they name a layer's class only where nothing else does
 _NODE_OPS = {row.word: Op(row.op, row.op, row.kind, "likely") for row in NODES.values()}
 
@@ -28,7 +29,10 @@ _REFORMAT = r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |N
 _UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
 _CLONE = r"_clone_\d+$"
 _CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
-_OUTPUT = r"_output_\d+$|\.(?:weight|bias)$|^onnx::\w+?_\d+$|^ONNXTRT_\w+$|\[Constant\]$|_scale$|_zero_point$"
+_OUTPUT = r"_output_\d+$"
+_CONSTANT_ENDS = (".weight", ".bias", "[Constant]", "_scale", "_zero_point")
+_CONSTANT_BEGINS = ("onnx::", "ONNXTRT_")
+_AROUND_BEGINS = ("reshape_", "transpose_", "squeeze_", "unsqueeze_", "shuffle_", "copied_")
 _AROUND = (
     r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"
 )
@@ -57,8 +61,8 @@ def node_row(node: str) -> NodeRow | None:
     """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed Layer* 3) [Shuffle]``."""
     if "(Unnamed" in node and (unnamed := compiled(_UNNAMED).search(node)):
         return NODES.get(unnamed[1].lower())
-    if compiled(_OUTPUT).search(compiled(_CLONE).sub("", node) if "_clone_" in node else node):
-        return NODES["constant"]
+    if _is_constant(compiled(_CLONE).sub("", node) if "_clone_" in node else node):
+        return _CONSTANT
     last = node.rstrip(")")
     last = last[last.rfind("/") + 1 :]
     last = last[last.rfind("::") + 2 :] if "::" in last else last
@@ -69,6 +73,12 @@ def node_row(node: str) -> NodeRow | None:
     if found is None and "." in word:
         found = NODES.get(_without_number(word[word.rfind(".") + 1 :]).lower())
     return found or NODES.get(word.rstrip("0123456789").lower())
+
+
+def _is_constant(node: str) -> bool:
+    if node.endswith(_CONSTANT_ENDS) or node.startswith(_CONSTANT_BEGINS):
+        return True
+    return "_output_" in node and compiled(_OUTPUT).search(node) is not None
 
 
 def _without_number(text: str) -> str:
@@ -120,7 +130,7 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
     if special and special != "pointwise":
         return special, [], []
     nodes = nodes_of(node)
-    rows = [_AROUND_ROW if compiled(_AROUND).match(part) else node_row(part) for part in nodes]
+    rows = [_AROUND_ROW if part.startswith(_AROUND_BEGINS) and compiled(_AROUND).match(part) else node_row(part) for part in nodes]
     if special:
         return special, nodes, rows
     kinds = [row.kind for row in rows if row is not None]
