@@ -19,7 +19,7 @@ class Evidence:
     """One row a kernel."""
 
     place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING where none is
-    call: IntArray  # row in ranges of the ExecutionContext:: range around launch or capture, MISSING where none is
+    in_call: BoolArray  # without a layer range, but launched or captured inside an ExecutionContext:: range
     replayed: BoolArray  # replayed from a CUDA graph
     created: BoolArray  # … and the creation of its graph node is in the trace
 
@@ -34,21 +34,23 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     replayed = kernels.ints("graph_node") != MISSING
     launches = distinct_rows(kernels.ints("launch")[~replayed], len(trace.api_calls))
     spot = np.full(len(trace.api_calls), MISSING, np.int64)
-    around = np.full(len(trace.api_calls), MISSING, np.int64)
-    calls = spans(trace.api_calls, launches)
-    spot[launches] = innermost(spans(trace.ranges, tensorrt.layers), calls)
-    around[launches] = gather(tensorrt.calls, innermost(spans(trace.ranges, tensorrt.calls), calls))
+    spot[launches] = innermost(spans(trace.ranges, tensorrt.layers), spans(trace.api_calls, launches))
     place = gather(spot, kernels.ints("launch"))
-    call = gather(around, kernels.ints("launch"))
+    stray = distinct_rows(kernels.ints("launch")[place == MISSING], len(trace.api_calls))
+    around = np.zeros(len(trace.api_calls), np.bool_)
+    around[stray] = innermost(spans(trace.ranges, tensorrt.calls), spans(trace.api_calls, stray)) >= 0
+    launched = kernels.ints("launch")
+    in_call = (place == MISSING) & (launched >= 0)
+    in_call[in_call] = around[launched[in_call]]
     created = np.zeros(len(kernels), np.bool_)
     if replayed.any() and len(trace.graph_nodes):
         root = root_nodes(trace.graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node"), np.int64(MISSING)))
         created = root >= 0
         moments = spans(trace.graph_nodes, np.arange(len(trace.graph_nodes)))
         place = np.where(replayed, gather(innermost(spans(trace.ranges, tensorrt.layers), moments), root), place)
-        node_call = gather(tensorrt.calls, innermost(spans(trace.ranges, tensorrt.calls), moments))
-        call = np.where(replayed, gather(node_call, root), call)
-    return Evidence(place, call, replayed, created)
+        node_call = gather(innermost(spans(trace.ranges, tensorrt.calls), moments), root)
+        in_call = np.where(replayed, node_call >= 0, in_call)
+    return Evidence(place, in_call & (place == MISSING), replayed, created)
 
 
 def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:

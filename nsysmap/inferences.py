@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.groups import distinct_rows, numbered, runs, sorted_order
 from nsysmap.intervals import innermost
 from nsysmap.launches import gather
 from nsysmap.schema import INFERENCES, MEMBERSHIP
-from nsysmap.tables import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.tables import MISSING, BoolArray, CodeArray, IntArray, Table, Text
 from nsysmap.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace import Trace
 
@@ -144,9 +145,10 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
     busy = _busy(work, count)
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
-    position = launch_positions(trace.kernels, of_kernel)
+    launched = _launch_order(trace.kernels, of_kernel)
+    position = _positions(of_kernel, launched)
     kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
-    shape = _shapes(trace.kernels, of_kernel, position, count)
+    shape = _shapes(trace.kernels, of_kernel, launched, count)
     device, context, stream = _home(trace.kernels, of_kernel, count)
     launch_of = gather(of_call, distinct_rows(trace.kernels.ints("launch")[of_kernel >= 0], len(trace.api_calls)))
     start, end = executions.start_ns[order], executions.end_ns[order]
@@ -236,35 +238,43 @@ def _busy(work: _Work, count: int) -> IntArray:
     return busy
 
 
-def launch_positions(kernels: Table, of_kernel: IntArray) -> IntArray:
-    """Each kernel's place within its inference, in launch order (kernels of one graph launch: in start order), from 0."""
-    position = np.full(len(of_kernel), MISSING, np.int64)
+def _launch_order(kernels: Table, of_kernel: IntArray) -> IntArray:
+    """The rows of kernels in an inference, by inference and launch (kernels of one graph launch: by start)."""
     rows = np.flatnonzero(of_kernel >= 0)
-    order = rows[sorted_order(of_kernel[rows], kernels.ints("launch_start_ns")[rows], kernels.ints("start_ns")[rows])]
-    if len(order):
-        _, first, size = runs(of_kernel[order])
-        position[order] = np.arange(len(order)) - np.repeat(first, size)
+    order: IntArray = rows[sorted_order(of_kernel[rows], kernels.ints("launch_start_ns")[rows], kernels.ints("start_ns")[rows])]
+    return order
+
+
+def _positions(of_kernel: IntArray, order: IntArray) -> IntArray:
+    """Each kernel's place within its inference, from 0."""
+    position = np.full(len(of_kernel), MISSING, np.int64)
+    _, first, size = runs(of_kernel[order])
+    position[order] = np.arange(len(order)) - np.repeat(first, size)
     return position
 
 
-def _shapes(kernels: Table, of_kernel: IntArray, position: IntArray, count: int) -> IntArray:
+def _shapes(kernels: Table, of_kernel: IntArray, order: IntArray, count: int) -> IntArray:
     """A number per sequence of kernel names, by first appearance; MISSING for an inference without kernels."""
     shape = np.full(count, MISSING, np.int64)
-    rows = np.flatnonzero(of_kernel >= 0)
-    if len(rows) == 0:
+    present, first, size = runs(of_kernel[order])
+    if len(present) == 0:
         return shape
-    mix = np.random.default_rng(20260101)  # a fixed seed: the hash must be the same in every run
-    name_hash = mix.integers(1, 2**63, len(kernels.text("name").values), np.uint64)
-    place_hash = mix.integers(1, 2**63, int(position.max()) + 1, np.uint64) | np.uint64(1)
-    terms = name_hash[kernels.text("name").codes[rows]] * place_hash[position[rows]]
-    sums = np.zeros(count, np.uint64)
-    np.add.at(sums, of_kernel[rows], terms)
-    present = distinct_rows(of_kernel, count)
-    _, first, inverse = np.unique(sums[present], return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    shape[present] = rank[inverse]
+    sums = sequence_hashes(kernels.text("name").codes[order], first, size)
+    _, where, inverse = np.unique(sums, return_index=True, return_inverse=True)
+    rank = np.empty(len(where), np.int64)
+    rank[np.argsort(where)] = np.arange(len(where))
+    shape[present] = rank[inverse.reshape(-1)]
     return shape
+
+
+def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArray[np.uint64]:
+    """A hash of each run of codes (from ``first``, ``size`` long): equal for equal runs, for different ones almost surely not."""
+    mix = np.random.default_rng(20260101)  # a fixed seed: the same numbers in every run
+    of_code = mix.integers(1, 2**63, int(codes.max()) + 1, np.uint64)
+    of_place = mix.integers(1, 2**63, int(size.max()), np.uint64) | np.uint64(1)
+    place = np.arange(len(codes)) - np.repeat(first, size)
+    result: NDArray[np.uint64] = np.add.reduceat(of_code[codes] * of_place[place], first)
+    return result
 
 
 def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -123,8 +123,8 @@ def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places)
     shown = place.copy()
     name = ranges.text("name").take(tensorrt.layers)
     tagged = np.array([*(value.startswith("$$myelin$$") for value in name.values), False])[name.codes[place]]
-    outer = np.searchsorted(tensorrt.layers, tensorrt.outer_of_layer[place])
-    shown[tagged & (tensorrt.outer_of_layer[place] >= 0)] = outer[tagged & (tensorrt.outer_of_layer[place] >= 0)]
+    outer = tensorrt.outer(place[tagged])
+    shown[tagged] = np.where(outer >= 0, outer, place[tagged])
     myelin = ranges.text("domain").take(tensorrt.layers).equals(MYELIN)
     occurrence = np.where(myelin, _occurrence(tensorrt, name.codes.astype(np.int64)), 0)
     key = np.stack([name.codes[shown].astype(np.int64), occurrence[shown]])
@@ -249,7 +249,7 @@ def _reasons(
     reason = np.full(len(method), texts.index(_OUTSIDE_TENSORRT), np.int32)
     if not has_ranges:
         reason[:] = texts.index(_NO_RANGES)
-    reason[evidence.call >= 0] = texts.index(_OUTSIDE_LAYERS)
+    reason[evidence.in_call] = texts.index(_OUTSIDE_LAYERS)
     reason[evidence.replayed & evidence.created] = texts.index(_CREATED_OUTSIDE)
     reason[evidence.replayed & ~evidence.created] = texts.index(_NO_CREATION)
     reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(_NO_LAUNCH)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
 from nsysmap.groups import distinct, numbered, sorted_order
-from nsysmap.inferences import Inferences, find_inferences
+from nsysmap.inferences import Inferences, find_inferences, sequence_hashes
 from nsysmap.model import Engine
 from nsysmap.periods import find_periods
 from nsysmap.scores import KernelFacts, surely_run
@@ -19,8 +19,12 @@ from nsysmap.trace import Trace
 
 _MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
 _LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
+_RECURS = 2  # inferences; what ran less often says nothing about which engines ran
+_NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
+_MOST = 64  # shapes of a home that are placed
 
 TOO_FEW = "too few kernels to tell which engine they belong to"
+TOO_MANY = "the inferences of this stream differ too often from one another"
 NO_FIT = "no engine file given can have run these kernels"
 
 
@@ -95,13 +99,15 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
     tried = _Tried(engines)
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
-        engine, found = _choose(shapes, tried)
+        home, found = _choose(shapes, tried)
         verdicts.extend(found)
-        for shape in shapes:
+        for place, shape in enumerate(shapes):
             rows = shape.rows
+            engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
             if engine is None:
                 refused[rows] = bool(found)
-                reason[rows] = reasons.setdefault(NO_FIT if found else TOO_FEW, len(reasons))
+                text = NO_FIT if found else TOO_FEW
+                reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
                 continue
             pins = known[rows[0]] - offsets[engine]
             pins = np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
@@ -181,12 +187,7 @@ def _launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArra
 
 def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
     """A number per inference; equal for those with the same kernel names in the same order."""
-    mix = np.random.default_rng(20260105)  # a fixed seed: the same numbers in every run
-    name = mix.integers(1, 2**63, len(kernels.text("name").values) + 1, np.uint64)
-    place = mix.integers(1, 2**63, int(size.max()), np.uint64) | np.uint64(1)
-    position = np.arange(len(order)) - np.repeat(begin, size)
-    sums = np.add.reduceat(name[kernels.text("name").codes[order]] * place[position], begin)
-    _, inverse = np.unique(sums, return_inverse=True)
+    _, inverse = np.unique(sequence_hashes(kernels.text("name").codes[order], begin, size), return_inverse=True)
     return inverse.reshape(-1).astype(np.int64)
 
 
@@ -211,31 +212,62 @@ class _Tried:
 
 
 def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[EngineVerdict]]:
-    """The engine that fits the home's most frequent complete inference best, None where none fits."""
-    judged = next((shape for shape in shapes if shape.complete), shapes[0])
-    if len(judged.codes) < _LEAST:
-        return None, []
-    matches = [_match(judged, tried, number)[0] for number in range(len(tried.engines))]
+    """The engine that fits the home's most frequent complete inference best, None where none fits; and what was found of each shape."""
+    verdicts: list[EngineVerdict] = []
+    usual: int | None = None
+    first = next((shape for shape in shapes if shape.complete), shapes[0])
+    for shape in [first, *(one for one in shapes[:_MOST] if one is not first and one.complete and len(one.rows) >= _RECURS)]:
+        if len(shape.codes) < _LEAST:
+            continue
+        best = _best(shape, tried)
+        usual = best if shape is first else usual
+        for number in range(len(tried.engines)):
+            match = _match(shape, tried, number)[0]
+            verdicts.append(EngineVerdict(*shape.home, len(shape.rows), number, match, number == best))
+    return usual, verdicts
+
+
+def _best(shape: _Shape, tried: _Tried) -> int | None:
+    """The engine that can have run the shape and explains it best, None where none can."""
+    matches = [_match(shape, tried, number)[0] for number in range(len(tried.engines))]
     best = max(range(len(matches)), key=lambda at: (matches[at].accepted, matches[at].share, matches[at].evidence))
-    chosen = best if matches[best].accepted else None
-    total = sum(len(shape.rows) for shape in shapes)
-    return chosen, [EngineVerdict(*judged.home, total, at, match, at == chosen) for at, match in enumerate(matches)]
+    return best if matches[best].accepted else None
+
+
+def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | None) -> int | None:
+    """The engine that ran a shape: of a cut inference that of the complete one it is a part of, else the best, else the home's if near."""
+    found = _part_of(shape, shapes)
+    if found is not None:
+        return _engine_of(found[0], shapes, tried, home)
+    best = _best(shape, tried) if len(shape.codes) >= _LEAST else None
+    if best is not None or home is None:
+        return best
+    near = _match(shape, tried, home)[0]
+    return home if near.share >= _NEAR and near.evidence > 0 else None
+
+
+def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
+    """Of an inference that may be cut: a complete one which it is the end or the beginning of, and from which kernel on."""
+    size = len(shape.codes)
+    if not _maybe_cut(shape):
+        return None
+    for full in shapes[:_MOST]:
+        longer = len(full.codes) - size
+        if longer > 0 and full.complete and shape.first and np.array_equal(full.codes[longer:], shape.codes):
+            return full, longer
+        if longer > 0 and full.complete and shape.last and np.array_equal(full.codes[:size], shape.codes):
+            return full, 0
+    return None
 
 
 def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray) -> Alignment:
     """The alignment of a shape; of a cut inference that of the complete one which it is a part of."""
     tried, number = by
-    size = len(shape.codes)
-    if _maybe_cut(shape):
-        for full in shapes:
-            longer = len(full.codes) - size
-            if longer <= 0 or not full.complete:
-                continue
-            unpinned = np.full(len(full.codes), -1, np.int64)
-            if shape.first and np.array_equal(full.codes[longer:], shape.codes):
-                return _align(full, (tried, number), (False, False), unpinned).part(longer, longer + size)
-            if shape.last and np.array_equal(full.codes[:size], shape.codes):
-                return _align(full, (tried, number), (False, False), unpinned).part(0, size)
+    found = _part_of(shape, shapes)
+    if found is not None:
+        full, begin = found
+        whole = _align(full, by, (False, False), np.full(len(full.codes), -1, np.int64))
+        return whole.part(begin, begin + len(shape.codes))
     cut = _match(shape, tried, number)[1] if _maybe_cut(shape) else (False, False)
     return _align(shape, by, cut, pins)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.engine_json import onnx_nodes
-from nsysmap.groups import distinct_rows
+from nsysmap.groups import distinct_rows, rows_by_value
 from nsysmap.launches import gather
 from nsysmap.model import Engine
 from nsysmap.names import normalized_range_text
@@ -54,13 +54,13 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
     ranges = tensorrt.ranges
     names = ranges.text("name").take(tensorrt.layers)
     count = len(tensorrt.layers)
-    outer = _positions(tensorrt.layers, tensorrt.outer_of_layer)
     layer = np.full(count, MISSING, np.int64)
     inner = np.zeros(count, np.bool_)
     ambiguous = np.zeros(count, np.bool_)
     if not engines or count == 0:
         return RangeLayers(layer, inner, np.full(count, MISSING, np.int64), ambiguous, ())
     lookups = [_Lookup.of(engine, names) for engine in engines]
+    outer = _outer_of_unknown(tensorrt, lookups, names.codes)
     engine_of_range, fits = _choose(tensorrt, lookups, names.codes, outer, used)
     payloads = ranges.text("payload").take(tensorrt.layers)
     offset = 0
@@ -97,20 +97,24 @@ class _Lookup:
         return _Lookup(found, any(layer.region is not None for layer in engine.layers), len(engine.layers))
 
 
-def _positions(rows: IntArray, wanted: IntArray) -> IntArray:
-    """The place of each wanted row among ``rows`` (sorted, distinct); MISSING for MISSING."""
-    at = np.searchsorted(rows, wanted)
-    return np.where(wanted >= 0, at, np.int64(MISSING))
+def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray) -> IntArray:
+    """The position of the range around each range whose text some engine does not know; MISSING for the others."""
+    unknown = np.array([not all(lookup.found[code] for lookup in lookups) for code in range(len(lookups[0].found))])
+    places = np.flatnonzero(unknown[codes])
+    outer = np.full(len(codes), MISSING, np.int64)
+    outer[places] = tensorrt.outer(places)
+    return outer
 
 
 def _choose(
     tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray, outer: IntArray, used: IntArray
 ) -> tuple[IntArray, tuple[EngineFit, ...]]:
     """Per range the engine that fits its call best, MISSING where none fits well enough; and how well each engine fits."""
-    call = _positions(tensorrt.calls, tensorrt.call_of_layer)
+    call = tensorrt.call_of_layer
     group = np.where(call >= 0, call, len(tensorrt.calls))  # ranges outside any call share one group
     distinct = len(lookups[0].found)
-    probe = used if len(used) else np.setdiff1d(np.arange(len(codes)), outer)  # no kernels in the trace: every innermost range
+    every = np.arange(len(codes))
+    probe = used if len(used) else np.setdiff1d(every, tensorrt.outer(every))  # no kernels in the trace: every innermost range
     pairs = distinct_rows((group[probe] * distinct + codes[probe]).astype(np.int64), (len(tensorrt.calls) + 1) * distinct)
     probe_group, probe_code = pairs // distinct, pairs % distinct
     outer_of_code = np.full(distinct, -1, np.int64)  # a part's region: `$$myelin$$…` tags are known by the range around them
@@ -185,9 +189,9 @@ def _by_order(tensorrt: TensorRtRanges, lookup: _Lookup, shared: _Shared, engine
 
 
 def _last_calls(tensorrt: TensorRtRanges) -> set[int]:
-    """The last ExecutionContext:: range of each thread."""
+    """The positions of the last ExecutionContext:: range of each thread."""
     thread = tensorrt.ranges.ints("thread")[tensorrt.calls]
-    return {int(tensorrt.calls[np.flatnonzero(thread == key)[-1]]) for key in np.unique(thread)}
+    return {int(rows[-1]) for _, rows in rows_by_value(thread)}
 
 
 def _payload_nodes(payload: str) -> tuple[str, ...]:

@@ -24,8 +24,11 @@ class TensorRtRanges:
     ranges: Table
     calls: IntArray  # outermost ExecutionContext::enqueue… and execute… ranges
     layers: IntArray  # ranges that name a layer or a Myelin node
-    call_of_layer: IntArray  # for each of `layers` the row of the call around it, MISSING where none is
-    outer_of_layer: IntArray  # for each of `layers` the row of the layer range directly around it, MISSING where none is
+    call_of_layer: IntArray  # for each of `layers` the position in `calls` of the call around it, MISSING where none is
+
+    def outer(self, places: IntArray) -> IntArray:
+        """For these positions in `layers` the position of the layer range directly around each, MISSING where none is."""
+        return _around(self.ranges, self.layers, self.layers[places], strictly=True)
 
 
 def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
@@ -46,7 +49,6 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
         calls=calls,
         layers=layers,
         call_of_layer=_around(ranges, calls, layers, strictly=False),
-        outer_of_layer=_around(ranges, layers, layers, strictly=True),
     )
 
 
@@ -56,12 +58,11 @@ def spans(table: Table, rows: IntArray) -> Spans:
 
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
-    """The row among ``outer`` directly around each row of ``inner``; strictly: not the row itself."""
+    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING where none is; strictly: not the row itself."""
     of_inner = spans(ranges, inner)
     if strictly:  # a range that holds more than the row's own instant; equal ones count by row order
         of_inner = Spans(of_inner.thread, of_inner.start_ns - 1, of_inner.end_ns)
-    found = innermost(spans(ranges, outer), of_inner)
-    return np.where(found >= 0, outer[np.where(found >= 0, found, 0)] if len(outer) else found, np.int64(MISSING))
+    return innermost(spans(ranges, outer), of_inner)
 
 
 def _match(text: Text, pattern: re.Pattern[str]) -> BoolArray:
