@@ -209,3 +209,25 @@ def test_every_kernel_of_a_capture_is_its_layers_tactic_and_suits_it(capture: Pa
                 assert matches_tactic(row["kernel"], layer["TacticName"]), row["kernel"]
             if decode(row["kernel"]).kind == "kernel":
                 assert affinity(decode(row["kernel"]), layer_kind(layer["Name"], layer["LayerType"]), layer["Name"], ()) >= 0.5, row
+
+
+ENGINES = Path(__file__).parents[2] / "shared" / "engines"
+_STATED = (("Int8", "INT8"), ("FP16", "FP16"), ("Half", "FP16"), ("FP32", "FP32"), ("Float", "FP32"))
+
+
+def _stated(tensor: dict[str, str]) -> str:
+    text = tensor.get("Format/Datatype") or tensor.get("Datatype") or ""
+    return next((short for word, short in _STATED if word in text), "")
+
+
+@pytest.mark.skipif(not ENGINES.is_dir(), reason="the public engine files are not here")
+def test_the_types_in_tactics_are_those_that_the_layers_of_public_engines_state() -> None:
+    compared = 0
+    for path in [*ENGINES.glob("*.graph.json"), *ENGINES.glob("*.layers.json"), *CAPTURES.glob("*/engine.json")]:
+        for layer in json.loads(path.read_text(encoding="utf-8"))["Layers"]:
+            fields = decode(layer.get("TacticName") or "").fields
+            for side, key in (("Inputs", "input_type"), ("Outputs", "output_type")):
+                if key in fields and layer.get(side) and (stated := _stated(layer[side][0])):
+                    assert fields[key] == stated, (path.name, layer["Name"], layer["TacticName"], side)
+                    compared += 1
+    assert compared > 150
