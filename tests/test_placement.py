@@ -88,6 +88,24 @@ def test_a_graph_replay_that_was_launched_before_the_capture_is_placed_too() -> 
     assert layers(map_trace(replace(trace, kernels=kernels), [engine_of("bert_trt10")])) == (truth_of("bert_trt10") * 50)[20:600]
 
 
+def test_two_engines_in_turn_on_one_stream_are_told_apart(tmp_path: Path) -> None:
+    file, at, correlation = NsysFile(), 1000, 0
+    truth = []
+    for turn in range(8):
+        with (FIXTURES / ("bert_trt103", "bert_trt10")[turn % 2] / "truth.tsv").open(newline="") as rows:
+            for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
+                correlation += 1
+                file.launch(row["kernel"], at, correlation)
+                truth.append(row["layer"])
+                at += 20
+        correlation += 1
+        file.call("cudaStreamSynchronize_v3020", at, at + 50, correlation)
+        at += 100
+    result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [engine_of("bert_trt10"), engine_of("bert_trt103")])
+    assert layers(result) == truth
+    assert not result.mapped.notes
+
+
 def test_without_an_engine_nothing_is_placed() -> None:
     result = map_trace(bare("bert_trt85/sync"), [])
     assert set(layers(result)) == {None}
