@@ -30,7 +30,7 @@ WIDTH = 100
 NARROWEST = 66
 _TOP_LAYERS, _TOP_KERNELS, _TOP_FINDINGS, _TOP_REASONS = 15, 10, 8, 6
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "info": ""}
-_LONGEST_SUMMARY = 44
+_LONGEST_SUMMARY = 40
 _LONGEST_WORD = 56
 _SYMBOL_WIDTH = 90  # on a narrower terminal the kernels' symbols are left out
 

@@ -78,7 +78,10 @@ def test_the_figures_are_those_of_the_report() -> None:
     }  # fmt: skip
     assert [row["index"] for row in told["layers"]] == [row.layer_index for row in held.layers]
     assert told["graph_replays"] is None
-    assert (told["whatif"], told["findings"], told["skipped"]) == ([], [], [])
+    assert (told["findings"], told["skipped"], told["clean"]) == ([], [], [])  # no rules ran
+    graph = {row["change"]: row for row in told["whatif"]}["cuda-graph"]
+    assert graph["saving_ns"] == graph["before_ns"] - graph["after_ns"]
+    assert graph["low_saving_ns"] <= graph["saving_ns"] <= graph["high_saving_ns"]
 
 
 def test_every_rule_is_found_skipped_or_clean() -> None:
