@@ -54,7 +54,7 @@ _SUITS: dict[str, dict[str, float]] = {
     # layer kind: what a kernel computes, and how well that suits
     "convolution": {"convolution": 0.95, "gemm": 0.5, "deconvolution": 0.3, "gemv": 0.3, "pooling": 0.1, "shuffle": 0.25, "reformat": 0.25},
     "deconvolution": {"deconvolution": 0.95, "convolution": 0.7, "gemm": 0.4, "reformat": 0.1},
-    "gemm": {"gemm": 0.95, "gemv": 0.95, "reduce": 0.5, "convolution": 0.15, "shuffle": 0.1, "reformat": 0.1},
+    "gemm": {"gemm": 0.95, "gemv": 0.95, "reduce": 0.5, "convolution": 0.15},
     "attention": {"attention": 0.95, "gemm": 0.2, "softmax": 0.2},
     "pointwise": {"pointwise": 0.95, "copy": 0.2, "cast": 0.4, "constant": 0.2, "reformat": 0.1},
     "activation": {"pointwise": 0.9, "activation": 0.95},
@@ -98,7 +98,8 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
         return 0.4
     if layer_kind == "gemm" and kernel.fields.get("launcher") in _WITH_EPILOGUE:
         return 0.5  # seen only in layers whose name says that an epilogue is generated
-    return _SUITS.get(layer_kind, {}).get(operation, 0.02)
+    # many a layer changes its own tensors' layout before or behind its work
+    return _SUITS.get(layer_kind, {}).get(operation, 0.15 if operation in ("shuffle", "reformat", "copy") else 0.02)
 
 
 def _fused_affinity(kernel: KernelName, operation: str, layer_name: str, onnx: Sequence[str]) -> float:
