@@ -10,6 +10,7 @@ from nsysmap.rule_file import GROUPS, Rule
 from nsysmap.schema import RULE_TABLES
 from nsysmap.tables import Spec
 from nsysmap.terminal import escaped
+from nsysmap.units import counted
 
 WIDTH = 100
 
@@ -48,7 +49,8 @@ def cases_text(results: Sequence[CaseResult]) -> str:
     wrong = [result for result in results if result.wrong is not None]
     lines = [f"{result.rule}: {escaped(result.case)}: {escaped(result.wrong or '')}" for result in wrong]
     passed = len(results) - len(wrong)
-    return "\n".join([*lines, f"{passed} of {len(results)} cases of {len({result.rule for result in results})} rules answered as they say"])
+    of = counted(len({result.rule for result in results}), "rule")
+    return "\n".join([*lines, f"{passed} of {counted(len(results), 'case')} of {of} answered as they say"])
 
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
