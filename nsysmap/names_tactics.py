@@ -82,8 +82,8 @@ def read_tactic(name: str) -> Reading:
             found[role].append(value)
         elif role:
             found[role] = [value]
-    pieces = [token + "_" for token in tokens]
-    pieces[-1] = tokens[-1]
+    pieces = [token + "_" for token in tokens[:-1]]
+    pieces.append(tokens[-1])
     if launch:
         pieces.append(launch)
         found["launcher"] = [launch.strip("_")]
@@ -206,12 +206,15 @@ def _into_layout(found: dict[str, list[str]], numbers: list[str]) -> list[str]:
 
 def _set_tile(found: dict[str, list[str]], family: str) -> None:
     """The tile as MxNxK, the stages and the cluster, from the bare sizes; K and stages stand together as ``64x5``."""
-    shapes = found.pop("shape", [])
+    if "shape" not in found:
+        return
+    shapes = found.pop("shape")
+    attention = "tile" if {"aligned", "notaligned"} & set(found.get("variant", ())) else "head_size"
     for text in [*found.pop("tile", []), *shapes]:
         flat = text.count("x") == 1
         tile = found.get("tile")
         if family == "fmha":
-            found["tile" if "aligned" in "+".join(found.get("variant", ())) else "head_size"] = [text]
+            found[attention] = [text]
         elif tile is None:
             found["tile"] = [text]
         elif flat and tile[0].count("x") == 1 and "stages" not in found:
@@ -224,11 +227,6 @@ def _set_tile(found: dict[str, list[str]], family: str) -> None:
             found.setdefault("warp_tile", [text])
         else:
             found.setdefault("cluster", [text])
-    staged = found.get("stages")
-    if staged and "x" in staged[0] and "tile" in found:
-        depth, _, count = staged[0].partition("x")
-        found["tile"] = [found["tile"][0] + "x" + depth]
-        found["stages"] = [count]
 
 
 def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -> None:
