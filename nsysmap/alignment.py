@@ -17,8 +17,11 @@ __all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine
 
 SURE = 0.5
 """Below this confidence a kernel's layer is left empty."""
-ACCEPTED = 0.9
-"""Least share of kernels placed, layers used and tactics met for an engine to be taken as the one that ran."""
+ACCEPTED = 0.95
+"""Least share of kernels placed and of layers used for an engine to be taken as the one that ran.
+Measured on the captures: 1.00 for the right engine, 0.93 at most for a wrong one."""
+ACCEPTED_TACTICS = 0.9
+"""Least share of the tactics that must have run: a kernel's name can differ from the tactic's in ways not yet seen."""
 ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
@@ -38,6 +41,7 @@ class Alignment:
     rival_confidence: FloatArray
     explained: BoolArray  # the kernel's name speaks for that layer; otherwise its place alone does
     by_tactic: BoolArray  # the kernel's name is that layer's tactic
+    foreign: BoolArray  # left out, and nothing in its name speaks of TensorRT: the application's own
     order: tuple[int, ...]  # indexes of the layers that it was aligned with, in the order in which they run
     evidence: float  # log of the sum over all alignments, nats: comparable between engines for the same kernels
 
@@ -50,6 +54,7 @@ class Alignment:
             self.rival_confidence[begin:end],
             self.explained[begin:end],
             self.by_tactic[begin:end],
+            self.foreign[begin:end],
             self.order,
             self.evidence,
         )
@@ -141,6 +146,7 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
         rival_confidence=path.rival_chance,
         explained=placed & (scores.match[scores.row, at] >= SPEAKS),
         by_tactic=placed & scores.tactic[scores.row, at],
+        foreign=~placed & scores.foreign[scores.row],
         order=tuple(layer.index for layer in layers),
         evidence=path.evidence,
     )
@@ -150,7 +156,7 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
 class EngineMatch:
     """How well an engine explains the kernels of one inference; the shares are 0 to 1."""
 
-    placed: float  # of the kernels: in a layer that is theirs alone, or that they suit by name
+    placed: float  # of the engine's kernels (not the application's own): in a layer that is theirs alone, or that they suit by name
     used: float  # of the layers that must run kernels: got one
     tactics: float | None  # of the layers with a tactic: got a kernel of that name; None for an engine file without (enough) tactics
     evidence: float  # nats a kernel, for the kernels as they ran
@@ -180,7 +186,7 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
         tactics = len({int(at) for at in found.layer[found.by_tactic]} & set(named)) / len(named)
     count = max(len(kernels), 1)
     match = EngineMatch(
-        placed=float((first | found.explained).mean()) if len(kernels) else 0.0,
+        placed=float((first | found.explained)[~found.foreign].mean()) if not found.foreign.all() else 0.0,
         used=sum(at in got for at in must) / len(must) if must else 1.0,
         tactics=tactics,
         evidence=in_order / count,
@@ -188,7 +194,8 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
         accepted=False,
     )
     better = in_order - by_chance >= _BETTER_THAN_CHANCE and match.evidence >= _SPEAKS
-    return replace(match, accepted=match.share >= ACCEPTED and better)
+    same = min(match.placed, match.used) >= ACCEPTED and (tactics is None or tactics >= ACCEPTED_TACTICS)
+    return replace(match, accepted=same and better)
 
 
 def _against_chance(kernels: Sequence[KernelFacts], engine: Engine, order: tuple[int, ...], cut: tuple[bool, bool]) -> tuple[float, float]:

@@ -31,7 +31,7 @@ _TIME = (0.5, 2.0)  # at most that for, and that against
 
 _SKIP = {
     "shape": 0.0, "signal": 0.0, "constant": 0.0, "noop": 0.0, "shuffle": -1.5, "slice": -2.0, "concat": -2.0, "cast": -2.5,
-    "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -3.0, "gather": -3.0, "reformat": -4.0, "plugin": -4.0,
+    "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -4.5, "gather": -3.0, "reformat": -3.0, "plugin": -4.0,
 }  # fmt: skip
 _SKIP_ELSE = -6.0
 _SURELY = -3.0
@@ -63,6 +63,7 @@ class Scores:
     runs: BoolArray  # per layer: it surely runs kernels
     layer_class: IntArray  # layers of one class differ in the numbers of their names only
     drop: FloatArray  # per row
+    foreign: BoolArray  # per row: nothing in its name speaks of TensorRT
 
 
 def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
@@ -89,7 +90,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
         if _makes_nothing(layer) or (time == 0 and not layer.tactic)
     ]
     match[:, idle] = np.minimum(match[:, idle], _NEVER)
-    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop)
+    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign)
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
