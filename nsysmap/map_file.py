@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -28,6 +30,7 @@ COLUMNS = {
 """The map's columns, in order, and which column of schema.KERNELS each is."""
 _DISTINCT = ("kernel_id", "start_ns", "end_ns", "inference", "position")  # formatted row by row; the others repeat and are looked up
 _BATCH_ROWS = 16_384
+_WORKERS = 2
 _CONFIDENCE_DIGITS = 4
 
 
@@ -104,37 +107,51 @@ def _batches(kernels: Table, form: _Form) -> Iterator[memoryview]:
     run: list[tuple[int, str]] = []
     for i, name in enumerate([*COLUMNS, ""]):
         if run and (name in _DISTINCT or not name):
-            parts.append(_looked_up(kernels, run, form))
+            parts.append(_looked_up(kernels, run, form, form.before(i, name) if name else form.after))
             fixed.append("")
             run = []
         if name in _DISTINCT:
             values = kernels.ints(COLUMNS[name])
             missing = values == MISSING
             parts.append((pa.array(values, mask=missing if missing.any() else None), None))
-            fixed.append(form.before(i, name))
+            fixed.append("" if fixed and parts[-2][1] is not None else form.before(i, name))  # the texts end with it
         elif name:
             run.append((i, name))
-    for start in range(0, len(kernels), _BATCH_ROWS):
+
+    def rows_from(start: int) -> memoryview:
         pieces: list[object] = []
         for (first, texts), before in zip(parts, fixed, strict=True):
             held = first.slice(start, _BATCH_ROWS)
             if before:
                 pieces.append(pa.scalar(before))
             pieces.append(held.cast(pa.string()) if texts is None else texts.take(held))
-        pieces.append(pa.scalar(form.after))
         joined = pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement=form.nothing)
         offsets = np.frombuffer(joined.buffers()[1], np.int32)
-        yield memoryview(joined.buffers()[2])[: offsets[len(joined)]]
+        return memoryview(joined.buffers()[2])[: offsets[len(joined)]]
+
+    return _in_order(rows_from, range(0, len(kernels), _BATCH_ROWS))
 
 
-def _looked_up(kernels: Table, run: Sequence[tuple[int, str]], form: _Form) -> tuple[pyarrow.Array, pyarrow.Array]:
-    """Adjacent columns as one: each row's code, and the text of every distinct combination."""
+def _in_order(work: Callable[[int], memoryview], items: Iterable[int]) -> Iterator[memoryview]:
+    """The results in the order of the items; two are made at a time (Arrow lets go of the interpreter), few are kept waiting."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        waiting: deque[Future[memoryview]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * _WORKERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _looked_up(kernels: Table, run: Sequence[tuple[int, str]], form: _Form, after: str) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """Adjacent columns as one: each row's code, and the text of every distinct combination with what stands behind it."""
     import pyarrow as pa
 
     data = [_rounded(kernels.columns[COLUMNS[name]]) for _, name in run]
     codes, rows = _combined(data)
     texts = [
-        "".join(form.before(i, name) + value for (i, name), value in zip(run, values, strict=True))
+        "".join(form.before(i, name) + value for (i, name), value in zip(run, values, strict=True)) + after
         for values in zip(*(_cells(column, rows, form) for column in data), strict=True)
     ]
     return pa.array(codes), pa.array(texts, pa.string())
