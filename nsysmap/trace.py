@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ _TIMED = (_KERNEL, _GRAPH_TRACE, "NVTX_EVENTS", *(f"{_CUPTI}{name}" for name in 
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _MEMORY_KINDS = {0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device", 6: "managed"}
 _SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
+# CUPTI's overhead kinds that are no work of the profiler: the program has these waits without it too.
+_CUDAS_OWN = re.compile(r"command buffer full|module loading|lazy function|compiler", re.IGNORECASE)
 _COMPUTE_COLUMNS = (("computeMajor", "computeMinor"), ("computeCapabilityMajor", "computeCapabilityMinor"))
 
 
@@ -471,12 +474,14 @@ def _graph_runs(database: Database, launches: Launches, dropped: list[Dropped]) 
 
 
 def _overheads(database: Database, strings: _Strings) -> Table:
-    """Both spellings; only rows that say which thread was held (the others are the profiler's own threads at work)."""
+    """Both spellings of the table, without the waits that it lists but that CUDA itself causes."""
     parts = [database.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
     raw = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     rows = np.argsort(raw["start"], kind="stable")
     rows = rows[raw["end"][rows] >= raw["start"][rows]]
     names = strings.text(raw["nameId"][rows])
+    by_cuda = np.array([*(_CUDAS_OWN.search(value) is not None for value in names.values), False])[names.codes]
+    rows, names = rows[~by_cuda], names.take(np.flatnonzero(~by_cuda))
     return Table(
         OVERHEADS,
         {

@@ -27,6 +27,7 @@ _COLUMNS = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (
         "start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId",
     ),
+    "PROFILER_OVERHEAD": ("start", "end", "globalTid", "nameId", "returnValue"),
     "CUDA_GRAPH_EVENTS": ("start", "end", "eventClass", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId"),
 }  # fmt: skip
 

@@ -165,6 +165,13 @@ def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path:
     ]
 
 
+def test_a_wait_that_cuda_itself_causes_is_no_overhead_of_the_profiler(tmp_path: Path) -> None:
+    file = NsysFile()
+    for name in ("Command Buffer Full", "CUPTI: Buffer flush"):
+        file.add("PROFILER_OVERHEAD", start=5, end=9, globalTid=THREAD, nameId=file.string(name), returnValue=0)
+    assert read_trace(file.write(tmp_path / "x.sqlite")).overheads.text("name").list() == ["CUPTI: Buffer flush"]
+
+
 def test_the_users_file_is_not_written_and_nothing_is_left_beside_it(small: Path) -> None:
     before = hashlib.sha256(small.read_bytes()).hexdigest()
     read_trace(small)
