@@ -105,3 +105,9 @@ def test_every_fixture_folder_is_described() -> None:
 def test_every_module_says_its_reason_in_its_first_line() -> None:
     silent = [str(path.relative_to(ROOT)) for path, text in texts() if path.suffix == ".py" and text.strip() and not text.startswith('"""')]
     assert silent == []
+
+
+def test_the_architecture_page_names_every_module() -> None:
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    modules = {path.stem for path in (ROOT / "nsysmap").glob("*.py")} - {"__init__"}
+    assert {module for module in modules if f"`{module}`" not in page and f"`{module.replace('report', '', 1)}`" not in page} == set()
