@@ -18,7 +18,7 @@ from nsysmap.sqlite_pages import Stored, UnsupportedError, decoded, numbering, r
 from nsysmap.tables import MISSING, CodeArray, IntArray, Text
 
 _MAGIC = b"SQLite format 3\0"
-_BATCH_ROWS = 8192
+_BATCH_ROWS = 1024
 _LEAST_BYTES = 6  # that a row takes in a page: a pointer to it, and itself
 _DAMAGED = "export the report again: nsys export -t sqlite REPORT.nsys-rep"
 
@@ -97,18 +97,22 @@ def read_rows(path: Path, table: str, integers: Sequence[str], texts: Sequence[s
     names = (*integers, *texts)
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     seen = {name: numbering() for name in texts}
-    left = path.stat().st_size // _LEAST_BYTES
+    left = 2 * path.stat().st_size  # twice, for texts that grow when they become UTF-8
     try:
         with closing(sqlite3.connect(_uri(path), uri=True)) as connection:
             connection.text_factory = bytes
             # rows in their order, not in that of an index which has these columns too
             cursor = connection.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)} NOT INDEXED")
             while rows := cursor.fetchmany(_BATCH_ROWS):
-                left -= len(rows)
-                if left < 0:  # pages that are in the table many times over
-                    raise _damaged(path, ValueError(f"more rows in {table} than fit in the file"))
+                left -= len(rows) * _LEAST_BYTES
                 for name, values in zip(names, zip(*rows, strict=True), strict=True):
-                    parts[name].append(_codes(seen[name], values) if name in seen else _int64(path, f"{table}.{name}", values))
+                    if name in seen:
+                        left -= sum(len(value) for value in values if isinstance(value, bytes))
+                        parts[name].append(_codes(seen[name], values))
+                    else:
+                        parts[name].append(_int64(path, f"{table}.{name}", values))
+                if left < 0:  # pages that are in the table many times over, or cells many times in a page
+                    raise _damaged(path, ValueError(f"more in {table} than there is in the file"))
     except sqlite3.DatabaseError as error:
         raise _damaged(path, error) from error
     result: dict[str, IntArray | Text] = {name: np.concatenate([np.empty(0, np.int64), *parts[name]]) for name in integers}

@@ -28,10 +28,8 @@ _MAX_TYPE = 1 << 28  # serial type of a value longer than any record
 _BATCH_BYTES = 1 << 20
 _SPARE = 16  # zero bytes behind the pages, which a read of 8 bytes at the last value may run into
 
-# by serial type: bytes in the record, how far to shift 8 bytes to keep only those, and the number that a type without bytes stands for
+# bytes of a value by its serial type: 0 is NULL, 1 to 6 are integers, 8 and 9 the integers 0 and 1
 _LENGTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64)
-_SHIFT = 64 - 8 * _LENGTH[:10]
-_CONSTANT = np.array([MISSING, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64)
 _MAX_WORDS = 8  # longer texts are few, or each is another
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
 _REAL, _EMPTY_TEXT = 7, 13  # odd types from 13 on are text, the even ones between are blobs
@@ -76,9 +74,10 @@ class _Records:
 
 @dataclass(frozen=True)
 class _Field:
-    """One column of some records: the serial types (one number where they are all the same), and where the values begin."""
+    """One column of some records: the serial types and sizes (one number where they are all the same), and where the values begin."""
 
     types: IntArray | Bytes | int
+    sizes: IntArray | int  # in bytes
     at: IntArray
     shift: int  # to be added to every position
 
@@ -248,14 +247,12 @@ def _records(pages: _Pages, buffer: Bytes, loaded: int) -> _Records:
     if length.min() < 1 or length.max() > _MAX_RECORD:
         raise UnsupportedError("a record of no length or of more than all bounds")
     spilt = length > pages.size - 35
-    if not spilt.any():
-        if (start + length > ends).any():
-            raise UnsupportedError("a record that leaves its page")
-        return _Records(buffer, start, length, rowid, 0)
-    if ((start + length > ends) & ~spilt).any():
-        raise UnsupportedError("a record that leaves its page")
     rows = np.flatnonzero(spilt)
     overflow = int(length[rows].sum())
+    if ((start + length > ends) & ~spilt).any() or int(length.sum()) - overflow > loaded * pages.size:
+        raise UnsupportedError("records that leave their page, or overlap")
+    if not len(rows):
+        return _Records(buffer, start, length, rowid, 0)
     if overflow > _MAX_RECORD:
         raise UnsupportedError("too much in overflow pages at once")
     pieces = [_spilt(pages, buffer, int(start[row]), int(length[row]), int(ends[row])) for row in rows.tolist()]
@@ -310,9 +307,11 @@ def _walked(records: _Records, header: IntArray, body: IntArray, places: Mapping
 
     Unless ``short``, the answer is None where a header ends before the last wanted column; if so, its further columns are NULL.
     """
-    buffer = records.buffer
+    buffer, words = records.buffer, _words(records.buffer)
     fields = {}
     passed, value, shift = 0, body, 0  # `passed` and `shift` are to be added to every position in `header` and `value`
+    ahead, ahead_from = np.empty((0, 0), np.uint8), -8  # 8 bytes of every header, from `header + ahead_from` on
+    varies = b""  # by byte ahead: whether it is another in some rows
     zero = len(buffer) - 1  # a byte that reads as NULL, for headers that have ended
     for place in range(max(places) + 1):
         if short:
@@ -320,26 +319,38 @@ def _walked(records: _Records, header: IntArray, body: IntArray, places: Mapping
             if ((header > body) & (header <= zero)).any():
                 return None
             header = np.where(header < body, header, zero)
-        types: IntArray | Bytes | int
-        types = buffer[passed:].take(header, mode="clip")
+            byte = buffer.take(header)
+            low, high = int(byte.min()), int(byte.max())
+        else:
+            if passed - ahead_from == 8:
+                if (header > body - passed).any():
+                    return None
+                raw = words[passed:][header].view(np.uint64)
+                varies = np.bitwise_or.reduce(raw ^ raw[0]).tobytes()
+                ahead, ahead_from = raw.view(np.uint8).reshape(-1, 8), passed
+            byte = ahead[:, passed - ahead_from]
+            low = high = int(byte[0])
+            if varies[passed - ahead_from]:
+                byte = byte.copy()
+                low, high = int(byte.min()), int(byte.max())
         passed += 1
-        low, high = int(types.min()), int(types.max())
-        length: IntArray | None = None
+        types: IntArray | Bytes | int
+        size: IntArray | int
         if high > 0x7F:
             types, header = _varints(buffer, header + (passed - 1))
-            passed = 0
+            passed, ahead_from = 0, -8
             types[(types < 0) | (types > _MAX_TYPE)] = _MAX_TYPE
-            length = np.where(types < 12, _LENGTH[np.minimum(types, 12)], (types - 12) >> 1)
+            size = np.where(types < 12, _LENGTH[np.minimum(types, 12)], (types - 12) >> 1)
         elif low == high:
-            types = low
+            types, size = low, int(_LENGTH[low])
         else:
-            length = _LENGTH.take(types)
+            types, size = byte, _LENGTH.take(byte)
         if place in places:
-            fields[places[place]] = _Field(types, value, shift)
-        if length is None:
-            shift += int(_LENGTH[low])
+            fields[places[place]] = _Field(types, size, value, shift)
+        if isinstance(size, int):
+            shift += size
         else:
-            value = value + length
+            value = value + size
     header = header + passed
     ended = header >= body
     if ((header > body) & ~(short & (header > zero))).any():
@@ -352,29 +363,27 @@ def _walked(records: _Records, header: IntArray, body: IntArray, places: Mapping
 
 def _integers(buffer: Bytes, field: _Field) -> IntArray | int:
     """The values of an integer column, or the one value of all rows."""
-    types = field.types
-    if isinstance(types, int):
+    types, sizes = field.types, field.sizes
+    if isinstance(types, int) or isinstance(sizes, int):
         if types > 9 or types == _REAL:
             raise UnsupportedError("a value that is no integer")
-        if not _LENGTH[types]:
-            return int(_CONSTANT[types])
-        if types == 1:
+        if not sizes:
+            return {0: MISSING, 9: 1}.get(int(types), 0)
+        if sizes == 1:
             return buffer.view(np.int8)[field.shift :].take(field.at).astype(np.int64)
-        values = _words(buffer)[field.shift :][field.at].astype(np.int64)
-        values >>= _SHIFT[types]
+        values: IntArray = _words(buffer)[field.shift :][field.at].astype(np.int64)
+        values >>= 64 - 8 * sizes
         return values
-    low, high = types.min(), types.max()
-    if high > 9 or (types == _REAL).any():
+    if types.max() > 9 or (types == _REAL).any():
         raise UnsupportedError("a value that is no integer")
-    last = _LENGTH.take(types)  # the 8 bytes that end where the value does
-    last += field.at
+    last = field.at + sizes  # the 8 bytes that end where the value does
     last += field.shift - 8
     values = _words(buffer)[last].astype(np.int64)
-    unwanted = _SHIFT.take(types)
+    unwanted = 64 - 8 * sizes  # 64 of them leave 0
     values <<= unwanted
     values >>= unwanted
-    if low == 0 or high == 9:
-        values += _CONSTANT.take(types)
+    values += types == 9
+    values[types == 0] = MISSING
     return values
 
 
@@ -385,11 +394,12 @@ def _codes(buffer: Bytes, field: _Field, rows: int, seen: dict[bytes, int]) -> C
         if types in (0, _EMPTY_TEXT):
             return -1
         types = np.full(rows, types)
+    sizes = np.broadcast_to(np.asarray(field.sizes), rows)
     if ((types != 0) & ((types < _EMPTY_TEXT) | (types % 2 == 0))).any():
         raise UnsupportedError("a value that is no text")
     filled = np.flatnonzero(types > _EMPTY_TEXT)
     first = field.at[filled] + field.shift
-    size = (types[filled].astype(np.int64) - _EMPTY_TEXT) // 2
+    size = sizes[filled]
     alike = _alike(buffer, first, size)
     asked = np.flatnonzero(alike == np.arange(len(alike)))
     raw = buffer.tobytes()

@@ -313,8 +313,21 @@ def test_a_tree_that_has_each_page_many_times_ends_in_an_error(tmp_path: Path) -
         contents[(level - 1) * 512 : level * 512] = head + bytes(512 - len(head) - len(cells)) + cells
     path.write_bytes(contents)
     assert decoded(path, "t", "a", text=False) is None
-    with pytest.raises(NsysmapError, match="more rows in t than fit in the file"):
+    with pytest.raises(NsysmapError, match="more in t than there is in the file"):
         Database.open(path).read("t", ("a",))
+
+
+def test_a_page_that_has_one_long_text_many_times_ends_in_an_error(tmp_path: Path) -> None:
+    table = ("PRAGMA page_size = 65536", "CREATE TABLE t (a TEXT)", "PRAGMA user_version = 1")
+    path = made(tmp_path / "x.sqlite", *table, rows=[("a" * 30_000,), ("b" * 20_000,)])
+    begin = (Database.open(path).stored["t"].root - 1) * 65536
+    contents = bytearray(path.read_bytes())
+    contents[begin + 3 : begin + 5] = (5000).to_bytes(2, "big")
+    contents[begin + 8 : begin + 8 + 2 * 5000] = contents[begin + 8 : begin + 10] * 5000
+    path.write_bytes(contents)
+    assert decoded(path, "t", "a", text=True) is None
+    with pytest.raises(NsysmapError, match="more in t than there is in the file"):
+        Database.open(path).read("t", (), ("a",))
 
 
 def test_reading_writes_nothing(tmp_path: Path) -> None:
