@@ -150,6 +150,24 @@ class KindRow:
 
 
 @dataclass(frozen=True)
+class PrecisionRow:
+    """Kernel time of one layer in one data type and kind of work (schema.PRECISION), over the measured inferences."""
+
+    layer_id: int | None
+    engine: int | None
+    region: str | None
+    work: str
+    datatype: str | None
+    told_by: str | None
+    to_type: str | None
+    tensor_cores: str
+    kernels: int | None
+    time_ns: int | None
+    mean_ns: int | None
+    share: float | None
+
+
+@dataclass(frozen=True)
 class FamilyRow:
     """Kernels of one family of names, over the whole trace."""
 
@@ -243,6 +261,7 @@ class Report:
     layer_time: str  # what the layers' figures are: "median per inference" or "total over the trace"
     layers: tuple[LayerRow, ...]  # most time first
     kinds: tuple[KindRow, ...]
+    precision: tuple[PrecisionRow, ...]
     families: tuple[FamilyRow, ...]
     kernels: tuple[KernelRow, ...]
     layer_kernels: tuple[LayerKernelRow, ...]

@@ -91,6 +91,17 @@ def _contents(report: Report) -> Iterable[_Content]:
         ),
         [("layer_id", "layers", "layer_id"), ("kernel", "kernels", "kernel")],
     )
+    yield _Content(
+        "precision",
+        {
+            "precision": int, "layer_id": int, "engine": int, "region": str, "work": str, "datatype": str, "told_by": str, "to_type": str,
+            "tensor_cores": str, "kernels": int, "time_ns": int, "mean_ns": int, "share": float,
+        },
+        "precision",
+        ({"precision": number, **asdict(row)} for number, row in enumerate(report.precision)),
+        [("layer_id", "layers", "layer_id"), ("engine", "engines", "engine")],
+        frozenset(("work", "tensor_cores")),
+    )  # fmt: skip
     executions = report.executions
     yield _Content(
         "inferences",

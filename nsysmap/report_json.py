@@ -9,6 +9,7 @@ from typing import Any
 
 from nsysmap.model import Finding
 from nsysmap.report import InferenceFigures, KernelRow, LayerRow, Report
+from nsysmap.report_precision import precision_json
 
 SCHEMA = "nsysmap/report/1"
 
@@ -48,6 +49,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "layer_time": report.layer_time,
         "layers": [_layer(row) for row in report.layers],
         "kinds": [asdict(row) for row in report.kinds],
+        "precision": precision_json([vars(row) for row in report.precision], _named(report)),
         "families": [asdict(row) for row in report.families],
         "kernels": [_kernel(row) for row in report.kernels],
         "whatif": [asdict(row) for row in report.whatif],
@@ -56,6 +58,10 @@ def report_json(report: Report) -> dict[str, Any]:
         "clean": list(report.clean),
         "notes": [asdict(note) for note in report.notes],
     }
+
+
+def _named(report: Report) -> dict[int, tuple[int | None, str]]:
+    return {row.layer_id: (row.layer_index, row.name) for row in report.layers}
 
 
 def write_json(report: Report, path: Path) -> None:

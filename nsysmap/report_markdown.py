@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nsysmap import report_precision as precision
 from nsysmap.report import Report, Spread
 from nsysmap.report_words import (
     CAUSES,
@@ -15,6 +16,7 @@ from nsysmap.report_words import (
     engine_words,
     found_by_words,
     idle_heading,
+    kernel_words,
     mapping_words,
     set_apart,
 )
@@ -60,7 +62,9 @@ def _parts(report: Report) -> Iterator[str]:
     yield from _replays(report)
     if report.idle:
         yield f"## {plain(idle_heading(report))}"
-        rows = [(f"{row.share:.1%}", duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle]
+        rows = [
+            (percent(row.share, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle
+        ]
         yield _table(("share", "time", "gaps", "cause", ""), rows, right=3)
     if report.coverage:
         yield f"## {plain(mapping_words(report))}"
@@ -72,6 +76,7 @@ def _parts(report: Report) -> Iterator[str]:
         ]
         yield _table(("share", "time", "kernels", "method"), rows_of, right=3)
     yield from _layers(report)
+    yield from _precision(report)
     yield from _kernels(report)
     yield from _whatif(report)
     yield from _findings(report)
@@ -137,7 +142,7 @@ def _layers(report: Report) -> Iterator[str]:
     yield f"## Layers ({report.layer_time}; share of the engine's kernel time)"
     rows = [
         (
-            f"{row.share or 0:.1%}",
+            percent(row.share or 0, 1),
             microseconds(row.time_ns),
             f"{row.kernels or 0:,}",
             "–" if row.engine is None else str(row.engine),
@@ -151,17 +156,36 @@ def _layers(report: Report) -> Iterator[str]:
     yield _more(len(timed), _TOP_LAYERS, "layers")
     yield "### By kind of layer"
     kinds = [
-        (f"{row.share:.1%}", microseconds(row.time_ns), f"{row.layers:,}", "–" if row.engine is None else str(row.engine), row.kind)
+        (percent(row.share, 1), microseconds(row.time_ns), f"{row.layers:,}", "–" if row.engine is None else str(row.engine), row.kind)
         for row in report.kinds
     ]
     yield _table(("share", "µs", "layers", "engine", "kind"), kinds, right=4)
+
+
+def _precision(report: Report) -> Iterator[str]:
+    rows = [vars(row) for row in report.precision]
+    if not rows:
+        return
+    yield f"## {plain(precision.heading(rows))}"
+    engines = precision.by_engine(rows)
+    for engine, mine in engines:
+        if len(engines) > 1:
+            yield f"### {code(engine_words(report, engine))}"
+        yield _table(("share", "µs", "layers", *precision.TYPES_HEADER), precision.type_cells(mine), right=3)
+        yield plain(" ".join(precision.sentences(mine)))
+        regions = [
+            (*map(plain, cells[:-1]), cells[-1] if cells[-1] == precision.OUTSIDE else code(cells[-1]))
+            for cells in precision.region_cells(mine)
+        ]
+        if len(regions) > 1:
+            yield _table(precision.REGIONS_HEADER, regions, right=6)
 
 
 def _kernels(report: Report) -> Iterator[str]:
     if not report.kernels:
         return
     yield "## Kernels (over the whole trace)"
-    families = [(f"{row.share:.1%}", duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
+    families = [(percent(row.share, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
     yield _table(("share", "time", "kernels", "names", "family"), families, right=4)
     rows = [
         (
@@ -169,7 +193,7 @@ def _kernels(report: Report) -> Iterator[str]:
             duration(row.time_ns),
             f"{row.count:,}",
             microseconds(row.median_ns),
-            plain(row.summary),
+            plain(kernel_words(row)),
             code(row.name),
         )
         for row in report.kernels[:_TOP_KERNELS]

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from nsysmap import report_precision as precision
 from nsysmap.model import Finding
 from nsysmap.report import KernelRow, Report, Spread
 from nsysmap.report_words import (
@@ -17,6 +18,7 @@ from nsysmap.report_words import (
     engine_words,
     found_by_words,
     idle_heading,
+    kernel_words,
     mapping_words,
     set_apart,
 )
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WIDTH = 100
-NARROWEST = 66
+NARROWEST = 80
 _TOP_LAYERS, _TOP_KERNELS, _TOP_FINDINGS, _TOP_REASONS = 15, 10, 8, 6
+_TOP_REGIONS = 6
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "info": ""}
 _LONGEST_SUMMARY = 40
 _LONGEST_WORD = 56
+_NARROWEST_COLUMN = 10
 _SYMBOL_WIDTH = 90  # on a narrower terminal the kernels' symbols are left out
 
 
@@ -75,6 +79,8 @@ def _sections(report: Report, width: int) -> Iterator[list[RenderableType]]:
     if report.kinds:
         yield _layers(report, width)
         yield _kinds(report, width)
+    if report.precision:
+        yield _precision(report, width)
     if report.kernels:
         if not report.kinds:
             yield _families(report, width)
@@ -138,7 +144,7 @@ def _replays(report: Report, width: int) -> list[RenderableType]:
 
 
 def _idle(report: Report, width: int) -> list[RenderableType]:
-    cells = [(f"{row.share:.1%}", duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle]
+    cells = [(percent(row.share, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle]
     header = ("share", "time", "gaps", "cause", "")
     return [_heading(idle_heading(report), width), _table(header, cells, width, "rrrlh")]
 
@@ -161,7 +167,7 @@ def _layers(report: Report, width: int) -> list[RenderableType]:
     header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer")
     cells = [
         (
-            f"{row.share or 0:.1%}",
+            percent(row.share or 0, 1),
             microseconds(row.time_ns),
             f"{row.kernels or 0:,}",
             row.kind,
@@ -181,7 +187,7 @@ def _kinds(report: Report, width: int) -> list[RenderableType]:
     several = len({row.engine for row in report.kinds}) > 1
     cells = [
         (
-            f"{row.share:.1%}",
+            percent(row.share, 1),
             microseconds(row.time_ns),
             f"{row.layers:,}",
             *((("–" if row.engine is None else str(row.engine)),) if several else ()),
@@ -194,8 +200,23 @@ def _kinds(report: Report, width: int) -> list[RenderableType]:
     return [heading, _table(header, cells, width, "rrrrl" if several else "rrrl")]
 
 
+def _precision(report: Report, width: int) -> list[RenderableType]:
+    rows = [vars(row) for row in report.precision]
+    lines: list[RenderableType] = [_heading(precision.heading(rows), width)]
+    engines = precision.by_engine(rows)
+    for engine, mine in engines:
+        if len(engines) > 1:
+            lines.extend(_wrapped(f"{engine_words(report, engine)}:", width))
+        lines.append(_table(("share", "µs", "layers", *precision.TYPES_HEADER), precision.type_cells(mine), width, "rrrlll"))
+        lines.extend(line for text in precision.sentences(mine) for line in _wrapped(text, width))
+        regions = [tuple(escaped(cell) for cell in cells) for cells in precision.region_cells(mine, _TOP_REGIONS)]
+        if len(regions) > 1:
+            lines.append(_table(precision.REGIONS_HEADER, regions, width, "rrrrrrll"))
+    return lines
+
+
 def _families(report: Report, width: int) -> list[RenderableType]:
-    cells = [(f"{row.share:.1%}", duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
+    cells = [(percent(row.share, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
     heading = _heading("By family of kernel (over the whole trace)", width)
     return [heading, _table(("share", "time", "kernels", "names", "family"), cells, width, "rrrrl")]
 
@@ -208,13 +229,13 @@ def _kernels(report: Report, width: int) -> list[RenderableType]:
     groups = sorted(alike.values(), key=lambda rows: (-sum(row.time_ns for row in rows), rows[0].name))
     shown = groups[:_TOP_KERNELS]
     symbols = width >= _SYMBOL_WIDTH
-    longest = min(_LONGEST_SUMMARY, max(columns(rows[0].summary) for rows in shown)) if symbols else width
+    longest = min(_LONGEST_SUMMARY, max(columns(kernel_words(rows[0])) for rows in shown)) if symbols else width
     cells = []
     for rows in shown:
         time_ns, count = sum(row.time_ns for row in rows), sum(row.count for row in rows)
         names = f"{len(rows)} names: " if len(rows) > 1 else ""
         figures = (percent(time_ns, report.kernel_time_ns), duration(time_ns), f"{count:,}", microseconds(time_ns / count))
-        summary = shortened(escaped(rows[0].summary), longest)
+        summary = shortened(escaped(kernel_words(rows[0])), longest)
         cells.append((*figures, summary, names + escaped(rows[0].name)) if symbols else (*figures, summary))
     header = ("share", "total", "count", "mean µs", "what it is", *(("kernel",) if symbols else ()))
     lines: list[RenderableType] = [_heading("Top kernels (over the whole trace)", width)]
@@ -322,16 +343,21 @@ def _pairs(pairs: Sequence[tuple[str, str]], width: int) -> list[RenderableType]
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str) -> RenderableType:
     """Columns side by side: l left, r right, d left and dim, w wrapped, h a hint (wrapped and dim).
 
-    The last one takes the width that the others leave; unless it is wrapped, its longer texts lose their middle.
+    The last one takes the width that the others leave, and where that is too little the widest text column gives way; longer texts
+    lose their middle, unless the column is wrapped.
     """
     from rich.text import Text
 
     widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    widths[-1] = max(10, min(widths[-1], width - 2 - sum(widths[:-1]) - 2 * (len(widths) - 1)))
+    for i in [len(widths) - 1, *sorted(range(len(widths) - 1), key=lambda i: -widths[i])]:
+        too_wide = sum(widths) + 2 * len(widths) - width
+        if too_wide > 0 and columns_are[i] != "r":
+            widths[i] = max(_NARROWEST_COLUMN, widths[i] - too_wide)
     result = Text()
     for row, is_header in [*([(header, True)] if any(header) else []), *((row, False) for row in rows)]:
         lines = textwrap.wrap(row[-1], widths[-1], break_on_hyphens=False) if columns_are[-1] in "wh" else [shortened(row[-1], widths[-1])]
-        for i, cell in enumerate((*row[:-1], lines[0] if lines else "")):
+        cells = (*(shortened(cell, widths[i]) for i, cell in enumerate(row[:-1])), lines[0] if lines else "")
+        for i, cell in enumerate(cells):
             padding = " " * max(0, widths[i] - columns(cell))
             style = "dim" if is_header or columns_are[i] in "dh" else ""
             result.append("  " + (padding + cell if columns_are[i] == "r" else cell + padding), style=style)

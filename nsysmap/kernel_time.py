@@ -1,0 +1,55 @@
+"""Where kernel time went: by layer, part and kernel name, over the measured inferences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.groups import numbered
+from nsysmap.schema import KERNEL_TIME
+from nsysmap.tables import MISSING, IntArray, Table, Text
+
+
+def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
+    """The table `kernel_time`, by engine, layer and then the most time first; its times add up to all kernel time measured.
+
+    `kernels` is schema.KERNELS, `steady` the numbers of the measured inferences.  A kernel without a layer counts for the engine of its
+    inference.  Without measured inferences the whole trace counts.
+    """
+    inference = kernels.ints("inference")
+    rows = np.flatnonzero(np.isin(inference, steady)) if len(steady) else np.arange(len(kernels))
+    if not len(rows):
+        return Table.empty(KERNEL_TIME)
+    engine = _engine_of_kernel(kernels, inferences)[rows]
+    part, name = kernels.text("part"), kernels.text("name")
+    keys, number = numbered(engine, kernels.ints("layer_id")[rows], part.codes[rows].astype(np.int64), name.codes[rows].astype(np.int64))
+    time = np.zeros(len(keys[0]), np.int64)
+    np.add.at(time, number, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows])
+    count = np.bincount(number, minlength=len(time)).astype(np.int64)
+    measured = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
+    runs, total = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
+    for one in np.unique(keys[0]):
+        runs[keys[0] == one] = np.count_nonzero(measured == one)
+        total[keys[0] == one] = time[keys[0] == one].sum()
+    order = np.lexsort((keys[3], -time, keys[1], keys[0]))
+    return Table(
+        KERNEL_TIME,
+        {
+            "layer_id": keys[1],
+            "engine": keys[0],
+            "part": Text(keys[2].astype(np.int32), part.values),
+            "name": Text(keys[3].astype(np.int32), name.values),
+            "kernels": count,
+            "time_ns": time,
+            "inferences": np.where(runs > 0, runs, np.int64(MISSING)),
+            "share": time / np.maximum(total, 1),
+        },
+    ).take(order)
+
+
+def _engine_of_kernel(kernels: Table, inferences: Table) -> IntArray:
+    """The engine of a kernel's layer, else of its inference."""
+    own, inference = kernels.ints("engine"), kernels.ints("inference")
+    if not len(inferences):
+        return own
+    of_inference = inferences.ints("engine")[np.clip(inference, 0, len(inferences) - 1)]
+    return np.where(own != MISSING, own, np.where(inference >= 0, of_inference, np.int64(MISSING)))
