@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis, analyze
     from nsysmap.engine import read_engine
+    from nsysmap.errors import NsysmapError
     from nsysmap.names import decode
+    from nsysmap.report import Report
+    from nsysmap.report_figures import report_of
 
 __version__ = "0.1.0"
-__all__ = ["Analysis", "analyze", "decode", "read_engine"]
+__all__ = ["Analysis", "NsysmapError", "Report", "analyze", "decode", "read_engine", "report_of"]
 
-_HOME = {"Analysis": "nsysmap.analysis", "analyze": "nsysmap.analysis", "read_engine": "nsysmap.engine", "decode": "nsysmap.names"}
+_HOME = {
+    "Analysis": "nsysmap.analysis",
+    "NsysmapError": "nsysmap.errors",
+    "Report": "nsysmap.report",
+    "analyze": "nsysmap.analysis",
+    "decode": "nsysmap.names",
+    "read_engine": "nsysmap.engine",
+    "report_of": "nsysmap.report_figures",
+}
 
 
 def __getattr__(name: str) -> object:

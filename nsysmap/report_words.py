@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.report import Gpu, InferenceFigures, Report, TraceFacts
+from nsysmap.report import Gpu, InferenceFigures, KernelRow, Report, TraceFacts
 from nsysmap.units import counted, duration, percent, size
 
 CAUSES = {
@@ -128,3 +128,8 @@ def engine_words(report: Report, engine: int | None) -> str:
 def change_words(change: str) -> str:
     """A change (schema.WHATIF) by its name, and what it is."""
     return f"{change}: {CHANGES[change]}" if change in CHANGES else change
+
+
+def kernel_words(row: KernelRow) -> str:
+    """What a kernel is, in a column of kernels."""
+    return row.summary.replace(" kernel: ", ": ", 1)

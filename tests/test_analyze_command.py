@@ -7,10 +7,18 @@ tests/golden/README.md.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import re
 import shutil
 import sqlite3
+import struct
+import subprocess
+import sys
+import termios
 from contextlib import closing
 from pathlib import Path
 
@@ -18,12 +26,13 @@ import jsonschema
 import pytest
 
 from nsysmap.report_json import schema
+from nsysmap.terminal import columns
 from tests.commands import run
 from tests.reports import FIXTURES
 
 GOLDEN = Path(__file__).parent / "golden"
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
-RUNS = {
+RUNS: dict[str, tuple[Path, ...]] = {
     "sync": (SYNC, ENGINE),
     "graph_no_engine": (FIXTURES / "bert_trt10" / "graph.sqlite",),
     "graph_whole": (FIXTURES / "bert_trt10" / "graph_whole.sqlite", ENGINE),
@@ -133,3 +142,31 @@ cases:
     assert "many-kernels" not in run(capfd, "analyze", SYNC, "--rules", tmp_path).out
     assert "2800 kernels" in run(capfd, "analyze", SYNC, "--rules", tmp_path, "--param", "many-kernels.least=2800").out
     assert run(capfd, "analyze", SYNC, "--param", "no-such-rule.x=1").status == 2
+
+
+def on_a_terminal(columns_wide: int, *arguments: object, **environment: str) -> str:
+    """What `nsysmap ARGUMENTS…` writes to a terminal of that width, standard error included."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns_wide, 0, 0))
+    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
+    command = [sys.executable, "-c", "from nsysmap.cli import main; main()", *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**kept, "TERM": "xterm", **environment})
+    os.close(theirs)
+    parts = []
+    with contextlib.suppress(OSError):  # Linux says EIO where the other side is closed
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    os.close(ours)
+    assert process.wait() == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_its_width_colours_and_a_progress_line_that_is_gone_at_the_end() -> None:
+    arguments = ("analyze", *RUNS["graph_whole"])
+    coloured = on_a_terminal(80, *arguments)
+    report = coloured.split("\x1b[2K")[-1]  # what came before is progress, wiped
+    assert "\x1b[1;31m" in report
+    assert max(columns(line) for line in re.sub(r"\x1b\[[0-9;]*m", "", report).splitlines()) <= 80
+    plain = on_a_terminal(80, *arguments, NO_COLOR="1").split("\x1b[2K")[-1]
+    assert "\x1b" not in plain
+    assert "\n\n  error: The trace hides" in plain
