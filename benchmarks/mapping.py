@@ -36,6 +36,7 @@ from nsysmap.tables import MISSING, IntArray
 from nsysmap.trace import Trace, read_trace
 
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
+AUXILIARY = 50  # added to a stream's number
 BINS = (0.0, 0.5, 0.7, 0.9, 0.95, 0.99, 1.01)
 Edit = Callable[[sqlite3.Connection], None]
 Truth = dict[tuple[int, int], str]  # (stream, start) of a kernel -> layer name
@@ -91,7 +92,7 @@ def truth_of(capture: Capture, trace: Trace) -> Truth:
     found: Truth = {}
     for key in np.unique(stream).tolist():
         for place, row in enumerate(np.flatnonzero(stream == key).tolist()):
-            found[key, int(start[row])] = capture.layers[place % len(capture.layers)]
+            found[key, int(start[row])] = found[key + AUXILIARY, int(start[row])] = capture.layers[place % len(capture.layers)]
     return found
 
 
@@ -193,6 +194,37 @@ def foreign(every: int) -> Edit:
     return edit
 
 
+def ranges_like(pattern: str) -> Edit:
+    """Leaves of the NVTX ranges only those whose text is like that."""
+
+    def edit(base: sqlite3.Connection) -> None:
+        text = "coalesce(text, (SELECT value FROM StringIds WHERE id = textId), '')"
+        base.execute(f"DELETE FROM NVTX_EVENTS WHERE eventType IN (59, 60, 70, 71) AND {text} NOT LIKE ?", (pattern,))
+
+    return edit
+
+
+def without_domain(name: str) -> Edit:
+    def edit(base: sqlite3.Connection) -> None:
+        numbers = "SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75 AND text = ?"
+        base.execute(f"DELETE FROM NVTX_EVENTS WHERE domainId IN ({numbers})", (name,))
+
+    return edit
+
+
+def auxiliary(every: int) -> Edit:
+    """Every fifth kernel of each inference on a second stream, as TensorRT's auxiliary streams have it."""
+
+    def edit(base: sqlite3.Connection) -> None:
+        streams = [stream for (stream,) in base.execute(f"SELECT DISTINCT streamId FROM {KERNELS}")]
+        for stream in streams:
+            rows = [row for (row,) in base.execute(f"SELECT rowid FROM {KERNELS} WHERE streamId = ? ORDER BY start", (stream,))]
+            moved = [(stream + AUXILIARY, row) for place, row in enumerate(rows) if place % every % 5 == 3]
+            base.executemany(f"UPDATE {KERNELS} SET streamId = ? WHERE rowid = ?", moved)
+
+    return edit
+
+
 def engine_file(capture: Capture, folder: Path, change: Callable[[list[Any]], list[Any]]) -> Path:
     document = json.loads(capture.engine.read_text())
     target = folder / "engine.json"
@@ -250,6 +282,10 @@ def cases(cuts: int) -> list[Case]:
     made = [
         Case("as captured", ()),
         Case("no graph creation events", (without("CUDA_GRAPH_EVENTS", "CUDA_GRAPH_NODE_EVENTS"),)),
+        Case("ranges around enqueue only", (ranges_like("ExecutionContext::%"),)),
+        Case("the same, names only", (ranges_like("ExecutionContext::%"),), names_only),
+        Case("ranges of TensorRT's domain only", (without_domain("myelin-exec"),)),
+        Case("the same domain, names only", (without_domain("myelin-exec"),), names_only),
         Case("no ranges", (bare,)),
         Case("no ranges, graph events", (bare, without("CUDA_GRAPH_EVENTS", "CUDA_GRAPH_NODE_EVENTS"))),
         Case("no ranges, with profile", (bare,), None, True),
@@ -260,6 +296,8 @@ def cases(cuts: int) -> list[Case]:
         Case("no ranges, shuffled file", (bare,), shuffled),
         Case("no ranges, shuffled, no tactics", (bare,), lambda layers: less("TacticName", "Metadata")(shuffled(layers))),
         Case("no ranges, no host calls", (bare, without(CALLS, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"))),
+        Case("no ranges, auxiliary stream", (bare,)),
+        Case("no ranges, auxiliary, names only", (bare,), names_only),
         Case("no ranges, foreign kernels", (bare,)),
         Case("no ranges, foreign, names only", (bare,), names_only),
     ]
@@ -283,6 +321,8 @@ def run_cases(found: list[Capture], folder: Path, only: str, cuts: int) -> dict[
                 if "graph" in capture.report or "threads" in capture.report:
                     continue
                 edits = (*edits, foreign(len(capture.layers)))
+            if "auxiliary" in case.name:
+                edits = (*edits, auxiliary(len(capture.layers)))
             if only in case.name or only in capture.folder:
                 path = edited(capture.sqlite, folder / "case.sqlite", *edits) if edits else capture.sqlite
                 engine = engine_file(capture, folder, case.engine) if case.engine else capture.engine

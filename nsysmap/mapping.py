@@ -49,7 +49,8 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
     that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
-    that order leads into an opaque region).
+    that order leads into an opaque region).  A range around a whole Myelin region that the engine file has split into its nodes says
+    less than the order does.
     """
     evidence = gather_evidence(trace, tensorrt)
     resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
@@ -59,8 +60,13 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     named = in_range & ~_at(resolved.ambiguous, evidence.place)
     method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
     method[named & _at(resolved.inner, evidence.place)] = _REGION
-    table, layer = _with_range_layers(tensorrt, layers, _Places(evidence.place, layer, named & (layer == MISSING)))
+    split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, evidence.place)
+    by_range = method.copy()
+    method[split] = _NONE
     placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=any(fit.accepted for fit in resolved.fits))
+    kept = split & (method == _NONE)
+    method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
+    table, layer = _with_range_layers(tensorrt, layers, _Places(evidence.place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("myelin"), layer)
     method[opaque & (method == _ORDER)] = _REGION
     part = _parts(tensorrt, evidence, layer, table)
@@ -151,6 +157,15 @@ def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:
     result = np.empty(len(order), np.int64)
     result[order] = np.arange(len(order)) - first
     return result
+
+
+def _in_split_region(tensorrt: TensorRtRanges, engines: Sequence[Engine], place: IntArray) -> BoolArray:
+    """Kernels whose innermost range is a whole Myelin region's, where an engine file has the nodes of its regions."""
+    if not any(layer.region is not None for engine in engines for layer in engine.layers):
+        return np.zeros(len(place), np.bool_)
+    names = tensorrt.ranges.text("name").take(tensorrt.layers)
+    regions = np.array([*(value.startswith("{ForeignNode[") for value in names.values), False])
+    return _at(regions[names.codes], place)
 
 
 def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen) -> None:

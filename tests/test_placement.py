@@ -54,6 +54,21 @@ def test_every_kernel_gets_its_true_layer_without_any_range(report: str) -> None
 
 
 @pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize("kept", ["TensorRT's domain", "ExecutionContext:: ranges"])
+def test_coarse_ranges_leave_the_layers_to_the_order(report: str, kept: str) -> None:
+    trace = read_trace(FIXTURES / f"{report}.sqlite")
+    call = np.array([name.startswith("ExecutionContext::") for name in trace.ranges.text("name").values])
+    if kept == "TensorRT's domain":
+        coarse = trace.ranges.text("domain").equals("TensorRT")
+    else:
+        coarse = call[trace.ranges.text("name").codes]
+    folder = report.split("/", maxsplit=1)[0]
+    result = map_trace(replace(trace, ranges=trace.ranges.take(coarse)), [engine_of(folder)])
+    assert layers(result) == truth_of(folder) * (len(trace.kernels) // len(truth_of(folder)))
+    assert len(result.mapped.layers) == len(engine_of(folder).layers)
+
+
+@pytest.mark.parametrize("report", REPORTS)
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_wrong_engine_is_an_error_and_gives_no_layer(report: str, folder: str) -> None:
     if folder == report.split("/", maxsplit=1)[0]:
