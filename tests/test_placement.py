@@ -58,10 +58,8 @@ def test_every_kernel_gets_its_true_layer_without_any_range(report: str) -> None
 def test_coarse_ranges_leave_the_layers_to_the_order(report: str, kept: str) -> None:
     trace = read_trace(FIXTURES / f"{report}.sqlite")
     call = np.array([name.startswith("ExecutionContext::") for name in trace.ranges.text("name").values])
-    if kept == "TensorRT's domain":
-        coarse = trace.ranges.text("domain").equals("TensorRT")
-    else:
-        coarse = call[trace.ranges.text("name").codes]
+    calls = call[trace.ranges.text("name").codes]
+    coarse = trace.ranges.text("domain").equals("TensorRT") if kept == "TensorRT's domain" else calls
     folder = report.split("/", maxsplit=1)[0]
     result = map_trace(replace(trace, ranges=trace.ranges.take(coarse)), [engine_of(folder)])
     assert layers(result) == truth_of(folder) * (len(trace.kernels) // len(truth_of(folder)))
