@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,10 +101,8 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
                 raise NsysmapError(str(path), f"its table {table} has no column {column}", "export the report again: nsys export -t sqlite")
     strings = _Strings.read(database)
     dropped: list[Dropped] = []
-    with ThreadPoolExecutor(2) as pool:  # the driver lets go of the interpreter: two tables at a time
-        calls_read = pool.submit(_api_calls, database, strings, dropped)
-        ranges = _ranges(database, strings, dropped)
-        calls = calls_read.result()
+    calls = _api_calls(database, strings, dropped)
+    ranges = _ranges(database, strings, dropped)
     launches = Launches.of(calls)
     kernels = _kernels(database, strings, launches, dropped)
     return Trace(

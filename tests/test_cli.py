@@ -48,7 +48,7 @@ def test_start_up_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
         "from nsysmap.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "heavy = {'numpy', 'jsonschema', 'pandas', 'pyarrow', 'duckdb', 'matplotlib', 'networkx'}\n"
-        "heavy |= {'rich', 'jinja2', 'yaml', 'sqlite_utils', 'adbc_driver_sqlite'}\n"
+        "heavy |= {'rich', 'jinja2', 'yaml', 'sqlite_utils'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True)
