@@ -195,7 +195,8 @@ def _write_parquet(kernels: Table, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    held = kernels.arrow().select(list(COLUMNS.values())).rename_columns(list(COLUMNS))
+    held = kernels.arrow(list(COLUMNS.values())).rename_columns(list(COLUMNS))
     at = held.schema.get_field_index("confidence")
     held = held.set_column(at, "confidence", pa.array(np.round(kernels.floats("confidence"), _CONFIDENCE_DIGITS)))
-    pq.write_table(held, path, compression="zstd")
+    texts = [field.name for field in held.schema if pa.types.is_dictionary(field.type)]
+    pq.write_table(held, path, compression="snappy", use_dictionary=texts)  # a dictionary of start times is work for nothing

@@ -185,12 +185,13 @@ class Table:
         lists = [_objects(data) for data in self.columns.values()]
         return [dict(zip(self.columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
-    def arrow(self) -> pyarrow.Table:
-        """The same rows as an Arrow table; text columns are dictionary-encoded."""
+    def arrow(self, names: Sequence[str] | None = None) -> pyarrow.Table:
+        """The same rows as an Arrow table (of all columns, or of these); text columns are dictionary-encoded."""
         import pyarrow as pa
 
         arrays = []
-        for data in self.columns.values():
+        for name in names or self.columns:
+            data = self.columns[name]
             if isinstance(data, Text):
                 codes = pa.array(data.codes, mask=data.codes < 0)
                 arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(data.values, type=pa.string())))
@@ -202,7 +203,7 @@ class Table:
                 arrays.append(pa.array(data, mask=missing if missing.any() else None))
             else:
                 arrays.append(pa.array(data))
-        return pa.Table.from_arrays(arrays, names=list(self.columns))
+        return pa.Table.from_arrays(arrays, names=list(names or self.columns))
 
     def pandas(self) -> pandas.DataFrame:
         """The same rows as a pandas DataFrame: nullable integers, categorical text."""
