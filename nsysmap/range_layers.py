@@ -98,8 +98,11 @@ class _Lookup:
 
 
 def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray) -> IntArray:
-    """The position of the range around each range whose text some engine does not know; MISSING for the others."""
-    unknown = np.array([not all(lookup.found[code] for lookup in lookups) for code in range(len(lookups[0].found))])
+    """The position of the range around each range whose text some engine does not know (a region's own range is in none); else MISSING."""
+    names = tensorrt.ranges.text("name").take(tensorrt.layers).values
+    unknown = np.array(
+        [not value.startswith(_FOREIGN) and not all(lookup.found[code] for lookup in lookups) for code, value in enumerate(names)]
+    )
     places = np.flatnonzero(unknown[codes])
     outer = np.full(len(codes), MISSING, np.int64)
     outer[places] = tensorrt.outer(places)
@@ -132,8 +135,9 @@ def _choose(
         counts = np.array(
             [not (lookup.split and value.startswith(_FOREIGN)) or bool(found) for value, found in zip(names, lookup.found, strict=True)]
         )
-        np.add.at(total[number], probe_group, counts[probe_code])
-        np.add.at(known[number], probe_group, knows[probe_code] & counts[probe_code])
+        counted = counts[probe_code]
+        total[number] = np.bincount(probe_group[counted], minlength=total.shape[1])
+        known[number] = np.bincount(probe_group[counted & knows[probe_code]], minlength=total.shape[1])
     share = np.divide(known, total, out=np.zeros(total.shape), where=total > 0)
     size = np.array([lookup.layers for lookup in lookups])
     covered = known / size[:, None]  # of two engines that know all, the one with fewer layers left over
