@@ -27,7 +27,7 @@ _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
 _ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
-_BETTER_THAN_CHANCE = 10.0  # nats over the whole inference
+_BETTER_THAN_CHANCE = 5.0  # nats over the whole inference
 _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
 
 
@@ -162,6 +162,7 @@ class EngineMatch:
     evidence: float  # nats a kernel, for the kernels as they ran
     by_chance: float  # the same for the kernels in random order, mean of several
     accepted: bool
+    undecided: bool = False  # nothing speaks against it, but as much could be said of the same kernels in any order
 
     @property
     def share(self) -> float:
@@ -193,9 +194,10 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
         by_chance=by_chance / count,
         accepted=False,
     )
-    better = in_order - by_chance >= _BETTER_THAN_CHANCE and match.evidence >= _SPEAKS
     same = min(match.placed, match.used) >= ACCEPTED and (tactics is None or tactics >= ACCEPTED_TACTICS)
-    return replace(match, accepted=same and better)
+    better = in_order - by_chance >= _BETTER_THAN_CHANCE
+    speaks = same and match.evidence >= _SPEAKS
+    return replace(match, accepted=speaks and better, undecided=speaks and not better)
 
 
 def _against_chance(kernels: Sequence[KernelFacts], engine: Engine, order: tuple[int, ...], cut: tuple[bool, bool]) -> tuple[float, float]:

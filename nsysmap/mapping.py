@@ -229,7 +229,13 @@ def _order_notes(engines: Sequence[Engine], placed: Placed) -> list[Note]:
     """Engine files that explain the kernels of no inference that had to be placed by order."""
     notes = []
     used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
-    for number in sorted({verdict.engine for verdict in placed.verdicts} - used):
+    undecided = {verdict.engine for verdict in placed.verdicts if verdict.match.undecided}
+    proved = {verdict.engine for verdict in placed.verdicts if verdict.match.accepted}
+    for number in sorted(undecided - proved):
+        given = "Its layers are given all the same" if number in used else "No kernel is given a layer of it"
+        text = f"Whether {engines[number].source} ran here cannot be told: nothing in the trace proves it or speaks against it. {given}."
+        notes.append(Note("warning", text))
+    for number in sorted({verdict.engine for verdict in placed.verdicts} - used - undecided):
         best = max((verdict.match for verdict in placed.verdicts if verdict.engine == number), key=lambda match: match.share)
         others = " beside the other engine files" if used else ""
         notes.append(

@@ -21,9 +21,11 @@ _MEASURED = 64  # inferences of a shape that a kernel's median time is taken ove
 _LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
 _RECURS = 2  # inferences; what ran less often says nothing about which engines ran
 _NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
+_UNPROVED = 0.85  # the most that is believed of an engine that nothing in the trace proves
 _MOST = 64  # shapes of a home that are placed
 
 TOO_FEW = "too few kernels to tell which engine they belong to"
+PERHAPS = "nothing in the trace proves that this engine ran, or speaks against it"
 TOO_MANY = "the inferences of this stream differ too often from one another"
 NO_FIT = "no engine file given can have run these kernels"
 
@@ -105,8 +107,8 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
             rows = shape.rows
             engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
             if engine is None:
-                refused[rows] = bool(found)
-                text = NO_FIT if found else TOO_FEW
+                refused[rows] = bool(found) and not any(verdict.match.undecided for verdict in found)
+                text = TOO_FEW if not found or any(verdict.match.undecided for verdict in found) else NO_FIT
                 reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
                 continue
             pins = known[rows[0]] - offsets[engine]
@@ -114,9 +116,11 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
             aligned = _aligned(shape, shapes, (tried, engine), pins)
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
-            confidence[rows] = aligned.confidence
+            unproved = _match(shape, tried, engine)[0].undecided
+            confidence[rows] = np.minimum(aligned.confidence, _UNPROVED if unproved else 1.0)
             by_tactic[rows] = aligned.by_tactic & sure
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
+            texts = [PERHAPS if text is None and unproved else text for text in texts]
             reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
     layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
     return Placed(layer, confidence, by_tactic, refused & wanted, Text(reason, tuple(reasons)), tuple(verdicts))
@@ -216,11 +220,12 @@ def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[Engin
     verdicts: list[EngineVerdict] = []
     usual: int | None = None
     first = next((shape for shape in shapes if shape.complete), shapes[0])
-    for shape in [first, *(one for one in shapes[:_MOST] if one is not first and one.complete and len(one.rows) >= _RECURS)]:
-        if len(shape.codes) < _LEAST:
+    for shape in [first, *(one for one in shapes[:_MOST] if one is not first)]:
+        recurs = shape.complete and len(shape.rows) >= _RECURS
+        if len(shape.codes) < _LEAST or (verdicts and not recurs and usual is not None):
             continue
         best = _best(shape, tried)
-        usual = best if shape is first else usual
+        usual = best if usual is None else usual
         for number in range(len(tried.engines)):
             match = _match(shape, tried, number)[0]
             verdicts.append(EngineVerdict(*shape.home, len(shape.rows), number, match, number == best))
@@ -228,10 +233,16 @@ def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[Engin
 
 
 def _best(shape: _Shape, tried: _Tried) -> int | None:
-    """The engine that can have run the shape and explains it best, None where none can."""
-    matches = [_match(shape, tried, number)[0] for number in range(len(tried.engines))]
-    best = max(range(len(matches)), key=lambda at: (matches[at].accepted, matches[at].share, matches[at].evidence))
-    return best if matches[best].accepted else None
+    """The engine that explains the shape best, None where none can have run it.
+
+    An engine that nothing speaks against is taken for whole inferences if it is the only such one.
+    """
+    matches = [_match(shape, tried, number) for number in range(len(tried.engines))]
+    best = max(range(len(matches)), key=lambda at: (matches[at][0].accepted, matches[at][0].share, matches[at][0].evidence))
+    if matches[best][0].accepted:
+        return best
+    possible = [at for at, (match, cut) in enumerate(matches) if match.undecided and cut == (False, False)]
+    return possible[0] if len(possible) == 1 and len(shape.rows) >= _RECURS else None
 
 
 def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | None) -> int | None:
@@ -294,6 +305,6 @@ def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tupl
         for cut in ((True, False), (False, True), (True, True)):
             if not found[0].accepted and cut[0] <= key[2] and cut[1] <= key[3]:
                 match = engine_match(shape.facts, tried.engines[number], cut=cut)
-                found = (match, cut) if match.accepted else found
+                found = (match, cut) if (match.accepted, match.share) > (found[0].accepted, found[0].share) else found
         tried.matches[key] = found
     return tried.matches[key]

@@ -125,6 +125,19 @@ def test_without_an_engine_nothing_is_placed() -> None:
     assert len(result.found.table) == 40
 
 
+def test_an_engine_of_one_opaque_region_is_neither_proved_nor_refused(tmp_path: Path) -> None:
+    file = NsysFile()
+    for turn in range(5):
+        for number, ops in enumerate(("AddMul", "ResTra", "AddTan", "MulAdd", "DivMul", "CasMul")):
+            file.launch(f"__myl_bb0_{number}_{ops}", 1000 + 20 * (6 * turn + number), 6 * turn + number + 1)
+    region = Layer(0, "{ForeignNode[first...last]}", "myelin", type="Myelin")
+    result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [Engine("opaque.json", (region,), detailed=True)])
+    assert set(layers(result)) == {region.name}
+    assert set(result.mapped.table.text("method").list()) == {"region"}
+    assert result.mapped.table.floats("confidence").max() < 0.9
+    assert [note.level for note in result.mapped.notes] == ["warning"]
+
+
 def test_too_few_kernels_are_no_evidence_against_an_engine(tmp_path: Path) -> None:
     file = NsysFile()
     for number in range(3):
