@@ -17,18 +17,24 @@ from nsysmap.engine_tables import engine_tables
 from nsysmap.errors import NsysmapError
 from nsysmap.gaps import find_gaps
 from nsysmap.inferences import Inferences
+from nsysmap.kernel_runs import hidden_layers, kernel_runs
+from nsysmap.kernel_time import kernel_time
+from nsysmap.layer_times import layer_times
 from nsysmap.limits import limits_table
 from nsysmap.mapping import Mapped, map_kernels
-from nsysmap.model import Engine, Note, Outcome
+from nsysmap.model import Engine, Finding, Note, Outcome
 from nsysmap.names import names_table
 from nsysmap.nsys import export
 from nsysmap.placement import inferences_of
-from nsysmap.rules import builtin_rules_dir, load_rules, run_rules, steady
+from nsysmap.precision import precision_table
+from nsysmap.region_parts import region_parts
+from nsysmap.rules import builtin_rules_dir, by_cost, load_rules, run_rules, steady
 from nsysmap.schema import INFERENCES, KERNELS
 from nsysmap.sqlite_columns import is_sqlite
 from nsysmap.tables import MISSING, IntArray, Table
 from nsysmap.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 from nsysmap.trace import Trace, read_trace
+from nsysmap.units import counted
 from nsysmap.whatif import default_changes, what_if
 
 if TYPE_CHECKING:
@@ -91,6 +97,21 @@ class Analysis:
         """One row an inference (schema.INFERENCES)."""
         return self.tables["inferences"].pandas()
 
+    @cached_property
+    def coverage(self) -> pandas.DataFrame:
+        """One row a mapping method, with its kernels and their time (schema.COVERAGE)."""
+        return self.tables["coverage"].pandas()
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules found, the most costly first."""
+        return by_cost(self.outcomes)
+
+    @cached_property
+    def skipped(self) -> tuple[Outcome, ...]:
+        """The rules that could not tell, each with the reason in ``skipped``."""
+        return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
+
 
 def steady_inferences(inferences: Table) -> IntArray:
     """The numbers of the complete inferences after the warm-up."""
@@ -101,9 +122,7 @@ def steady_inferences(inferences: Table) -> IntArray:
 def open_trace(report: str | Path, *, progress: Progress | None = None) -> Trace:
     """The trace in a .nsys-rep (exported through nsys into the cache) or an SQLite export."""
     path = Path(report)
-    if not path.exists():
-        raise NsysmapError(str(path), "no such file", "check the path")
-    if path.is_file() and is_sqlite(path):
+    if is_sqlite(path):
         return read_trace(path)
     tell = progress or _silent
     return read_trace(export(path, progress=lambda percent: tell(f"exporting with nsys: {percent} %")), source=path.name)
@@ -156,6 +175,26 @@ def analyze(
     return analyze_mapped(map_report(report, engines, progress=progress), rules=rules, progress=progress)
 
 
+def measured(mapped: MappedTrace) -> dict[str, Table]:
+    """What the trace measured of the engines: layers (with their time), kernel_time, precision, region_parts, steady and capture."""
+    kernels, inferences = mapped.kernels, mapped.inferences
+    layers = totals.layers_with_time(mapped.mapped.layers, kernels, mapped.steady)
+    spent = kernel_time(kernels, inferences, mapped.steady)
+    return {
+        "layers": layers,
+        "kernel_time": spent,
+        "precision": precision_table(spent, layers, mapped.engines),
+        "region_parts": region_parts(kernels, layers, inferences, mapped.steady),
+        "steady": steady(inferences),
+        "capture": capture_facts(mapped.trace, mapped.tensorrt, None),
+    }
+
+
+def notes_of(mapped: MappedTrace, tables: Mapping[str, Table]) -> tuple[Note, ...]:
+    """What the reader must know before believing the figures; `tables` has `capture`."""
+    return (*mapped.mapped.notes, *_notes(mapped, tables))
+
+
 def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, progress: Progress | None = None) -> Analysis:
     """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
     tell = progress or _silent
@@ -188,12 +227,17 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         "steady": steady(mapped.inferences),
     }
     tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
+    tables["kernel_time"] = kernel_time(mapped.kernels, mapped.inferences, mapped.steady)
+    tables["precision"] = precision_table(tables["kernel_time"], layers, engines)
+    tables["layer_times"] = layer_times(mapped.kernels, mapped.inferences, mapped.steady)
+    hidden = hidden_layers(layers, tables["open_engines"])
+    tables["kernel_runs"] = kernel_runs(mapped.kernels, mapped.inferences, mapped.steady, hidden)
     tables["limits"] = limits_table(layers, tables["work"], trace.devices, mapped.kernels)
     tell("replaying the timeline")
     tables["whatif"] = what_if(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(tables))
     tell("running the rules")
     outcomes = run_rules(load_rules([builtin_rules_dir()]) if rules is None else rules, tables)
-    return Analysis(trace.source, engines, tables, (*mapped.mapped.notes, *_notes(mapped, tables)), outcomes)
+    return Analysis(trace.source, engines, tables, notes_of(mapped, tables), outcomes)
 
 
 def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:
@@ -226,12 +270,13 @@ def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
         )
     notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
     if count := capture["unmatched_launches"]:
-        notes.append(Note("info", f"{count} kernels have no launch call in the trace: the capture began or ended between the two."))
+        told = f"No launch call in the trace: {counted(int(str(count)), 'kernel')}; the capture began or ended between the two."
+        notes.append(Note("info", told))
     inferences = mapped.inferences
     if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
-        notes.append(Note("info", f"{warmup} warm-up inferences (slower than those after them) are not in the medians."))
+        notes.append(Note("info", f"Not in the medians: {counted(warmup, 'warm-up inference')} (slower than those after)."))
     if cut := int(np.count_nonzero(~inferences.bools("complete"))):
-        notes.append(Note("info", f"{cut} inferences were cut by the begin or end of the capture and are not in the medians."))
+        notes.append(Note("info", f"Not in the medians: {counted(cut, 'inference')} cut by the begin or end of the capture."))
     if len(trace.kernels) and not len(inferences):
         notes.append(
             Note(

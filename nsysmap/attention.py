@@ -14,7 +14,7 @@ from math import prod
 
 from nsysmap import schema
 from nsysmap.formats import elements, tensor_bytes
-from nsysmap.graph import Flow, flow_of
+from nsysmap.graph import Flow, common_path, flow_of
 from nsysmap.model import Engine, Layer, Tensor
 from nsysmap.names import decode
 from nsysmap.operations import operations
@@ -47,6 +47,7 @@ class Block:
     key_length: int | None = None
     datatype: str | None = None
     score_bytes: int | None = None
+    peer: int | None = None  # index of a fused block with a result of the same size
     conditions: Conditions = Conditions((), (), ())
 
 
@@ -76,9 +77,11 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
                     "key_length": block.key_length,
                     "datatype": block.datatype,
                     "score_bytes": block.score_bytes,
+                    "peer": None if block.peer is None else first_id + block.peer,
                     "holds": "; ".join(block.conditions.holds) or None,
                     "fails": "; ".join(block.conditions.fails) or None,
                     "untold": "; ".join(block.conditions.untold) or None,
+                    "place": common_path(nodes),
                     "onnx": ",".join(nodes) or None,
                 }
             )
@@ -99,7 +102,17 @@ def attention_blocks(engine: Engine, *, compute: tuple[int, int] | None = None) 
         if block is not None and taken.isdisjoint(index for index, _ in block.layers):
             taken.update(index for index, _ in block.layers)
             blocks.append(block)
-    return sorted(blocks, key=lambda block: block.layers[0][0])
+    return sorted((_with_peer(engine, block) for block in blocks), key=lambda block: block.layers[0][0])
+
+
+def _with_peer(engine: Engine, block: Block) -> Block:
+    """With the nearest fused block whose result has as many elements."""
+    if block.fused:
+        return block
+    values = next(index for index, role in block.layers if role == "values")
+    wanted = {_size(engine.layers[values]), _size(engine.layers[block.layers[-1][0]])} - {0}
+    peers = [layer.index for layer in engine.layers if layer.kind == "attention" and _size(layer) in wanted]
+    return replace(block, peer=min(peers, key=lambda index: abs(index - values), default=None))
 
 
 def _built_for(engine: Engine) -> tuple[int, int] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nsysmap import schema
 from nsysmap.attention import attention_blocks
 from nsysmap.formats import FLOATING, elements
-from nsysmap.graph import Flow, flow_of, runs
+from nsysmap.graph import Flow, common_path, flow_of, runs
 from nsysmap.model import Engine, Layer
 from nsysmap.names import Op, decode
 from nsysmap.operations import Operations, operations
@@ -28,6 +28,8 @@ class Chain:
     layers: tuple[tuple[int, str], ...]
     saved_bytes: int | None
     between: str = "nothing"
+    peer: int | None = None  # index of a layer that does the same in one kernel
+    in_attention: bool = False
 
 
 def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
@@ -50,6 +52,9 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
                     "last_layer": first_id + chain.layers[-1][0],
                     "saved_bytes": chain.saved_bytes,
                     "between": chain.between,
+                    "peer": None if chain.peer is None else first_id + chain.peer,
+                    "in_attention": chain.in_attention,
+                    "place": common_path(nodes),
                     "onnx": ",".join(nodes) or None,
                 }
             )
@@ -60,11 +65,12 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
 def engine_chains(engine: Engine) -> list[Chain]:
     """Every chain of an engine, in the order of the file; none where the file has no tensors.
 
-    A pointwise or movement run inside a norm or softmax is that norm's or softmax's; layers of an attention block are in `attention`.
+    A pointwise or movement run inside a norm or softmax is that norm's or softmax's; of the layers of an attention block only a softmax in
+    pieces is a chain, the rest is in `attention`.
     """
     flow = flow_of(engine)
     attention = {index for block in attention_blocks(engine) for index, _ in block.layers}
-    pieces = _pieces(engine, flow, attention)
+    pieces = [_with_peer(engine, chain) for chain in _pieces(engine, flow, attention)]
     taken = attention | {index for chain in pieces for index, _ in chain.layers}
     epilogues = _epilogues(engine, flow, taken)
     taken |= {index for chain in epilogues for index, _ in chain.layers[1:]}
@@ -75,18 +81,32 @@ def engine_chains(engine: Engine) -> list[Chain]:
 def _pieces(engine: Engine, flow: Flow, attention: set[int]) -> list[Chain]:
     """Norms and softmaxes whose operations, read on from one layer to the next, make up one pattern that no layer has alone."""
     found: list[Chain] = []
-    taken = set(attention)
+    taken: set[int] = set()
     for layer in engine.layers:
         if layer.index in taken or layer.kind != "fused":
             continue
         run = _joined(engine, flow, layer)
-        if run is not None:
-            kind, indices = run
-            indices = _extended(engine, flow, indices)
-            taken.update(indices)
-            roles = tuple((index, _role(engine.layers[index])) for index in indices)
-            found.append(Chain(kind, roles, _saved(flow, indices), _between(engine, indices)))
+        if run is None or not (attention.isdisjoint(run[1]) or (run[0] == "softmax" and attention.issuperset(run[1]))):
+            continue
+        kind, indices = run
+        inside = not attention.isdisjoint(indices)
+        indices = indices if inside else _extended(engine, flow, indices)
+        taken.update(indices)
+        roles = tuple((index, _role(engine.layers[index])) for index in indices)
+        found.append(Chain(kind, roles, _saved(flow, indices), _between(engine, indices), in_attention=inside))
     return found
+
+
+def _with_peer(engine: Engine, chain: Chain) -> Chain:
+    """With the nearest layer that holds the whole pattern and writes as much."""
+    wanted = _SOFTMAXES if chain.kind == "softmax" else _NORMS
+    last = chain.layers[-1][0]
+    peers = [
+        layer.index
+        for layer in engine.layers
+        if layer.kind == "fused" and not {*operations(layer).patterns}.isdisjoint(wanted) and _same_size(engine.layers[last], layer)
+    ]
+    return replace(chain, peer=min(peers, key=lambda index: abs(index - last), default=None))
 
 
 def _joined(engine: Engine, flow: Flow, first: Layer) -> tuple[str, list[int]] | None:

@@ -10,12 +10,14 @@ from nsysmap.chains import chain_tables
 from nsysmap.engine import edges_table, tensors_table
 from nsysmap.model import Engine
 from nsysmap.reformats import quantizers_table, reformats_table
+from nsysmap.siblings import sibling_tables
 from nsysmap.tables import Table
 from nsysmap.work import work_table
 
 
 def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> dict[str, Table]:
-    """tensors, edges, work, open_engines, chains, chain_layers, attention, attention_layers, reformats and quantizers, by their names.
+    """tensors, edges, work, open_engines, chains, chain_layers, attention, attention_layers, siblings, sibling_layers, reformats and
+    quantizers, by their names.
 
     `compute` is the compute capability of the device that ran them, where the trace tells it.  Their layer ids are those of
     `nsysmap.engine.layers_table`.
@@ -31,6 +33,7 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
         chain_layers,
         attention,
         attention_layers,
+        *sibling_tables(engines),
         reformats_table(engines),
         quantizers_table(engines),
     )

@@ -89,6 +89,21 @@ def engine_graph(engine: Engine) -> networkx.DiGraph[int]:
     return graph
 
 
+def common_path(nodes: Iterable[str]) -> str | None:
+    """The path that most of these ONNX nodes share, at least two steps deep (/encoder/layer.5/attention); None where there is none.
+
+    A node is named after its module's path and its own operation; of several modules the deepest path of at least half of the nodes counts.
+    """
+    paths = [tuple(node.split("/")[:-1]) for node in nodes if node.startswith("/")]
+    best: tuple[str, ...] = ()
+    for path in dict.fromkeys(paths):
+        for depth in range(len(path), max(len(best), 2), -1):
+            if 2 * sum(other[:depth] == path[:depth] for other in paths) > len(paths):
+                best = path[:depth]
+                break
+    return "/".join(best) or None
+
+
 def ancestors(flow: Flow, index: int, steps: int) -> Iterable[int]:
     """Layers that this one depends on, nearest first, at most so many steps away."""
     seen, frontier = {index}, [index]

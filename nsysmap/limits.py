@@ -200,11 +200,13 @@ def _longest_kernel(kernels: Table) -> dict[int, int]:
     """Row of the longest kernel of each layer."""
     if not len(kernels):
         return {}
-    layer: IntArray = kernels.ints("layer_id")
-    duration = kernels.ints("end_ns") - kernels.ints("start_ns")
-    order = np.lexsort((-np.arange(len(layer)), duration, layer))
-    last = np.flatnonzero(np.append(np.diff(layer[order]) != 0, True))
-    return {int(layer[row]): int(row) for row in order[last] if layer[row] != MISSING}
+    rows: IntArray = np.flatnonzero(kernels.ints("layer_id") != MISSING)
+    layer = kernels.ints("layer_id")[rows]
+    duration = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    longest = np.full(int(layer.max(initial=-1)) + 1, MISSING)
+    np.maximum.at(longest, layer, duration)
+    found = np.flatnonzero(duration == longest[layer])[::-1]  # the first of equals is written last
+    return dict(zip(layer[found].tolist(), rows[found].tolist(), strict=True))
 
 
 def _whole(value: object) -> int | None:

@@ -14,6 +14,9 @@ _POINTWISE = frozenset({"pointwise", "activation", "scale"})
 _MOVEMENT = frozenset({"shuffle", "slice", "concat", "gather"})
 _FUSABLE = frozenset({"fused", "cast", "softmax", "normalization", "reduce"}) | _POINTWISE | _MOVEMENT
 _SOFTMAX_PATTERNS = frozenset({"softmax", "softmax-statistics", "log-softmax"})
+NORM_PATTERNS = frozenset(
+    {"layernorm", "rmsnorm", "groupnorm", "normalize", "rms-normalize", "layernorm-statistics", "rmsnorm-statistics", "layernorm-affine"}
+)
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
 

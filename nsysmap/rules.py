@@ -39,6 +39,8 @@ _WHY_EMPTY = {
     "memsets": "the trace shows no memory fills",
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",
+    "open_engines": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
+    "layer_times": "no kernel of a steady inference has a layer, and there is no profile",
 }
 
 

@@ -296,6 +296,10 @@ WORK = Spec(
         _int("bytes", "read and written once: inputs, outputs and the weights that are known", "bytes", null=True),
         _text("precision", "data type it computes in, where the file tells", null=True),
         _text("tensor_cores", "yes, no or unknown, from an exact decode of its tactic"),
+        _text("does", "product, attention, softmax, norm, pointwise, movement, cast, reformat, quantize, region (opaque), nothing, other"),
+        _int("channels_in", "of a product: input channels, or the extent K that a matrix product sums over", null=True),
+        _int("channels_out", "of a product: output channels, or the columns N of a matrix product", null=True),
+        _int("groups", "of a convolution", null=True),
         _text("reason", "why a figure is missing, or what it assumes", null=True),
     ),
 )
@@ -323,6 +327,9 @@ CHAINS = Spec(
         _int("last_layer", "layer_id of the last"),
         _int("saved_bytes", "written by one and read by the next, which one kernel would keep", "bytes", null=True),
         _text("between", "what stands between its pieces: cast, layout, product or nothing"),
+        _int("peer", "layer_id of a layer of this engine that does the same in one kernel, on as many elements", null=True),
+        _bool("in_attention", "its layers belong to an attention block"),
+        _text("place", "path that most of its ONNX nodes share", null=True),
         _text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
 )
@@ -355,9 +362,11 @@ ATTENTION = Spec(
         _int("key_length", "columns of the scores", null=True),
         _text("datatype", "data type that the products read", null=True),
         _int("score_bytes", "scores and probabilities written and read between its layers, which a fused kernel keeps", "bytes", null=True),
+        _int("peer", "layer_id of a fused block of this engine with a result of the same size", null=True),
         _text("holds", "known conditions for fusing that hold, semicolons between", null=True),
         _text("fails", "known conditions that fail, semicolons between", null=True),
         _text("untold", "known conditions that these files do not tell, semicolons between", null=True),
+        _text("place", "path that most of its ONNX nodes share", null=True),
         _text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
 )
@@ -411,6 +420,56 @@ QUANTIZERS = Spec(
     ),
 )
 
+SIBLINGS = Spec(
+    "siblings",
+    "Groups of layers none of which needs another: what could be merged, or run at the same time; by `siblings`.",
+    (
+        _int("group_id", "row number, from 0"),
+        _int("engine", "which engine file, from 0"),
+        _text("kind", "merge (matrix products that read the same tensor) or parallel (one after another on one stream)"),
+        _int("layers", "how many layers"),
+        _int("first_layer", "layer_id of the first"),
+        _int("last_layer", "layer_id of the last"),
+        _text("tensor", "what all of them read, of a merge", null=True),
+        _int("saved_bytes", "read more than once, of a merge", "bytes", null=True),
+        _text("place", "path that most of its ONNX nodes share", null=True),
+        _text("onnx", "ONNX nodes of its layers, comma separated", null=True),
+    ),
+)
+
+SIBLING_LAYERS = Spec(
+    "sibling_layers",
+    "The layers of those groups, in order; by `siblings`.",
+    (
+        _int("group_id", "row in siblings"),
+        _int("position", "place in the group, from 0"),
+        _int("layer_id", "row in layers"),
+    ),
+)
+
+KERNEL_RUNS = Spec(
+    "kernel_runs",
+    "Attention, norms and softmaxes in pieces inside opaque regions, told from the kernels' names and order alone; by `kernel_runs`.",
+    (
+        _int("run_id", "row number, from 0"),
+        _text("kind", "attention, norm or softmax"),
+        _bool("fused", "one kernel does it all"),
+        _int("layer_id", "row in layers: the region"),
+        _text("part", "finest name known of its first kernel", null=True),
+        _int("shape", "inferences of that shape have it", null=True),
+        _int("first_position", "place of its first kernel among those of such an inference"),
+        _int("last_position", "place of its last kernel"),
+        _int("kernels", "how many kernels it became"),
+        _text("names", "those kernels' operations or families, in order, semicolons between"),
+        _int("device", "CUDA device ordinal; none where several ran it", null=True),
+        _int("start_ns", "begin of the first of these inferences' kernels of it", "ns", null=True),
+        _int("end_ns", "end of the last", "ns", null=True),
+        _int("time_ns", "their time over the steady inferences of that shape", "ns"),
+        _int("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take at the least", "ns"),
+        _int("inferences", "steady inferences of that shape"),
+    ),
+)
+
 LIMITS = Spec(
     "limits",
     "How far each layer is from what the device allows, one row a layer in the order of layers; by `limits`.",
@@ -428,6 +487,24 @@ LIMITS = Spec(
         _float("waves", "those blocks over what the device holds at once", null=True),
         _text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
         _text("reason", "what the verdict rests on, or why there is none"),
+    ),
+)
+
+LAYER_TIMES = Spec(
+    "layer_times",
+    "What each layer took over the steady inferences, one row a layer that ran; by `layer_times`.",
+    (
+        _int("layer_id", "row in layers"),
+        _int("engine", "which engine file, from 0", null=True),
+        _text("told_by", "trace, or profile (one inference of --exportProfile, where there is no trace)"),
+        _int("device", "CUDA device ordinal; none where several ran it", null=True),
+        _int("start_ns", "begin of its first kernel", "ns", null=True),
+        _int("end_ns", "end of its last kernel", "ns", null=True),
+        _int("total_ns", "time of its kernels", "ns"),
+        _int("inferences", "steady inferences of its engine"),
+        _int("kernels", "kernels in all", null=True),
+        _text("kernel", "name of its longest kernel", null=True),
+        _float("share", "of the time of all layers of its engine"),
     ),
 )
 
@@ -620,10 +697,64 @@ KERNEL_TOTALS = Spec(
     ),
 )
 
+# --- where kernel time went, over the measured inferences ------------------------------------------------------------------
+
+KERNEL_TIME = Spec(
+    "kernel_time",
+    "Kernel time by layer, part and kernel name, over the measured inferences (without inferences: over the trace); by `kernel_time`.",
+    (
+        _int("layer_id", "row in layers; none: no layer is known", null=True),
+        _int("engine", "which engine file, from 0", null=True),
+        _text("part", "inside an opaque region: the finest name known", null=True),
+        _text("name", "kernel name"),
+        _int("kernels", "executions"),
+        _int("time_ns", "their total time", "ns"),
+        _int("inferences", "measured inferences of that engine; none where no inference was found", null=True),
+        _float("share", "of all kernel time of that engine's measured inferences"),
+    ),
+)
+
+PRECISION = Spec(
+    "precision",
+    "Kernel time by data type, work and tensor cores, one row a layer and combination, over the measured inferences; by `precision`.",
+    (
+        _int("layer_id", "row in layers; none: no layer is known", null=True),
+        _int("engine", "which engine file, from 0", null=True),
+        _text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),
+        _text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "
+              "move (layout or copy), unknown"),
+        _text("datatype", "type it computes in, or converts or moves; none: cannot tell", null=True),
+        _text("told_by", "what tells the data type: kernel (its name) or engine (the engine file)", null=True),
+        _text("to_type", "what a conversion writes; none: cannot tell, or no conversion", null=True),
+        _text("tensor_cores", "yes, no or unknown"),
+        _int("kernels", "executions; none without a trace", null=True),
+        _int("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
+        _int("mean_ns", "the same per measured inference", "ns", null=True),
+        _float("share", "of all kernel time of that engine's measured inferences", null=True),
+    ),
+)  # fmt: skip
+
+REGION_PARTS = Spec(
+    "region_parts",
+    "What each Myelin region spends, by part, over the measured inferences; by `region_parts`.",
+    (
+        _int("engine", "which engine file, from 0", null=True),
+        _text("region", "myl<R>, or the name of an opaque region"),
+        _text("part", "node, tag or range where the trace names one, else what the kernel's name says it is"),
+        _text("told_by", "trace (a range or tag), engine (a layer of the region) or kernel (its decoded name)"),
+        _text("summary", "what its kernels are, the costliest first"),
+        _int("kernels", "executions"),
+        _int("time_ns", "their total time", "ns"),
+        _int("mean_ns", "the same per measured inference", "ns", null=True),
+        _float("share", "of the region's kernel time"),
+    ),
+)
+
 TRACE_TABLES = (GPU_KERNELS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS, OVERHEADS, OS_CALLS, DEVICES, CAPTURE)
 RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
     OVERHEADS, OS_CALLS, DEVICES, CAPTURE, WHATIF, STEADY,
-    WORK, LIMITS, OPEN_ENGINES, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS,
+    WORK, LIMITS, OPEN_ENGINES, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS, PRECISION,
+    LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME,
 )  # fmt: skip
 """What a rule's SQL can read."""

@@ -14,6 +14,7 @@ from nsysmap import schema
 from nsysmap.formats import TYPE_BITS, data_type, elements, tensor_bytes
 from nsysmap.model import Engine, Layer, Tensor
 from nsysmap.names import decode
+from nsysmap.operations import NORM_PATTERNS, operations, quantizes
 from nsysmap.tables import Table
 
 _NO_WORK = {"shape", "signal", "noop", "constant", "loop"}
@@ -36,6 +37,9 @@ class Work:
     bytes_out: int | None = None
     weight_bytes: int | None = None
     reason: str | None = None  # why a figure is missing, or what it assumes
+    channels_in: int | None = None  # of a product: C, or the extent that is summed over
+    channels_out: int | None = None
+    groups: int | None = None
 
     @property
     def bytes_moved(self) -> int | None:
@@ -51,6 +55,8 @@ class _Count:
     flops: int | None = None
     weight_elements: int | None = None
     reason: str | None = None
+    channels: tuple[int, int] | None = None  # in, out
+    groups: int | None = None
 
 
 def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work:
@@ -72,7 +78,8 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
     reason = count.reason
     if reason is None and (moved_in is None or moved_out is None):
         reason = "a dimension or type is not in the file"
-    return Work(count.macs, count.flops, moved_in, moved_out, weights, reason)
+    channels_in, channels_out = count.channels or (None, None)
+    return Work(count.macs, count.flops, moved_in, moved_out, weights, reason, channels_in, channels_out, count.groups)
 
 
 def work_table(engines: Sequence[Engine]) -> Table:
@@ -91,6 +98,10 @@ def work_table(engines: Sequence[Engine]) -> Table:
                     "bytes": work.bytes_moved,
                     "precision": layer.precision,
                     "tensor_cores": tensor_cores(layer),
+                    "does": does(layer),
+                    "channels_in": work.channels_in,
+                    "channels_out": work.channels_out,
+                    "groups": work.groups,
                     "reason": work.reason,
                 }
             )
@@ -118,6 +129,25 @@ def tensor_cores(layer: Layer) -> str:
     return (
         "unknown" if layer.kind in ("gemm", "convolution", "deconvolution", "attention", "myelin", "fused", "plugin", "unknown") else "no"
     )
+
+
+def does(layer: Layer) -> str:
+    """What the layer is for, in the words of the table `work`."""
+    if layer.kind in _NO_WORK or layer.kind in ("myelin", "attention"):
+        return {"myelin": "region", "attention": "attention"}.get(layer.kind, "nothing")
+    done = operations(layer)
+    patterns = set(done.patterns)
+    told = (
+        ("product", done.product),
+        ("quantize", quantizes(layer) is not None),
+        ("norm", layer.kind == "normalization" or bool(patterns & NORM_PATTERNS)),
+        ("softmax", done.softmax),
+        ("reformat", layer.kind == "reformat"),
+        ("cast", done.cast),
+        ("movement", done.movement),
+        ("pointwise", done.pointwise),
+    )
+    return next((word for word, holds in told if holds), "other")
 
 
 def product_extent(result: Shape, left: Sequence[Shape], right: Sequence[Shape], *, merged: bool = False) -> int | None:
@@ -186,13 +216,13 @@ def _convolution(layer: Layer) -> _Count:
         inward, outward = source[axis], target[axis]
         across = outward if transposed else inward
         macs = prod(each) * across * prod(kernel) // groups
-        return _Count(macs, 2 * macs, inward * outward * prod(kernel) // groups)
+        return _Count(macs, 2 * macs, inward * outward * prod(kernel) // groups, None, (inward, outward), groups)
     weights = _weight_count(layer)
     maps = _number(layer.parameters.get("OutMaps")) or (target[1] if len(target) > 2 else 0)
     if weights is None or not maps or transposed:
         return _Count(reason="the kernel size is not in the file")
     macs = prod(each) * weights // maps
-    return _Count(macs, 2 * macs, weights, "from the number of weights")
+    return _Count(macs, 2 * macs, weights, "from the number of weights", (source[1], maps) if len(source) > 2 else None, groups)
 
 
 def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
@@ -202,7 +232,7 @@ def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     weights, maps = _weight_count(layer), _number(layer.parameters.get("OutMaps"))
     if weights is not None and maps and layer.parameters.get("Weights") is not None:
         macs = prod(result) * weights // maps
-        return _Count(macs, 2 * macs, weights)
+        return _Count(macs, 2 * macs, weights, None, (weights // maps, maps))
     operands = [tensor for tensor in layer.inputs if (elements(tensor) or 0) > 1 and len(tensor.dimensions or ()) > 1]
     constants = [
         shape for tensor in layer.constants if (shape := _shape(tensor)) is not None and len(shape) > 1 and prod(shape) > max(result[-1], 1)
@@ -216,8 +246,8 @@ def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
         return _Count(reason="the operands' dimensions do not say what is summed over")
     macs = prod(result) * k
     if others:
-        return _Count(macs, 2 * macs)
-    return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: taken as one K x N matrix")
+        return _Count(macs, 2 * macs, channels=(k, result[-1]))
+    return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: taken as one K x N matrix", (k, result[-1]))
 
 
 def _attention(layer: Layer) -> _Count:

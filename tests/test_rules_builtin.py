@@ -23,6 +23,11 @@ ASKED_FOR = {
         gap-between-graphs""",
     "host": """blocking-sync idle-between-inferences allocation-in-loop module-load-in-loop one-thread-many-contexts lock-contention""",
     "copy": """pageable-copy blocking-copy copy-not-overlapped many-small-copies blocking-memset weights-streamed""",
+    "fusion": """attention-not-fused norm-split softmax-split epilogue-missed pointwise-chain qkv-not-merged data-movement cast-chain
+        fragmented-myelin parallel-small-kernels split-inside-region""",
+    "reformat": """reformat-cost reformat-ping-pong reformat-at-input reformat-at-output dtype-converting-reformat""",
+    "precision": """fp32-in-reduced-engine tensor-cores-missed channel-alignment int8-with-float-output unfused-quantize fp16-norm""",
+    "hotspot": """hot-layer hot-region under-filled-gpu memory-bound compute-bound time-not-in-kernels""",
 }
 
 
