@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -35,6 +37,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit status 2."""
     signal.signal(signal.SIGTERM, _terminated)
+    _open_streams()
     try:
         status = cli(prog_name="nsysmap", standalone_mode=False)
         sys.stdout.flush()
@@ -46,15 +49,38 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except BrokenPipeError:
-        # the reader has gone; what is still buffered must not fail again when Python shuts down
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)  # as click does, where it meets the closed pipe first
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        _drop_output()
+        _fail(f"standard output: cannot be written ({error.strerror}); free disk space, or write elsewhere")
     if isinstance(status, int):  # what a command gave to Context.exit
         sys.exit(status)
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _open_streams() -> None:
+    """Put /dev/null where the caller closed a stream, and have characters that a stream cannot hold escaped."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # open until the process ends
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Nobody can read it: what is still buffered must not fail again when Python shuts down."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(line: str) -> NoReturn:
-    click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
+    with suppress(OSError):  # standard error may be full or closed too
+        click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
     sys.exit(2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ _PLAN_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
 _PLAN_MAGIC = (b"ftrt", b"ptrt")
 _HEAD_BYTES = 4096
 _NAMES_SHOWN = 3
+_MEASURE = "measure again with trtexec --exportProfile=FILE"
 
 
 def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engine:
@@ -211,19 +213,22 @@ def _profile_row(row: dict[str, Any], runs: int | None, file: Path) -> tuple[str
         if key in row:
             time = row[key]
             if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time) or not 0 <= time < 1e9:
-                raise NsysmapError(str(file), f"the {key} of a layer is no time", "measure again with trtexec --exportProfile=FILE")
+                raise NsysmapError(str(file), f"the {key} of a layer is no time", _MEASURE)
             return str(row["name"]), round(time / divisor * 1e6)
-    raise NsysmapError(str(file), "a layer has no time", "measure again with trtexec --exportProfile=FILE")
+    raise NsysmapError(str(file), "a layer has no time", _MEASURE)
 
 
 def _head(file: Path) -> bytes:
     try:
+        mode = file.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise NsysmapError(str(file), "is a pipe or a device, not a file", "save it to a file first")
         with file.open("rb") as stream:
             return stream.read(_HEAD_BYTES)
     except FileNotFoundError:
         raise NsysmapError(str(file), "there is no such file", "check the path") from None
     except IsADirectoryError:
-        raise NsysmapError(str(file), "is a folder", "give the engine file in it") from None
+        raise NsysmapError(str(file), "is a folder", "give the file in it") from None
     except OSError as error:
         raise NsysmapError(str(file), f"cannot be read ({error.strerror})", "check the path and its permissions") from None
 
@@ -245,7 +250,7 @@ def _refuse_other_files(file: Path, head: bytes, wanted: str) -> None:
     if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
         raise NsysmapError(str(file), "is compressed", "unpack it first")
     if not head:
-        raise NsysmapError(str(file), "is empty", REBUILD)
+        raise NsysmapError(str(file), "is empty", REBUILD if wanted == "an engine" else _MEASURE)
 
 
 def _is_binary(head: bytes) -> bool:

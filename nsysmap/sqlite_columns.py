@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -24,9 +25,14 @@ _DAMAGED = "export the report again: nsys export -t sqlite REPORT.nsys-rep"
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether the file begins as an SQLite database does."""
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+    """Whether it is a file that begins as an SQLite database does; what cannot be read does not."""
+    try:
+        if not path.is_file():
+            return False  # a pipe would be read and could not be read again
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _uri(path: Path) -> str:
-    return f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    return f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"  # as bytes: a name need not be UTF-8
 
 
 def _quoted(name: str) -> str:

@@ -88,3 +88,45 @@ def test_the_cache_is_listed_and_cleared(tmp_path: Path) -> None:
     assert run("cache", "path", NSYSMAP_CACHE=str(tmp_path)).stdout == f"{tmp_path}\n"
     assert run("cache", "clear", NSYSMAP_CACHE=str(tmp_path)).stdout == "removed 1 file, 5 bytes\n"
     assert list(tmp_path.iterdir()) == []
+
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "bert_trt10" / "sync.sqlite"
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """A shell line in which `$NSYSMAP` is nsysmap."""
+    told = {"NSYSMAP": f"{sys.executable} -c 'from nsysmap.cli import main; main()'", "REPORT": str(FIXTURE), **environment}
+    line = line.replace("$NSYSMAP", told["NSYSMAP"])
+    return subprocess.run(["bash", "-c", line], capture_output=True, env={**os.environ, **told}, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("command", ["--help", "decode x", "cache path", 'map "$REPORT"', 'map "$REPORT" -o -'])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_failure(command: str, closed: str) -> None:
+    done = shell(f"$NSYSMAP {command} {closed}")
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+
+
+def test_no_names_on_a_closed_standard_input() -> None:
+    done = shell("$NSYSMAP decode <&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", ["--help", "decode x", 'map "$REPORT" -o -'])
+def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
+    done = shell(f"$NSYSMAP {command} >/dev/full")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert done.stderr.startswith(b"nsysmap: standard output: cannot be written (No space left on device); ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_failure_that_nobody_can_be_told_is_still_exit_status_2() -> None:
+    assert shell("$NSYSMAP map none.sqlite 2>/dev/full").returncode == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
+    done = shell("$NSYSMAP decode 漢", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"\\u6f22" if encoding == "latin-1" else "漢".encode())  # click writes UTF-8 in place of ASCII

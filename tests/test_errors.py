@@ -326,3 +326,33 @@ def test_rules_and_parameters_that_cannot_be(nsysmap: Command, option: tuple[str
     done = nsysmap("analyze", SYNC, *option)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert option[1].split("=")[0].split(".")[0] in done.err
+
+
+# --- files that are none ----------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_or_a_device_is_not_waited_for(nsysmap: Command) -> None:
+    os.mkfifo("pipe")
+    for path in ("pipe", "/dev/zero"):
+        refuses(nsysmap, path, "is a pipe or a device")
+        refuses(nsysmap, path, "is a pipe or a device", report=SYNC, engine=path)
+        done = nsysmap("layers", ENGINE, "--profile", path)
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert "is a pipe or a device" in done.err
+
+
+def test_a_path_that_cannot_be(nsysmap: Command) -> None:
+    for path in ("x" * 5000, "/proc/self/mem"):
+        refuses(nsysmap, path, "cannot be read")
+        refuses(nsysmap, path, "cannot be read", report=SYNC, engine=path)
+
+
+def test_a_path_need_not_be_utf8(nsysmap: Command) -> None:
+    report, engine, written = (os.fsdecode(name) for name in (b"r\xe9.sqlite", b"e\xff.json", b"m\xfe"))
+    shutil.copy(SYNC, report)
+    shutil.copy(ENGINE, engine)
+    done = nsysmap("analyze", report, engine, *(part for suffix in ("json", "md", "db") for part in ("-o", f"{written}.{suffix}")))
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("nsysmap: r\\udce9.sqlite\n")
+    assert nsysmap("map", report, engine, "-o", f"{written}.csv").status == 0
+    assert nsysmap("map", "none" + report, engine).err.startswith("nsysmap: noner\\udce9.sqlite: ")
