@@ -16,7 +16,7 @@ from nsysmap.errors import NsysmapError
 from nsysmap.hidden_graphs import find_replays
 from nsysmap.schema import API_CALLS, GRAPH_RUNS
 from nsysmap.tables import Table
-from tests.reports import FIXTURES, SHARED, analysis, report
+from tests.reports import FIXTURES, SHARED, report
 
 SYNC = FIXTURES / "bert_trt10" / "sync.sqlite"
 Row = tuple[int, int, str]  # start, end, kernel name
@@ -186,11 +186,20 @@ def test_replays_that_have_rows_of_their_own_are_measured_on_the_gpu() -> None:
     assert found.round_trip_ns.tolist() == []
 
 
-def test_the_api_gives_the_parts_of_the_report_as_frames() -> None:
-    found = analysis("bert_trt10", "sync.sqlite")
+def test_the_api_gives_the_parts_of_the_report_and_frames() -> None:
+    found = nsysmap.analyze(SYNC, FIXTURES / "bert_trt10" / "engine.json")
     assert isinstance(found, nsysmap.Analysis)
     assert len(found.kernels) == 2800
     assert found.layers.loc[found.layers["layer_index"] == 1, "kernels"].tolist() == [1]
-    spread = report("bert_trt10", "sync.sqlite").inferences.gpu_time_ns
+    assert found.coverage[["method", "kernels"]].to_numpy().tolist() == [["nvtx", 2800]]
+    spread = nsysmap.report_of(found).inferences.gpu_time_ns
     assert spread is not None
     assert spread.median_ns == round(found.inferences["gpu_busy_ns"].median())
+    assert found.findings == nsysmap.report_of(found).findings
+    assert [outcome.rule for outcome in found.skipped] == [one.rule for one in nsysmap.report_of(found).skipped]
+
+
+def test_every_name_of_the_api_is_there_and_no_other_is() -> None:
+    assert all(getattr(nsysmap, name) is not None for name in nsysmap.__all__)
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        nsysmap.nothing_like_it  # noqa: B018
