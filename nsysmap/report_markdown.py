@@ -11,6 +11,7 @@ from nsysmap.report import Report, Spread
 from nsysmap.report_words import (
     CAUSES,
     busy_words,
+    by_rule,
     captured,
     change_words,
     engine_words,
@@ -225,9 +226,8 @@ def _findings(report: Report) -> Iterator[str]:
     yield "## Findings"
     findings = report.findings
     yield f"{len(report.outcomes) - len(report.skipped):,} rules could tell, {len(report.skipped):,} could not."
-    for rule in dict.fromkeys(finding.rule for finding in findings):
-        mine = [finding for finding in findings if finding.rule == rule]
-        yield f"### {mine[0].severity}: {code(rule)}"
+    for mine in by_rule(findings):
+        yield f"### {mine[0].severity}: {code(mine[0].rule)}"
         lines = [f"- {plain(one.message)}" + (f" Cost: {duration(one.cost_ns)}." if one.cost_ns else "") for one in mine[:_TOP_PLACES]]
         yield "\n".join(lines)
         yield _more(len(mine), _TOP_PLACES, "places")
@@ -240,7 +240,7 @@ def _findings(report: Report) -> Iterator[str]:
 
 
 def _more(count: int, shown: int, what: str) -> str:
-    return f"… and {count - shown:,} more {what}: all of them in the .json and .db reports." if count > shown else ""
+    return f"… and {count - shown:,} more: all {count:,} {what} are in the .json and .db reports." if count > shown else ""
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> str:

@@ -13,6 +13,7 @@ from nsysmap.report import KernelRow, Report, Spread
 from nsysmap.report_words import (
     CAUSES,
     busy_words,
+    by_rule,
     captured,
     change_words,
     engine_words,
@@ -270,11 +271,14 @@ def _findings(report: Report, width: int) -> list[RenderableType]:
     rules = {finding.rule for finding in findings}
     heading = f"Findings: {counted(len(rules), 'rule')} of the {ran:,} that could tell found something"
     lines: list[RenderableType] = [_heading(heading, width)]
-    for rule in list(dict.fromkeys(finding.rule for finding in findings))[:_TOP_FINDINGS]:
-        lines.extend(_finding([finding for finding in findings if finding.rule == rule], width))
-    lines.extend(_more(len(rules), _TOP_FINDINGS, "rules with findings", width))
+    groups = by_rule(findings)
+    for mine in groups[:_TOP_FINDINGS]:
+        lines.extend(_finding(mine, width))
+    lines.extend(_more(len(groups), _TOP_FINDINGS, "rules with findings", width))
     if any(finding.cost_ns for finding in findings):
-        lines.extend(_wrapped("Costs of different rules overlap: never add them.", width, style="dim"))
+        told = "Costs of different rules overlap: never add them."
+        told += " What to do about those marked info: -o FILE.md." if any(one.severity == "info" for one in findings) else ""
+        lines.extend(_wrapped(told, width, style="dim"))
     reasons: dict[str, list[str]] = {}
     for one in skipped:
         reasons.setdefault(one.reason, []).append(one.rule)
@@ -286,7 +290,7 @@ def _findings(report: Report, width: int) -> list[RenderableType]:
 
 
 def _finding(findings: Sequence[Finding], width: int) -> Iterator[RenderableType]:
-    """One rule's costliest finding and its advice."""
+    """One rule's costliest finding, and what to do unless it is for information only."""
     first = findings[0]
     cost = f", {duration(first.cost_ns)}" if first.cost_ns else ""
     share = f" ({first.share:.1%} of the measured time)" if first.cost_ns and first.share is not None else ""
@@ -295,8 +299,8 @@ def _finding(findings: Sequence[Finding], width: int) -> Iterator[RenderableType
     yield from _wrapped(first.message, width, indent=4)
     if len(findings) > 1:
         yield from _wrapped(f"and {counted(len(findings) - 1, 'more place')} of this rule", width, indent=4, style="dim")
-    advice = " ".join(first.advice.split())
-    yield from _wrapped(f"→ {escaped(advice)}", width, indent=4, style="dim")
+    if first.severity != "info":
+        yield from _wrapped(f"→ {escaped(' '.join(first.advice.split()))}", width, indent=4, style="dim")
 
 
 def _note(level: str, text: str, width: int) -> Iterator[RenderableType]:
@@ -319,7 +323,7 @@ def _heading(text: str, width: int) -> RenderableType:
 def _more(count: int, shown: int, what: str, width: int) -> list[RenderableType]:
     if count <= shown:
         return []
-    return _wrapped(f"and {count - shown:,} more {what}: all of them in -o FILE.json, .md or .db", width, style="dim")
+    return _wrapped(f"and {count - shown:,} more: all {count:,} {what} are in -o FILE.json, .md or .db", width, style="dim")
 
 
 def _wrapped(text: str, width: int, *, indent: int = 2, style: str = "") -> list[RenderableType]:

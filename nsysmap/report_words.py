@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from nsysmap.model import Finding
 from nsysmap.report import Gpu, InferenceFigures, KernelRow, Report, TraceFacts
 from nsysmap.units import counted, duration, percent, size
 
@@ -24,10 +27,11 @@ CHANGES = {
     "pinned-copies": "copy from and to pinned memory",
     "drop-layers": "take reformat layers out",
     "join-kernels": "join kernels that could be one",
-    "no-host-gap": "leave out the host's work between inferences",
+    "no-host-gap": "leave out host work between them",
 }
 """What each change (schema.WHATIF) is."""
 
+_SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period in which kernels repeat"}
 _GRAPH_MODES = {
     "none": "none",
@@ -133,3 +137,11 @@ def change_words(change: str) -> str:
 def kernel_words(row: KernelRow) -> str:
     """What a kernel is, in a column of kernels."""
     return row.summary.replace(" kernel: ", ": ", 1)
+
+
+def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings rule by rule: the most severe first, then the most costly."""
+    rules: dict[str, list[Finding]] = {}
+    for finding in findings:
+        rules.setdefault(finding.rule, []).append(finding)
+    return sorted(rules.values(), key=lambda mine: (_SEVERITIES.index(mine[0].severity), -mine[0].cost_ns, mine[0].rule))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.model import Finding, Note, Outcome
+from nsysmap.model import Finding, Level, Note, Outcome
 from nsysmap.report import Report, WhatIfRow
 from nsysmap.report_text import NARROWEST, report_text
 from nsysmap.terminal import columns
@@ -121,6 +121,17 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
     assert "  error  launch-bound, 2.50 ms (25.0% of the measured time)\n    It waits.\n    and 1 more place" in text
     assert "→ Use a graph. Check it." in text
     assert "blind: no rows in os_calls" in text
+
+
+def test_findings_come_by_severity_then_cost_and_information_without_advice() -> None:
+    def outcome(rule: str, severity: Level, cost_ns: int) -> Outcome:
+        finding = Finding(rule, "launch", severity, f"message of {rule}.", 0, 1, cost_ns, None, None, None, {}, f"advice of {rule}")
+        return Outcome(rule, "launch", severity, (finding,))
+
+    outcomes = (outcome("dear", "info", 900), outcome("cheap", "warning", 1), outcome("dearer", "warning", 5), outcome("bad", "error", 0))
+    text = report_text(replace(report("bert_trt10", "sync.sqlite"), outcomes=outcomes))
+    assert re.findall(r"message of (\w+)", text) == ["bad", "dearer", "cheap", "dear"]
+    assert re.findall(r"advice of (\w+)", text) == ["bad", "dearer", "cheap"]
 
 
 def test_a_change_that_cannot_be_computed_says_so() -> None:
