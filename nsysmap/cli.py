@@ -122,27 +122,51 @@ def _progress() -> Iterator[Callable[[str], None]]:
 @cli.command()
 @click.argument("engine_file", metavar="ENGINE")
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("--trace", "report", metavar="REPORT", help="Report of a run: adds measured times and what each Myelin region spends.")
+@click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
+@click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
-def layers(engine_file: str, profile: str | None, as_json: bool) -> None:
-    """Show the layers of an engine file.
+def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
+    engine_file: str, profile: str | None, report: str | None, precision: bool, findings: bool, as_json: bool
+) -> None:
+    """Show the layers of an engine file, and the time of each where a trace or a profile is given.
 
     ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan
-    where TensorRT is installed.
+    where TensorRT is installed.  With --trace, opaque {ForeignNode[...]} regions are shown by part.
 
     \b
-    Example:
+    Examples:
       nsysmap layers engine.json --profile profile.json
+      nsysmap layers engine.json --trace report.nsys-rep
+      nsysmap layers engine.json --trace report.nsys-rep --precision
     """
     from nsysmap.engine import read_engine
-    from nsysmap.report_layers import layers_json, layers_text
+    from nsysmap.report_layers import Measured, layers_json, layers_text, precision_text
 
     engine = read_engine(engine_file, profile=profile)
+    if findings:
+        if report is not None or precision or as_json:
+            raise click.UsageError("--findings stands alone; with a trace, `nsysmap analyze` shows what the rules find.")
+        from nsysmap.engine_findings import engine_outcomes
+        from nsysmap.report_findings import findings_text
+
+        click.echo(findings_text(engine_outcomes(engine)))
+        return
+    of_trace = None
+    if report is not None:
+        from nsysmap.analysis import map_report, measured, notes_of
+
+        with _progress() as tell:
+            mapped = map_report(report, [engine], progress=tell)
+            tables = measured(mapped)
+            notes = tuple(note for note in notes_of(mapped, tables) if note not in engine.notes)
+            of_trace = Measured(mapped.trace.source, tables, notes)
     if as_json:
         import json
 
-        click.echo(json.dumps(layers_json(engine), indent=1))
+        click.echo(json.dumps(layers_json(engine, of_trace, precision=precision), indent=1))
     else:
-        click.echo(layers_text(engine))
+        click.echo(precision_text(engine, of_trace) if precision else layers_text(engine, of_trace))
 
 
 @cli.command("analyze")
@@ -299,6 +323,59 @@ def what_if_command(
         click.echo(json.dumps(whatif_json(answers), indent=1))
     else:
         click.echo(whatif_text(answers, mapped.trace.source))
+
+
+@cli.command("graph")
+@click.argument("engine_file", metavar="ENGINE")
+@click.argument("report", required=False)
+@click.option("-o", "--output", metavar="FILE", required=True, help="The picture: .svg, .png, .dot or .html.")
+@click.option("--color", type=click.Choice(["time", "kind", "precision"]), help="Colour by; time where it is known, else kind.")
+@click.option(
+    "--collapse",
+    type=click.Choice(["auto", "block", "region", "none"]),
+    default="auto",
+    help="One box for each repeated block or Myelin region; auto: where there are more than 150 layers.",
+)
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file: times where there is no REPORT.")
+def graph_command(  # noqa: PLR0913  # one parameter an option
+    *, engine_file: str, report: str | None, output: str, color: str | None, collapse: str, profile: str | None
+) -> None:
+    """Draw an engine: its layers, the tensors between them, and where the time goes.
+
+    ENGINE is the file of trtexec --exportLayerInfo.  REPORT, an .nsys-rep or an SQLite export of one, gives the times.
+    An .html file is one page that works offline: drag to move, scroll to zoom, search by name, click a layer for its details.
+
+    \b
+    Examples:
+      nsysmap graph engine.json report.nsys-rep -o engine.html
+      nsysmap graph engine.json -o engine.svg --color precision
+      nsysmap graph engine.json report.nsys-rep -o engine.png --collapse block
+    """
+    from nsysmap.analysis import map_report, measured, read_engines
+    from nsysmap.graph_picture import picture, times_of
+    from nsysmap.output_file import check_output
+    from nsysmap.report_graph import SUFFIXES, write_graph
+
+    path = Path(output)
+    check_output(path, SUFFIXES, [Path(given) for given in (engine_file, report, profile) if given])
+    with _progress() as tell:
+        (engine,) = read_engines([engine_file], profile=profile)
+        notes: tuple[str, ...] = ()
+        tables = None
+        source = ""
+        if report is not None:
+            mapped = map_report(report, [engine], progress=tell)
+            tables, source = measured(mapped), mapped.trace.source
+            notes = tuple(note.text for note in mapped.mapped.notes if note.level == "error")
+        tell("drawing")
+        times = times_of(engine, tables, source)
+        drawn = picture(engine, times, mode=color, collapse=collapse, all_views=path.suffix.lower() == ".html")
+        write_graph(drawn, path)
+    for note in notes:
+        click.echo(f"error: {escaped(note)}", err=True)
+    click.echo(f"{escaped(drawn.title)} → {escaped(output)}")
+    if report is not None and tables is not None and (times is None or not times.kernels):
+        click.echo(f"warning: {escaped(source)} shows no kernel of this engine: the picture has none of its times", err=True)
 
 
 @cli.group()

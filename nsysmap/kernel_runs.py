@@ -147,6 +147,8 @@ def _around_softmax(told: Sequence[_Told], place: int) -> Iterator[_Run]:
     end = place if whole else _first(told, place + 1, lambda other: other.divides)
     if end is not None and not whole:
         yield _Run("softmax", False, place, end, ())
+    if end is not None and not told[end].memory:  # a router's top k, not attention
+        return
     before = next((at for at in range(place - 1, max(place - _STEPS, 0) - 1, -1) if not told[at].memory), None)
     after = _first(told, (place if end is None else end) + 1, lambda other: other.product)
     if before is not None and told[before].product and after is not None:

@@ -168,3 +168,12 @@ def test_the_table_names_the_onnx_nodes_and_five_layers() -> None:
     assert "/bert/encoder/layer.2/attention/self/Softmax" in str(first["onnx"])
     assert [record["layer_id"] for record in members.records() if record["block_id"] == first["block_id"]] == [18, 19, 20, 21, 22]
     assert max(int(str(record["layer_id"])) for record in members.records()) == 57 + 47
+
+
+def test_a_block_knows_the_nearest_fused_one_with_a_result_of_its_size() -> None:
+    far = row("_gemm_mha_v2{}", "kgen", [("a", [12, 128, 64], "Half")], [("q", [12, 128, 64], "Half")])
+    near = row("_gemm_mha_v2{}", "kgen", [("y", [12, 128, 64], "Half")], [("z", [1, 128, 768], "Half")])
+    other = row("_gemm_mha_v2{}", "kgen", [("z", [1, 128, 768], "Half")], [("u", [1, 16, 768], "Half")])
+    peers = [found.peer for found in attention_blocks(made(far, *block(), near, other)) if not found.fused]
+    assert peers == [4]
+    assert only(made(*block())).peer is None

@@ -145,3 +145,31 @@ def test_a_softmax_in_two_kernels_in_a_public_engine_is_found() -> None:
     if not file.exists():
         pytest.skip("public engine files are not here")
     assert [(chain.kind, tuple(index for index, _ in chain.layers)) for chain in engine_chains(read_engine(file))] == [("softmax", (6, 7))]
+
+
+def test_a_norm_in_pieces_knows_the_nearest_whole_one_of_its_size() -> None:
+    whole = "AddMeanSubMulMeanAddSqrtDivMulMulAdd"
+    other = row(f"__myl_{whole}{{}}", "kgen", [("o", [1, 8, 8], "Half")], [("p", [1, 8, 8], "Half")])
+    rows = [
+        fused(whole, ["a"], ["x"]),
+        other,
+        fused("MeanSubMulMean", ["x"], ["t"]),
+        fused("AddSqrtDivMulMulAdd", ["t"], ["y"]),
+        fused("Relu", ["y"], ["z"]),
+        fused(whole, ["z"], ["w"]),
+    ]
+    peers = {chain.kind: chain.peer for chain in engine_chains(made(*rows)) if chain.kind == "norm"}
+    assert peers == {"norm": 5}
+    assert [chain.peer for chain in engine_chains(made(*rows[1:4])) if chain.kind == "norm"] == [None]
+
+
+def test_a_softmax_in_pieces_inside_attention_is_a_chain_and_says_so() -> None:
+    scores, half = [12, 64, 64], "Half"
+    rows = [
+        row("/attn/MatMul{}", "gemm", [("q", [12, 64, 32], half), ("k", [12, 32, 64], half)], [("s0", scores, half)]),
+        row("__myl_MaxrSubExpSum{}", "kgen", [("s0", scores, half)], [("s1", scores, half)]),
+        row("__myl_DivMul{}", "kgen", [("s1", scores, half)], [("s2", scores, half)]),
+        row("/attn/MatMul_1{}", "gemm", [("s2", scores, half), ("v", [12, 64, 32], half)], [("y", [12, 64, 32], half)]),
+    ]
+    (chain,) = engine_chains(made(*rows))
+    assert (chain.kind, chain.in_attention, [index for index, _ in chain.layers]) == ("softmax", True, [1, 2])

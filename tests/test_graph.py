@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsysmap.engine import read_engine
-from nsysmap.graph import ancestors, engine_graph, flow_of, runs
+from nsysmap.graph import ancestors, common_path, engine_graph, flow_of, runs
 from nsysmap.operations import operations
 from tests.made_engines import made, row
 
@@ -64,3 +64,14 @@ def test_an_encoder_is_one_connected_graph_without_cycles() -> None:
     assert nx.is_directed_acyclic_graph(graph)
     assert nx.number_weakly_connected_components(graph) == 2  # the shape call stands alone
     assert graph.edges[3, 4]["bytes"] == 128 * 2304 * 2
+
+
+def test_the_path_that_most_nodes_share_names_a_block() -> None:
+    attention = "/bert/encoder/layer.2/attention"
+    assert common_path([f"{attention}/self/MatMul", f"{attention}/self/Softmax", f"{attention}/output/Add"]) == f"{attention}/self"
+    assert common_path([f"{attention}/output/Add", f"{attention}/output/LayerNorm/Pow", f"{attention}/output/LayerNorm/Sqrt"]) == (
+        f"{attention}/output/LayerNorm"
+    )
+    assert common_path(["/MatMul", "/Softmax"]) is None
+    assert common_path(["node_linear", "node_view"]) is None
+    assert common_path([]) is None

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from nsysmap.engine import read_engine
 from nsysmap.model import Layer, Tensor
-from nsysmap.work import engine_work, layer_work, product_extent, tensor_cores, work_table
+from nsysmap.work import does, engine_work, layer_work, product_extent, tensor_cores, work_table
+from tests.made_engines import made, row
 
 SHARED = Path(__file__).parents[2] / "shared"
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -213,14 +214,14 @@ def test_convolution_macs_agree_with_trex_on_its_own_samples(name: str) -> None:
         pytest.skip("public engine files are not here")
     rows = json.loads(file.read_text(encoding="utf-8"))["Layers"]
     convolutions = 0
-    for row, (_, work) in zip(rows, engine_work(read_engine(file)), strict=True):
-        if row.get("ParameterType") != "Convolution":
+    for raw, (_, work) in zip(rows, engine_work(read_engine(file)), strict=True):
+        if raw.get("ParameterType") != "Convolution":
             continue
         convolutions += 1
-        n, c, _, _ = row["Inputs"][0]["Dimensions"]
-        _, k, p, q = row["Outputs"][0]["Dimensions"]
-        r, s = row["Kernel"]
-        assert work.macs == n * k * p * q * c * r * s // row["Groups"]
+        n, c, _, _ = raw["Inputs"][0]["Dimensions"]
+        _, k, p, q = raw["Outputs"][0]["Dimensions"]
+        r, s = raw["Kernel"]
+        assert work.macs == n * k * p * q * c * r * s // raw["Groups"]
     assert convolutions > 20
 
 
@@ -230,3 +231,41 @@ def test_the_table_has_one_row_a_layer() -> None:
     assert len(table) == 2 * len(engine.layers)
     assert table.records()[3]["flops"] == 2 * 128 * 2304 * 768
     assert table.records()[57 + 3]["layer_id"] == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [
+        ("__myl_AddCastMeanSubMulMeanAddSqrtDivMulMulAdd{}", "kgen", "norm"),
+        ("__myl_MeanSubMulMean{}", "kgen", "norm"),
+        ("__myl_MulAddMaxrSubExpSumDivMul{}", "kgen", "softmax"),
+        ("__myl_FcMulAdd{}", "kgen", "product"),
+        ("/fc/MatMul{}", "gemm", "product"),
+        ("_gemm_mha_v2{}", "kgen", "attention"),
+        ("__myl_ReshTran{}", "kgen", "movement"),
+        ("__myl_ReshCast{}", "kgen", "cast"),
+        ("__myl_AddTanh{}", "kgen", "pointwise"),
+        ("__mye1_0{}", "shape_call", "nothing"),
+        ("Reformatting CopyNode for Input Tensor 0 to x", "Reformat", "reformat"),
+        ("{ForeignNode[a...b]}", "Myelin", "region"),
+        ("pool", "TiledPooling", "other"),
+    ],
+)
+def test_every_layer_is_for_something(name: str, kind: str, told: str) -> None:
+    assert does(made(row(name, kind, [], [])).layers[0]) == told
+
+
+def test_products_know_their_channels() -> None:
+    half = "Half"
+    conv = row(
+        "c",
+        "CaskConvolution",
+        [("x", [1, 24, 8, 8], half)],
+        [("y", [1, 48, 8, 8], half)],
+        ParameterType="Convolution",
+        Kernel=[3, 3],
+        Groups=2,
+    )
+    gemm = row("/fc/MatMul{}", "gemm", [("x", [1, 64, 384], half)], [("y", [1, 64, 1536], half)])
+    rows = work_table([made(conv, gemm)]).records()
+    assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [(24, 48, 2), (384, 1536, None)]
