@@ -25,8 +25,8 @@ _STRANGE = frozenset({"sort", "scatter", "cut", "unknown"})
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What one kernel's name says."""
+class Told:
+    """What one kernel's name says of fusion."""
 
     text: str
     product: bool
@@ -67,7 +67,7 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
         np.add.at(time, position[inside], (kernels.ints("end_ns") - kernels.ints("start_ns"))[mine][inside])
         devices = np.unique(kernels.ints("device")[mine])
         for places in _sequences(one, kernels, hidden):
-            told = [_told(kernels.text("name")[int(one[place])] or "") for place in places]
+            told = [told_by_name(kernels.text("name")[int(one[place])] or "") for place in places]
             for run in _runs(told):
                 members = places[run.first : run.last + 1]
                 touched = mine[np.isin(position, members)]
@@ -118,7 +118,8 @@ def _sequences(rows: IntArray, kernels: Table, hidden: IntArray) -> Iterator[lis
 
 
 @lru_cache(maxsize=4096)
-def _told(name: str) -> _Told:
+def told_by_name(name: str) -> Told:
+    """What a kernel's name says of products, attention, norms and softmaxes."""
     decoded = decode(name)
     patterns = frozenset(pattern.name for pattern in decoded.patterns)
     classes = {op.cls for op in decoded.ops}
@@ -127,10 +128,10 @@ def _told(name: str) -> _Told:
     product = not attention and (operation == "gemm" or "gemm" in classes)
     memory = bool(decoded.ops) and not product and not attention and not classes & (_STRANGE | {"convolution"})
     text = "".join(op.code for op in decoded.ops) if decoded.ops else str(operation or decoded.family)
-    return _Told(text, product, attention, memory, patterns, any(op.op == "Div" for op in decoded.ops))
+    return Told(text, product, attention, memory, patterns, any(op.op == "Div" for op in decoded.ops))
 
 
-def _runs(told: Sequence[_Told]) -> Iterator[_Run]:
+def _runs(told: Sequence[Told]) -> Iterator[_Run]:
     for place, item in enumerate(told):
         if item.attention:
             yield _Run("attention", True, place, place, (place,))
@@ -142,7 +143,7 @@ def _runs(told: Sequence[_Told]) -> Iterator[_Run]:
                 yield _Run("norm", False, place, end, ())
 
 
-def _around_softmax(told: Sequence[_Told], place: int) -> Iterator[_Run]:
+def _around_softmax(told: Sequence[Told], place: int) -> Iterator[_Run]:
     whole = "softmax" in told[place].patterns
     end = place if whole else _first(told, place + 1, lambda other: other.divides)
     if end is not None and not whole:
@@ -155,7 +156,7 @@ def _around_softmax(told: Sequence[_Told], place: int) -> Iterator[_Run]:
         yield _Run("attention", False, before, after, (before, after))
 
 
-def _first(told: Sequence[_Told], start: int, wanted: Callable[[_Told], bool]) -> int | None:
+def _first(told: Sequence[Told], start: int, wanted: Callable[[Told], bool]) -> int | None:
     """The first place from `start` that is wanted, within a few steps over kernels that only move through memory."""
     for at in range(start, min(start + _STEPS, len(told))):
         if wanted(told[at]):

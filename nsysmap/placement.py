@@ -147,7 +147,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     inside = np.flatnonzero(number >= 0)
     if len(inside) == 0:
         return []
-    order = _launch_order(kernels, number, inside)
+    order = launch_order(kernels, number, inside)
     of = number[order]
     begin = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
     size = np.diff(np.append(begin, len(of)))
@@ -178,7 +178,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     return result
 
 
-def _launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArray:
+def launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArray:
     """Rows by inference and launch; those of one graph launch by graph node, which is the order in which they were captured."""
     node = kernels.ints("graph_node")[inside]
     within = np.where(node == MISSING, kernels.ints("start_ns")[inside], node)

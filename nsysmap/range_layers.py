@@ -168,7 +168,7 @@ def _by_order(tensorrt: TensorRtRanges, lookup: _Lookup, shared: _Shared, engine
     if len(shared.at) == 0:
         return chosen, doubtful
     ranges = tensorrt.ranges
-    onnx_of = [_payload_nodes(value) for value in shared.payloads.values]
+    onnx_of = [payload_nodes(value) for value in shared.payloads.values]
     call = tensorrt.call_of_layer[shared.at]
     last_call = _last_calls(tensorrt)
     key = np.stack([call, shared.names.codes[shared.at].astype(np.int64), shared.payloads.codes[shared.at].astype(np.int64)])
@@ -198,7 +198,7 @@ def _last_calls(tensorrt: TensorRtRanges) -> set[int]:
     return {int(rows[-1]) for _, rows in rows_by_value(thread)}
 
 
-def _payload_nodes(payload: str) -> tuple[str, ...]:
+def payload_nodes(payload: str) -> tuple[str, ...]:
     """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}), none where it is something else."""
     try:
         value: object = json.loads(payload)
