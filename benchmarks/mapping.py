@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from nsysmap.alignment import KernelFacts, engine_match
-from nsysmap.analysis import map_trace
 from nsysmap.engine import read_engine
 from nsysmap.errors import NsysmapError
+from nsysmap.mapped_trace import map_trace
 from nsysmap.model import Engine
 from nsysmap.nsys import export
 from nsysmap.periods import find_periods

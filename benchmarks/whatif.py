@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nsysmap.analysis import map_report, read_engines
 from nsysmap.chains import chain_tables
 from nsysmap.errors import NsysmapError
+from nsysmap.mapped_trace import map_report, read_engines
 from nsysmap.whatif import default_changes, what_if
 
 Timings = dict[tuple[str, str, str], float]

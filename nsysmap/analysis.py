@@ -1,9 +1,9 @@
-"""Strings the steps together, from a report and engine files to an Analysis: the Python API."""
+"""Strings together what follows from a mapped trace, up to the rules: the Python API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,28 +12,20 @@ import numpy as np
 
 from nsysmap import totals
 from nsysmap.capture import capture_facts
-from nsysmap.engine import layers_table, read_engine
 from nsysmap.engine_tables import engine_tables
-from nsysmap.errors import NsysmapError
 from nsysmap.gaps import find_gaps
-from nsysmap.inferences import Inferences
 from nsysmap.kernel_runs import hidden_layers, kernel_runs
 from nsysmap.kernel_time import kernel_time
 from nsysmap.layer_times import layer_times
 from nsysmap.limits import limits_table
-from nsysmap.mapping import Mapped, map_kernels
+from nsysmap.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.model import Engine, Finding, Note, Outcome
 from nsysmap.names import names_table
-from nsysmap.nsys import export
-from nsysmap.placement import inferences_of
 from nsysmap.precision import precision_table
 from nsysmap.region_parts import region_parts
+from nsysmap.resources import inference_resources
 from nsysmap.rules import builtin_rules_dir, by_cost, load_rules, run_rules, steady
-from nsysmap.schema import INFERENCES, KERNELS
-from nsysmap.sqlite_columns import is_sqlite
-from nsysmap.tables import MISSING, IntArray, Table
-from nsysmap.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
-from nsysmap.trace import Trace, read_trace
+from nsysmap.tables import MISSING, Table
 from nsysmap.units import counted
 from nsysmap.whatif import default_changes, what_if
 
@@ -41,35 +33,6 @@ if TYPE_CHECKING:
     import pandas
 
     from nsysmap.rule_file import Rule
-
-Progress = Callable[[str], None]
-"""Told what is being done, in a few words."""
-
-
-@dataclass(frozen=True)
-class MappedTrace:
-    """A trace with every kernel's inference and layer: what `nsysmap map` writes."""
-
-    trace: Trace
-    tensorrt: TensorRtRanges
-    engines: tuple[Engine, ...]
-    found: Inferences
-    mapped: Mapped
-
-    @cached_property
-    def kernels(self) -> Table:
-        """schema.KERNELS: every kernel with its launch, inference and layer."""
-        return self.trace.kernels.with_columns(KERNELS, {**self.found.membership.columns, **self.mapped.table.columns})
-
-    @cached_property
-    def inferences(self) -> Table:
-        """schema.INFERENCES, with the engine that ran each."""
-        return self.found.table.with_columns(INFERENCES, {"engine": self.mapped.engine_of_inference})
-
-    @cached_property
-    def steady(self) -> IntArray:
-        """Numbers of the inferences that medians are over: complete and after the warm-up."""
-        return steady_inferences(self.found.table)
 
 
 @dataclass(frozen=True)
@@ -113,50 +76,6 @@ class Analysis:
         return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
 
 
-def steady_inferences(inferences: Table) -> IntArray:
-    """The numbers of the complete inferences after the warm-up."""
-    rows: IntArray = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
-    return rows
-
-
-def open_trace(report: str | Path, *, progress: Progress | None = None) -> Trace:
-    """The trace in a .nsys-rep (exported through nsys into the cache) or an SQLite export."""
-    path = Path(report)
-    if is_sqlite(path):
-        return read_trace(path)
-    tell = progress or _silent
-    return read_trace(export(path, progress=lambda percent: tell(f"exporting with nsys: {percent} %")), source=path.name)
-
-
-def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:
-    """The engines, each named by as much of its path as tells it from the others: a report names no folders of its own."""
-    if profile is not None and len(paths) != 1:
-        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine, or leave the profile out")
-    names = [Path(path).parts[-1:] for path in paths]
-    while len(set(names)) < len(names):
-        longer = [Path(path).parts[-len(name) - 1 :] if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
-        if longer == names:
-            raise NsysmapError(str(paths[-1]), "is given twice", "give each engine file once")
-        names = longer
-    return [replace(read_engine(path, profile=profile), source="/".join(name)) for path, name in zip(paths, names, strict=True)]
-
-
-def map_report(report: str | Path, engines: Sequence[Engine], *, progress: Progress | None = None) -> MappedTrace:
-    """The report's kernels with their inferences and layers."""
-    tell = progress or _silent
-    trace = open_trace(report, progress=progress)
-    tell("mapping kernels to layers")
-    return map_trace(trace, engines)
-
-
-def map_trace(trace: Trace, engines: Sequence[Engine]) -> MappedTrace:
-    """The same for a trace that is read already."""
-    tensorrt = tensorrt_ranges(trace.ranges)
-    found = inferences_of(trace, tensorrt, engines)
-    mapped = map_kernels(trace, tensorrt, found, engines, layers_table(engines))
-    return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)
-
-
 def analyze(
     report: str | Path,
     engine: str | Path | Sequence[str | Path] | None = None,
@@ -180,13 +99,14 @@ def measured(mapped: MappedTrace) -> dict[str, Table]:
     kernels, inferences = mapped.kernels, mapped.inferences
     layers = totals.layers_with_time(mapped.mapped.layers, kernels, mapped.steady)
     spent = kernel_time(kernels, inferences, mapped.steady)
+    version = next((engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None)
     return {
         "layers": layers,
         "kernel_time": spent,
         "precision": precision_table(spent, layers, mapped.engines),
         "region_parts": region_parts(kernels, layers, inferences, mapped.steady),
         "steady": steady(inferences),
-        "capture": capture_facts(mapped.trace, mapped.tensorrt, None),
+        "capture": capture_facts(mapped.trace, mapped.tensorrt, version),
     }
 
 
@@ -197,16 +117,15 @@ def notes_of(mapped: MappedTrace, tables: Mapping[str, Table]) -> tuple[Note, ..
 
 def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, progress: Progress | None = None) -> Analysis:
     """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
-    tell = progress or _silent
+    tell = progress or silent
     tell("adding up")
     trace, engines = mapped.trace, mapped.engines
     names = names_table(trace.kernels.text("name").values)
-    version = next((engine.tensorrt_version for engine in engines if engine.tensorrt_version), None)
-    layers = totals.layers_with_time(mapped.mapped.layers, mapped.kernels, mapped.steady)
-    tables = {
+    tables = measured(mapped)
+    layers = tables["layers"]
+    tables |= {
         "kernels": mapped.kernels,
         "inferences": mapped.inferences,
-        "layers": layers,
         "names": names,
         "api_calls": trace.api_calls,
         "ranges": trace.ranges,
@@ -218,17 +137,14 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         "overheads": trace.overheads,
         "os_calls": trace.os_calls,
         "devices": trace.devices,
-        "capture": capture_facts(trace, mapped.tensorrt, version),
         "coverage": totals.coverage(mapped.kernels),
         "unmapped": totals.unmapped(mapped.kernels),
         "kind_totals": totals.by_kind(layers),
         "kernel_totals": totals.by_kernel_name(mapped.kernels, names),
         "gaps": find_gaps(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table),
-        "steady": steady(mapped.inferences),
+        "resources": inference_resources(mapped.inferences),
     }
     tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
-    tables["kernel_time"] = kernel_time(mapped.kernels, mapped.inferences, mapped.steady)
-    tables["precision"] = precision_table(tables["kernel_time"], layers, engines)
     tables["layer_times"] = layer_times(mapped.kernels, mapped.inferences, mapped.steady)
     hidden = hidden_layers(layers, tables["open_engines"])
     tables["kernel_runs"] = kernel_runs(mapped.kernels, mapped.inferences, mapped.steady, hidden)
@@ -290,7 +206,3 @@ def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
             Note("warning", f"{unknown} of {len(trace.kernels)} kernels could not be given a layer; the reasons are listed under coverage.")
         )
     return notes
-
-
-def _silent(_text: str) -> None:
-    return None

@@ -154,7 +154,8 @@ def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
         return
     of_trace = None
     if report is not None:
-        from nsysmap.analysis import map_report, measured, notes_of
+        from nsysmap.analysis import measured, notes_of
+        from nsysmap.mapped_trace import map_report
 
         with _progress() as tell:
             mapped = map_report(report, [engine], progress=tell)
@@ -196,7 +197,8 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     Example:
       nsysmap analyze report.nsys-rep engine.json -o report.md -o report.json
     """
-    from nsysmap.analysis import analyze_mapped, map_report, read_engines
+    from nsysmap.analysis import analyze_mapped
+    from nsysmap.mapped_trace import map_report, read_engines
     from nsysmap.output_file import check_output
     from nsysmap.report_figures import report_of
     from nsysmap.report_text import report_text
@@ -244,8 +246,8 @@ def map_command(report: str, engine_files: tuple[str, ...], output: str | None) 
     Example:
       nsysmap map report.nsys-rep engine.json -o map.csv
     """
-    from nsysmap.analysis import map_report, read_engines
     from nsysmap.map_file import SUFFIXES, coverage_line, write_map, write_rows
+    from nsysmap.mapped_trace import map_report, read_engines
     from nsysmap.output_file import check_output
     from nsysmap.totals import coverage
 
@@ -304,8 +306,8 @@ def what_if_command(
     Example:
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
     """
-    from nsysmap.analysis import map_report, read_engines
     from nsysmap.chains import chain_tables
+    from nsysmap.mapped_trace import map_report, read_engines
     from nsysmap.report_whatif import whatif_json, whatif_text
     from nsysmap.whatif import chosen_changes, what_if
 
@@ -351,8 +353,9 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
       nsysmap graph engine.json -o engine.svg --color precision
       nsysmap graph engine.json report.nsys-rep -o engine.png --collapse block
     """
-    from nsysmap.analysis import map_report, measured, read_engines
+    from nsysmap.analysis import measured
     from nsysmap.graph_picture import picture, times_of
+    from nsysmap.mapped_trace import map_report, read_engines
     from nsysmap.output_file import check_output
     from nsysmap.report_graph import SUFFIXES, write_graph
 

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nsysmap.analysis import Analysis, steady_inferences
+from nsysmap.analysis import Analysis
 from nsysmap.hidden_graphs import find_replays
+from nsysmap.mapped_trace import steady_inferences
 from nsysmap.model import Level
 from nsysmap.report import (
     EngineFacts,

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.analysis import map_report
 from nsysmap.engine import read_engine
 from nsysmap.errors import NsysmapError
 from nsysmap.map_file import COLUMNS, coverage_line, write_map, write_rows
+from nsysmap.mapped_trace import map_report
 from nsysmap.output_file import check_output, replacing
 from nsysmap.schema import COVERAGE, KERNELS
 from nsysmap.tables import Table

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import MappedTrace, map_report, map_trace
 from nsysmap.engine import read_engine
+from nsysmap.mapped_trace import MappedTrace, map_report, map_trace
 from nsysmap.model import Engine, Layer
 from nsysmap.trace import read_trace
 

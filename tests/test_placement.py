@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import MappedTrace, map_trace
 from nsysmap.engine import read_engine
+from nsysmap.mapped_trace import MappedTrace, map_trace
 from nsysmap.model import Engine, Layer
 from nsysmap.placement import NO_FIT, expected_kernels
 from nsysmap.trace import Trace, read_trace

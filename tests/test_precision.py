@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from nsysmap import report_precision
-from nsysmap.analysis import map_report, measured, read_engines
+from nsysmap.analysis import measured
 from nsysmap.engine import read_engine
+from nsysmap.mapped_trace import map_report, read_engines
 from nsysmap.model import Engine, Layer
 from nsysmap.precision import Use, engine_precision_table, region_of, totals, use_of, uses_of
 from nsysmap.tables import Table

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import map_report, measured, read_engines
+from nsysmap.analysis import measured
+from nsysmap.mapped_trace import map_report, read_engines
 from nsysmap.names import decode
+from nsysmap.pattern_parts import pattern_parts
 from nsysmap.region_parts import part_words, region_parts
 from nsysmap.report_layers import Measured, layers_json, layers_text, precision_text
 from nsysmap.schema import INFERENCES, KERNELS, LAYERS
@@ -114,19 +116,14 @@ def folder_of(name: str) -> Path:
     return next(path for path in (FIXTURES / name, SHARED / "captures" / name) if path.is_dir())
 
 
-def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_the_order_of_the_truth() -> None:
+def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_order_with_the_halves_of_a_softmax_together() -> None:
     held, text = of_trace("bert_trt85", FIXTURES / "bert_trt85" / "sync.sqlite")
     rows = held.tables["region_parts"].records()
     truth = [line.split("\t") for line in (FIXTURES / "bert_trt85" / "truth.tsv").read_text().splitlines()[1:]]
     names = [line[4] for line in truth if line[2].startswith("{ForeignNode")]
-    seen: Counter[str] = Counter()
-    wanted = []
-    for name in names:
-        words = part_words(decode(name))
-        seen[words] += 1
-        wanted.append(f"{words} #{seen[words]}")
-    assert [row["part"] for row in rows] == wanted
-    assert {row["kernels"] for row in rows} == {40}
+    parts = pattern_parts(names, [0] * len(names))
+    assert [(row["part"], row["told_by"], row["kernels"]) for row in rows] == [(one.name, "kernel", 40 * len(one.places)) for one in parts]
+    assert [part.name for part in parts if len(part.places) > 1] == ["softmax #1", "softmax #2", "softmax #3", "softmax #4"]
     assert "inside {ForeignNode[bert.embeddings" in text
     assert "the trace does not name the" in text
     assert max(map(len, text.splitlines())) <= 100

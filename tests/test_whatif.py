@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from nsysmap.analysis import MappedTrace, map_report, read_engines
 from nsysmap.chains import chain_tables
 from nsysmap.cli import cli
 from nsysmap.errors import NsysmapError
+from nsysmap.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.resources import inference_resources
 from nsysmap.schema import INFERENCES
 from nsysmap.tables import Table
