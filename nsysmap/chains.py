@@ -69,7 +69,8 @@ def engine_chains(engine: Engine) -> list[Chain]:
     pieces is a chain, the rest is in `attention`.
     """
     flow = flow_of(engine)
-    attention = {index for block in attention_blocks(engine) for index, _ in block.layers}
+    blocks = attention_blocks(engine, compute=(7, 5))  # any: why they are not fused does not matter here
+    attention = {index for block in blocks for index, _ in block.layers}
     pieces = [_with_peer(engine, chain) for chain in _pieces(engine, flow, attention)]
     taken = attention | {index for chain in pieces for index, _ in chain.layers}
     epilogues = _epilogues(engine, flow, taken)
