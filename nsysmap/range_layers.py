@@ -21,6 +21,7 @@ ACCEPTED = 0.8
 Measured on the captures: the right engine has all of them, the best wrong one 73 %."""
 
 _FOREIGN = "{ForeignNode["
+_DEPTH = 4  # ranges between a launch and the range of its region
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class EngineFit:
     ranges: int  # distinct range texts of the calls that this engine fits best, or of all calls where it fits none
     known: int  # of them known to the engine
     accepted: bool
+    trace_layer: str | None  # one of the range texts that it does not know
+    engine_layer: str | None  # one of its layers that no range names
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class _Lookup:
     found: tuple[tuple[int, ...], ...]  # for each distinct range text the engine's layers that it can stand for
     split: bool  # Myelin regions are split into their nodes
     layers: int
+    unseen: str | None  # the first of its layers that no range names
 
     @staticmethod
     def of(engine: Engine, names: Text) -> _Lookup:
@@ -94,11 +98,16 @@ class _Lookup:
             exact.setdefault(layer.name, []).append(layer.index)
             loose.setdefault(normalized_range_text(layer.name), []).append(layer.index)
         found = tuple(tuple(exact.get(value) or loose.get(value) or ()) for value in names.values)
-        return _Lookup(found, any(layer.region is not None for layer in engine.layers), len(engine.layers))
+        seen = {index for indices in found for index in indices}
+        unseen = next((layer.name for layer in engine.layers if layer.index not in seen), None)
+        return _Lookup(found, any(layer.region is not None for layer in engine.layers), len(engine.layers), unseen)
 
 
 def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray) -> IntArray:
-    """The position of the range around each range whose text some engine does not know (a region's own range is in none); else MISSING."""
+    """The position of the next range outwards that an engine may know, of ranges whose text some engine does not know; else MISSING.
+
+    A region's own range is in none.
+    """
     names = tensorrt.ranges.text("name").take(tensorrt.layers).values
     unknown = np.array(
         [not value.startswith(_FOREIGN) and not all(lookup.found[code] for lookup in lookups) for code, value in enumerate(names)]
@@ -106,6 +115,12 @@ def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], code
     places = np.flatnonzero(unknown[codes])
     outer = np.full(len(codes), MISSING, np.int64)
     outer[places] = tensorrt.outer(places)
+    by_none = unknown & np.array([not any(lookup.found[code] for lookup in lookups) for code in range(len(names))], np.bool_)
+    for _ in range(_DEPTH):  # a Myelin node may lie in a tag, and the tag in the region
+        again = places[(outer[places] >= 0) & by_none[codes[np.maximum(outer[places], 0)]]]
+        if not len(again):
+            break
+        outer[again] = tensorrt.outer(outer[again])
     return outer
 
 
@@ -148,7 +163,9 @@ def _choose(
     for number in range(len(lookups)):
         mine = np.isin(probe_group, np.flatnonzero((engine == number) & (total[number] > 0)))
         texts = np.unique(probe_code[mine]) if mine.any() else np.unique(probe_code)
-        fits.append(EngineFit(number, len(texts), int(np.count_nonzero(knowing[number][texts])), bool(mine.any())))
+        known_texts = knowing[number][texts]
+        strange = next((names[code] for code in texts[~known_texts].tolist()), None)
+        fits.append(EngineFit(number, len(texts), int(np.count_nonzero(known_texts)), bool(mine.any()), strange, lookups[number].unseen))
     return engine[group], tuple(fits)
 
 

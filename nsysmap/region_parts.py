@@ -13,13 +13,14 @@ from nsysmap.schema import REGION_PARTS
 from nsysmap.tables import MISSING, IntArray, Table, Text
 
 _WORDS_SHOWN = 8
+_TOLD_BY = {"pattern": "kernel", "onnx": "onnx"}  # of part_by; the others are ranges of the trace
 
 
 def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntArray) -> Table:
     """The table `region_parts`, by engine and region, then in the order in which the parts run.
 
-    A part of a region that the engine file opens is one of its layers.  In an opaque region it is the tag or range that the trace has
-    around the launch, else what the kernel's name says it is, numbered in launch order within an inference ("layernorm #3").
+    A part of a region that the engine file opens is one of its layers.  In an opaque region it is the kernels' own `part`: a tag or range
+    of the trace, else what the kernels' names say, numbered in launch order within an inference ("layernorm #3"), or an ONNX node.
     `kernels` is schema.KERNELS, `steady` the numbers of the measured inferences; without any the whole trace counts.
     """
     inference = kernels.ints("inference")
@@ -117,13 +118,17 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     number = _occurrence(np.stack([kernels.ints("inference")[order], layer, word]))
     codes = np.where(opaque, np.where(part.codes >= 0, 0, 2), 1)
     own = np.where(codes == 0, part.codes, np.where(codes == 1, layer, word)).astype(np.int64)
+    by = kernels.text("part_by").take(order)
+    told = np.array([*(_TOLD_BY.get(value, "trace") for value in by.values), "trace"])
+    of_part = np.full(len(part.values) + 1, "trace", told.dtype)
+    of_part[part.codes] = told[by.codes]
     number[codes != 2] = 0
     distinct, inverse = numbered(codes.astype(np.int64), own, number)
     layer_name = layers.text("name")
     texts = []
     for code, one, occurrence in np.stack(distinct).T.tolist():
         if code == 0:
-            texts.append(f"trace:{part.values[one]}")
+            texts.append(f"{of_part[one]}:{part.values[one]}")
         elif code == 1:
             texts.append(f"engine:{layer_name[one]}")
         else:
