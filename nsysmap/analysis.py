@@ -143,6 +143,7 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         "kernel_totals": totals.by_kernel_name(mapped.kernels, names),
         "gaps": find_gaps(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table),
         "resources": inference_resources(mapped.inferences),
+        "engine_fits": mapped.mapped.engine_fits,
     }
     tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
     tables["layer_times"] = layer_times(mapped.kernels, mapped.inferences, mapped.steady)

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.engine import layers_table
+from nsysmap.engine_fits import engine_fits, fit_notes
 from nsysmap.evidence import Evidence, gather_evidence
 from nsysmap.groups import distinct_rows, runs
 from nsysmap.inferences import Inferences
 from nsysmap.launches import gather
 from nsysmap.model import Engine, Note
 from nsysmap.names import layer_kind, matches_tactic
+from nsysmap.parts import Settled, either, find_parts
 from nsysmap.placement import Placed, place_by_order
-from nsysmap.range_layers import EngineFit, RangeLayers, resolve_ranges
+from nsysmap.range_layers import RangeLayers, resolve_ranges
 from nsysmap.schema import LAYERS, MAPPING
 from nsysmap.tables import MISSING, BoolArray, FloatArray, IntArray, Table, Text
 from nsysmap.tensorrt_ranges import MYELIN, TensorRtRanges
@@ -40,12 +43,14 @@ class Mapped:
     table: Table  # MAPPING, one row a kernel
     layers: Table  # LAYERS: of the engines, then those known from ranges only
     engine_of_inference: IntArray  # MISSING where no engine file fits
-    fits: tuple[EngineFit, ...]
+    engine_fits: Table  # ENGINE_FITS
     notes: tuple[Note, ...]
+    evidence: Evidence  # where each kernel was launched or captured
+    placed: Placed  # what the order says
 
 
-def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine], layers: Table) -> Mapped:
-    """Maps every kernel; ``layers`` is engine.layers_table(engines).
+def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine]) -> Mapped:
+    """Maps every kernel.
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
     that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
@@ -66,14 +71,16 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=any(fit.accepted for fit in resolved.fits))
     kept = split & (method == _NONE)
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
-    table, layer = _with_range_layers(tensorrt, layers, _Places(evidence.place, layer, named & (layer == MISSING)))
+    table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(evidence.place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("myelin"), layer)
     method[opaque & (method == _ORDER)] = _REGION
-    part = _parts(tensorrt, evidence, layer, table)
+    inference = inferences.membership.ints("inference")
+    settled = Settled(evidence.place, layer, inference, _at(inferences.table.bools("complete"), inference))
+    parts = find_parts(trace.kernels, tensorrt, settled, table)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
     if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
         placed.reason.codes[layer == MISSING] = -1
-    reason = _either(placed.reason, reason)
+    reason = either(placed.reason, reason)
     engine = gather(table.ints("engine"), layer)
     mapping = Table(
         MAPPING,
@@ -82,14 +89,15 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
             "engine": engine,
             "layer_index": gather(table.ints("layer_index"), layer),
             "layer": table.text("name").take(layer),
-            "part": part,
+            "part": parts.part,
             "method": Text(method, METHODS),
             "confidence": confidence,
             "reason": reason,
+            "part_by": parts.by,
         },
     )
-    notes = (*_notes(engines, resolved.fits), *_order_notes(engines, placed))
-    return Mapped(mapping, table, _engine_of_inference(inferences, engine), resolved.fits, notes)
+    fits = engine_fits(engines, resolved.fits, placed)
+    return Mapped(mapping, table, _engine_of_inference(inferences, engine), fits, fit_notes(fits), evidence, placed)
 
 
 @dataclass(frozen=True)
@@ -219,50 +227,6 @@ def _by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], c
     return placed, confidence
 
 
-def _either(first: Text, second: Text) -> Text:
-    """The first text where there is one, the second elsewhere."""
-    later = np.where(second.codes >= 0, second.codes + len(first.values), -1)
-    return Text(np.where(first.codes >= 0, first.codes, later).astype(np.int32), (*first.values, *second.values))
-
-
-def _order_notes(engines: Sequence[Engine], placed: Placed) -> list[Note]:
-    """Engine files that explain the kernels of no inference that had to be placed by order."""
-    notes = []
-    used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
-    undecided = {verdict.engine for verdict in placed.verdicts if verdict.match.undecided}
-    proved = {verdict.engine for verdict in placed.verdicts if verdict.match.accepted}
-    for number in sorted(undecided - proved):
-        given = "Its layers are given all the same" if number in used else "No kernel is given a layer of it"
-        text = f"Whether {engines[number].source} ran here cannot be told: nothing in the trace proves it or speaks against it. {given}."
-        notes.append(Note("warning", text))
-    for number in sorted({verdict.engine for verdict in placed.verdicts} - used - undecided):
-        best = max((verdict.match for verdict in placed.verdicts if verdict.engine == number), key=lambda match: match.share)
-        others = " beside the other engine files" if used else ""
-        notes.append(
-            Note(
-                "error",
-                f"{engines[number].source} is not an engine that ran here{others}: of one inference {best.placed:.0%} of the kernels find "
-                f"a layer and {best.used:.0%} of the layers a kernel"
-                + (f", {best.tactics:.0%} of the tactics ran" if best.tactics is not None else "")
-                + ". No kernel is given a layer of it; give the engine file of this run.",
-            )
-        )
-    return notes
-
-
-def _parts(tensorrt: TensorRtRanges, evidence: Evidence, layer: IntArray, layers: Table) -> Text:
-    """Inside an opaque region the text of the range around the launch, where it is finer than the layer's name."""
-    if len(tensorrt.layers) == 0:
-        return Text.same(None, len(layer))
-    range_name = tensorrt.ranges.text("name").take(tensorrt.layers).take(evidence.place)
-    opaque = _at(layers.text("kind").equals("myelin"), layer)
-    layer_name = layers.text("name").take(layer)
-    index = {value: code for code, value in enumerate(layer_name.values)}
-    as_layer = np.array([*(index.get(value, -2) for value in range_name.values), -3])
-    finer = opaque & (as_layer[range_name.codes] != layer_name.codes)
-    return Text(np.where(finer, range_name.codes, -1).astype(np.int32), range_name.values)
-
-
 def _reasons(
     trace: Trace, evidence: Evidence, resolved: RangeLayers, method: np.ndarray[tuple[int], np.dtype[np.int32]], *, has_ranges: bool
 ) -> Text:
@@ -292,18 +256,3 @@ def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
         order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
         result[pair[order] // wide] = pair[order] % wide
     return result
-
-
-def _notes(engines: Sequence[Engine], fits: Sequence[EngineFit]) -> tuple[Note, ...]:
-    notes = []
-    for fit in fits:
-        source = engines[fit.engine].source
-        if fit.ranges and not fit.accepted:
-            notes.append(
-                Note(
-                    "error",
-                    f"{source} is not the engine that ran: it has {fit.known} of the {fit.ranges} layers that the trace's ranges name. "
-                    "Layers below are those that the trace names; give the engine file of this run.",
-                )
-            )
-    return tuple(notes)

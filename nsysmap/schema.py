@@ -522,6 +522,7 @@ MAPPING = Spec(
         _text("method", "nvtx, graph-node, tactic, order, region or none"),
         _float("confidence", "0 to 1; 1 is exact"),
         _text("reason", "why there is no layer, or what limits the confidence", null=True),
+        _text("part_by", "what tells the part: tag, payload or node (a range of the trace), pattern (the kernel's name), onnx", null=True),
     ),
 )
 
@@ -538,6 +539,25 @@ KERNELS = Spec(
     "kernels",
     "Every kernel with its launch, its inference and its layer.",
     (*GPU_KERNELS.columns, *MEMBERSHIP.columns, *MAPPING.columns),
+)
+
+ENGINE_FITS = Spec(
+    "engine_fits",
+    "Whether each engine file given is of an engine that ran in the trace; by `engine_fits`.",
+    (
+        _int("engine", "which engine file, from 0"),
+        _text("source", "its file name"),
+        _text("verdict", "ran, did-not-run or cannot-tell"),
+        _int(
+            "compared",
+            "layer ranges that ran kernels, or without ranges the engine's layers; none where nothing could be compared",
+            null=True,
+        ),
+        _int("known", "of the layer ranges: known to this engine; none where the order of the kernels decided", null=True),
+        _text("trace_layer", "a layer that the trace names and this engine does not have", null=True),
+        _text("engine_layer", "a layer of this engine, beside it", null=True),
+        _text("how", "how that is known, in words"),
+    ),
 )
 
 INFERENCES = Spec(
@@ -741,7 +761,7 @@ REGION_PARTS = Spec(
         _int("engine", "which engine file, from 0", null=True),
         _text("region", "myl<R>, or the name of an opaque region"),
         _text("part", "node, tag or range where the trace names one, else what the kernel's name says it is"),
-        _text("told_by", "trace (a range or tag), engine (a layer of the region) or kernel (its decoded name)"),
+        _text("told_by", "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or onnx (a node of --onnx)"),
         _text("summary", "what its kernels are, the costliest first"),
         _int("kernels", "executions"),
         _int("time_ns", "their total time", "ns"),
@@ -755,6 +775,6 @@ RULE_TABLES = (
     KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, RANGES, COPIES, MEMSETS, SYNCS, GRAPH_NODES, GRAPH_RUNS,
     OVERHEADS, OS_CALLS, DEVICES, CAPTURE, WHATIF, STEADY,
     WORK, LIMITS, OPEN_ENGINES, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS, PRECISION,
-    LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME,
+    LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME, ENGINE_FITS, RESOURCES,
 )  # fmt: skip
 """What a rule's SQL can read."""

@@ -86,11 +86,11 @@ def test_the_engine_of_another_model_is_an_error_that_shows_both_sides() -> None
     outcomes = analyze(FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt85" / "engine.json").outcomes
     (finding,) = next(outcome for outcome in outcomes if outcome.rule == "engine-mismatch").findings
     assert finding.severity == "error"
-    assert finding.evidence["common"] == 0
+    assert finding.evidence["known"] == 0
     given = (FIXTURES / "bert_trt85" / "engine.json").read_text(encoding="utf-8")
     assert f'"{finding.evidence["engine_layer"]}"' in given
     assert f'"{finding.evidence["trace_layer"]}"' not in given
-    assert str(finding.evidence["trace_layer"]) in finding.message
+    assert str(finding.evidence["trace_layer"])[:20] in finding.message
 
 
 def test_an_engine_file_of_names_only_is_found(tmp_path: Path) -> None:
