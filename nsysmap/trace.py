@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +36,10 @@ _KERNEL = f"{_CUPTI}KERNEL"
 _GRAPH_TRACE = f"{_CUPTI}GRAPH_TRACE"
 _PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0
 _SCHEMA_MAJOR = "3"
-_LATEST_NS = 10**16  # 115 days: sums of times stay within 64 bits
+_LATEST_NS = 10**16  # 115 days
+_LONGEST_SUM_NS = 2**62  # 146 years: sums of times stay within 64 bits
+_MOST_BLOCKS = 2**48  # of a launch
+_MOST_BYTES = 2**50  # of a copy, or of shared memory
 _PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
 _TIMED = (_KERNEL, _GRAPH_TRACE, "NVTX_EVENTS", *(f"{_CUPTI}{name}" for name in ("RUNTIME", "MEMCPY", "MEMSET", "SYNCHRONIZATION")))
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
@@ -105,7 +109,7 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
     ranges = _ranges(database, strings, dropped)
     launches = Launches.of(calls)
     kernels = _kernels(database, strings, launches, dropped)
-    return Trace(
+    trace = Trace(
         source=source or path.name,
         nsys_version=versions.get("EXPORT_PRODUCT_VERSION"),
         schema_version=schema,
@@ -117,12 +121,25 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
         syncs=_syncs(database, launches, dropped),
         graph_nodes=_graph_nodes(database),
         graph_runs=_graph_runs(database, launches, dropped),
-        overheads=_overheads(database, strings),
+        overheads=_overheads(database, strings, dropped),
         os_calls=_os_calls(database, strings, dropped),
         devices=_devices(database),
         dropped=tuple(dropped),
         absent=_absent(database),
     )
+    _check_sums(path, trace)
+    return trace
+
+
+def _check_sums(path: Path, trace: Trace) -> None:
+    """NsysmapError where the rows of a table last so long together that sums of them would not be true."""
+    timed = (trace.kernels, trace.api_calls, trace.ranges, trace.copies, trace.memsets, trace.syncs, trace.graph_runs)
+    for table in (*timed, trace.overheads, trace.os_calls):
+        total_ns = float((table.ints("end_ns") - table.ints("start_ns")).sum(dtype=np.float64))
+        if total_ns > _LONGEST_SUM_NS:
+            raise NsysmapError(
+                str(path), f"its {table.spec.name} last {total_ns / 1e9:.1e} s together, which is no time", "export the report again"
+            )
 
 
 def _versions(database: Database) -> dict[str, str]:
@@ -245,6 +262,24 @@ def _zero(values: IntArray) -> IntArray:
     return np.where(values == MISSING, np.int64(0), values) if (values == MISSING).any() else values
 
 
+def _extents(raw: Mapping[str, Any], what: str) -> dict[str, IntArray]:
+    """The grid or block in x, y and z; all 0, as where the file does not tell, where there can be no such launch."""
+    extents = [_zero(raw[f"{what}{axis}"]) for axis in "XYZ"]
+    least = min(int(extent.min(initial=0)) for extent in extents)
+    if least < 0 or math.prod(int(extent.max(initial=0)) for extent in extents) > _MOST_BLOCKS:
+        product = np.prod([extent.astype(np.float64) for extent in extents], axis=0)
+        possible = np.logical_and.reduce([extent >= 0 for extent in extents]) & (product <= _MOST_BLOCKS)
+        extents = [np.where(possible, extent, 0) for extent in extents]
+    return {f"{what}_{axis}": extent for axis, extent in zip("xyz", extents, strict=True)}
+
+
+def _amount(values: IntArray) -> IntArray:
+    """The values; 0, as where the file does not tell, where they cannot be."""
+    if values.min(initial=0) >= 0 and values.max(initial=0) <= _MOST_BYTES:
+        return values
+    return np.where((values < 0) | (values > _MOST_BYTES), np.int64(0), values)
+
+
 def _none_for_zero(values: IntArray) -> IntArray:
     """Files of 2021 and before write 0 where newer ones have NULL."""
     return np.where(values <= 0, np.int64(MISSING), values)
@@ -274,15 +309,11 @@ def _kernels(database: Database, strings: _Strings, launches: Launches, dropped:
             "name": name,
             "graph": graph,
             "graph_node": node,
-            "grid_x": _zero(raw["gridX"]),
-            "grid_y": _zero(raw["gridY"]),
-            "grid_z": _zero(raw["gridZ"]),
-            "block_x": _zero(raw["blockX"]),
-            "block_y": _zero(raw["blockY"]),
-            "block_z": _zero(raw["blockZ"]),
-            "registers": _zero(raw["registersPerThread"]),
-            "static_shared_bytes": _zero(raw["staticSharedMemory"]),
-            "dynamic_shared_bytes": _zero(raw["dynamicSharedMemory"]),
+            **_extents(raw, "grid"),
+            **_extents(raw, "block"),
+            "registers": _amount(raw["registersPerThread"]),
+            "static_shared_bytes": _amount(raw["staticSharedMemory"]),
+            "dynamic_shared_bytes": _amount(raw["dynamicSharedMemory"]),
         },
     )
 
@@ -414,7 +445,7 @@ def _copies(database: Database, launches: Launches, dropped: list[Dropped]) -> T
             "kind": _labels(raw["copyKind"], _COPY_KINDS, "other"),
             "source": _labels(raw["srcKind"], _MEMORY_KINDS, "unknown"),
             "target": _labels(raw["dstKind"], _MEMORY_KINDS, "unknown"),
-            "bytes": _zero(raw["bytes"]),
+            "bytes": _amount(raw["bytes"]),
             "asynchronous": _asynchronous(api),
             "graph_node": _none_for_zero(raw["graphNodeId"]),
         },
@@ -430,7 +461,7 @@ def _memsets(database: Database, launches: Launches, dropped: list[Dropped]) -> 
             **columns,
             "api": _api_of(launches, columns["launch"]),
             "target": _labels(raw["memKind"], _MEMORY_KINDS, "unknown"),
-            "bytes": _zero(raw["bytes"]),
+            "bytes": _amount(raw["bytes"]),
             "graph_node": _none_for_zero(raw["graphNodeId"]),
         },
     )
@@ -470,15 +501,14 @@ def _graph_runs(database: Database, launches: Launches, dropped: list[Dropped]) 
     return Table(GRAPH_RUNS, {**columns, "graph": raw["graphId"], "graph_exec": raw["graphExecId"]})
 
 
-def _overheads(database: Database, strings: _Strings) -> Table:
+def _overheads(database: Database, strings: _Strings, dropped: list[Dropped]) -> Table:
     """Both spellings of the table, without the waits that it lists but that CUDA itself causes."""
     parts = [database.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
-    raw = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    rows = np.argsort(raw["start"], kind="stable")
-    rows = rows[raw["end"][rows] >= raw["start"][rows]]
-    names = strings.text(raw["nameId"][rows])
+    raw, _ = _kept("overheads", {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, dropped, gpu=False)
+    names = strings.text(raw["nameId"])
     by_cuda = np.array([*(_CUDAS_OWN.search(value) is not None for value in names.values), False])[names.codes]
-    rows, names = rows[~by_cuda], names.take(np.flatnonzero(~by_cuda))
+    rows = np.flatnonzero(~by_cuda)
+    names = names.take(rows)
     return Table(
         OVERHEADS,
         {

@@ -217,3 +217,38 @@ def test_the_newest_public_schema_is_read() -> None:
         (kernels,) = connection.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
     assert len(trace.kernels) == kernels
     assert set(trace.kernels.ints("device").tolist()) == {0, 1}
+
+
+def test_launches_and_sizes_that_cannot_be_are_as_good_as_not_told(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(4):
+        file.launch("k", 100 * number, number)
+    rows = file.rows["CUPTI_ACTIVITY_KIND_KERNEL"]
+    rows[1] |= {"gridX": 2**63 - 1, "gridY": 2**63 - 1, "dynamicSharedMemory": 2**63 - 1}
+    rows[2] |= {"blockX": -1, "registersPerThread": -5}
+    rows[3] |= {"gridX": 2**31 - 1, "gridY": 65535}
+    kernels = read_trace(file.write(tmp_path / "r.sqlite")).kernels
+    assert kernels.ints("grid_x").tolist() == [1, 0, 1, 2**31 - 1]
+    assert kernels.ints("grid_y").tolist() == [1, 0, 1, 65535]
+    assert kernels.ints("block_x").tolist() == [32, 32, 0, 32]
+    assert kernels.ints("registers").tolist() == [16, 16, 0, 16]
+    assert kernels.ints("dynamic_shared_bytes").tolist() == [0, 0, 0, 0]
+
+
+def test_times_whose_sum_does_not_fit_64_bits_are_refused(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(1000):
+        file.launch("k", 100 * number, number)
+        file.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["end"] = 10**16 - 1
+    with pytest.raises(NsysmapError, match="its gpu_kernels last"):
+        read_trace(file.write(tmp_path / "r.sqlite"))
+
+
+def test_an_overhead_without_a_time_is_left_out_and_counted(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    file.add("PROFILER_OVERHEAD", start=None, end=50, globalTid=THREAD, nameId=file.string("CUPTI_OVERHEAD"))
+    file.add("PROFILER_OVERHEAD", start=10, end=50, globalTid=THREAD, nameId=file.string("CUPTI_OVERHEAD"))
+    trace = read_trace(file.write(tmp_path / "r.sqlite"))
+    assert len(trace.overheads) == 1
+    assert trace.dropped == (Dropped("overheads", "ends before it starts, or has no time", 1),)
