@@ -45,8 +45,9 @@ class Database:
 
     @staticmethod
     def open(path: Path) -> Database:
-        """The file with its plain tables; NsysmapError where it is no SQLite file, truncated or damaged."""
+        """The file with its plain tables; NsysmapError where it is no SQLite file, truncated, damaged or still being written."""
         _check_length(path)
+        _check_finished(path)
         try:
             with closing(sqlite3.connect(_uri(path), uri=True)) as connection:
                 tables = connection.execute(
@@ -172,6 +173,23 @@ def _check_length(path: Path) -> None:
         if expected <= path.stat().st_size:
             return
     raise NsysmapError(str(path), "is cut short: the file is smaller than its own header says", _DAMAGED)
+
+
+def _check_finished(path: Path) -> None:
+    """NsysmapError where changes to the file wait beside it: opened immutable, it would be read as if they were not there."""
+    for suffix, magics in ((b"-wal", (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")), (b"-journal", (b"\xd9\xd5\x05\xf9",))):
+        beside = Path(os.fsdecode(os.fsencode(path) + suffix))
+        try:
+            with beside.open("rb") as file:
+                unfinished = file.read(4) in magics
+        except OSError:
+            continue
+        if unfinished:
+            raise NsysmapError(
+                str(path),
+                f"has unfinished changes beside it ({beside.name})",
+                "wait until what writes it has ended, or export the report again: nsys export -t sqlite REPORT.nsys-rep",
+            )
 
 
 def _connected(path: Path) -> sqlite3.Connection:

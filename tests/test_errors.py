@@ -356,3 +356,23 @@ def test_a_path_need_not_be_utf8(nsysmap: Command) -> None:
     assert done.out.startswith("nsysmap: r\\udce9.sqlite\n")
     assert nsysmap("map", report, engine, "-o", f"{written}.csv").status == 0
     assert nsysmap("map", "none" + report, engine).err.startswith("nsysmap: noner\\udce9.sqlite: ")
+
+
+@pytest.mark.parametrize("mode", ["wal", "persist"])
+def test_a_file_with_unfinished_changes_beside_it_is_not_read_as_if_they_were_not_there(nsysmap: Command, mode: str) -> None:
+    written = altered(f"PRAGMA journal_mode={mode}")
+    with closing(sqlite3.connect(written, isolation_level=None)) as database:
+        database.execute(f"PRAGMA journal_mode={mode}")
+        database.execute("PRAGMA cache_size=1")  # changes are written out before they are committed
+        database.execute("BEGIN")
+        database.execute(f"DELETE FROM {KERNEL} WHERE rowid > 1000")
+        if mode == "wal":
+            database.execute("COMMIT")
+        suffix = {"wal": "-wal", "persist": "-journal"}[mode]
+        for end in ("", suffix):
+            shutil.copy(f"{written}{end}", f"report.sqlite{end}")
+    for left in Path().glob("bad.sqlite*"):
+        left.unlink()
+    refuses(nsysmap, "report.sqlite", f"unfinished changes beside it (report.sqlite{suffix})", "wait until")
+    Path(f"report.sqlite{suffix}").write_bytes(bytes(512))  # what a finished transaction leaves behind
+    assert "unfinished" not in nsysmap("map", "report.sqlite", ENGINE).err
