@@ -293,6 +293,32 @@ def test_an_input_is_never_overwritten(nsysmap: Command, command: str) -> None:
     assert contents(Path()) == before
 
 
+@pytest.mark.parametrize("command", ["analyze", "map"])
+def test_no_engine_profile_or_export_is_overwritten_even_where_it_is_not_an_input(nsysmap: Command, command: str) -> None:
+    shutil.copy(ENGINE, "engine.json")
+    shutil.copy(ENGINE.with_name("profile.json"), "profile.json")
+    for path in ("engine.json", "profile.json"):
+        before = contents(Path())
+        done = nsysmap(command, SYNC, "-o", path)
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert "would be overwritten; give another output file" in done.err
+        assert contents(Path()) == before
+    shutil.copy(SYNC, "report.db")
+    assert "is an nsys export and would be overwritten" in nsysmap("analyze", SYNC, "-o", "report.db").err
+
+
+def test_what_nsysmap_wrote_is_overwritten(nsysmap: Command) -> None:
+    for _ in range(2):
+        assert nsysmap("map", SYNC, ENGINE, "-o", "map.json").status == 0
+        assert nsysmap("analyze", SYNC, ENGINE, "-o", "out.json", "-o", "out.db").status == 0
+
+
+def test_an_output_name_that_is_too_long(nsysmap: Command) -> None:
+    done = nsysmap("map", SYNC, "-o", "x" * 300 + ".csv")
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "cannot be written (File name too long)" in done.err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written(nsysmap: Command) -> None:
     Path("locked").mkdir(mode=0o555)
