@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from nsysmap.engine import links
 from nsysmap.model import Engine, Layer
@@ -103,18 +104,20 @@ def region_of(layer: Mapping[str, object]) -> str | None:
 def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
     """What each kernel of a layer does, by name.
 
-    Where all of them only move data by their names and the layer is a product, what computes it cannot be told from them.
+    Where all of them only move data by their names but the layer computes, what computes it cannot be told from them.
     """
     uses = {name: use_of(name, layer) for name in names}
-    if layer is not None and layer.kind in _PRODUCTS and all(use.work in ("convert", "move") for use in uses.values()):
-        told = Use("product", layer.precision, "engine" if layer.precision else None, None, "unknown")
-        return dict.fromkeys(names, told)
+    if layer is not None and layer.type is not None and all(use.work in ("convert", "move") for use in uses.values()):
+        work = _work_by_layer(layer)
+        if work in ("product", "arithmetic"):
+            cores = "unknown" if work == "product" else "no"
+            return dict.fromkeys(names, Use(work, layer.precision, "engine" if layer.precision else None, None, cores))
     return uses
 
 
 def use_of(name: str | None, layer: Layer | None) -> Use:
     """What a kernel of that name does for a layer; what neither tells is None or unknown, never a guess."""
-    decoded = decode(name) if name else None
+    decoded = _decoded(name) if name else None
     work = _work_by_name(decoded) or _work_by_layer(layer)
     source = layer.inputs[0].datatype if layer is not None and layer.inputs else None
     target = layer.outputs[0].datatype if layer is not None and layer.outputs else None
@@ -124,6 +127,9 @@ def use_of(name: str | None, layer: Layer | None) -> Use:
     if datatype is None:
         datatype, told_by = None if layer is None else layer.precision, "engine"
     return Use(work, datatype, told_by if datatype else None, None, _tensor_cores(decoded, layer, work))
+
+
+_decoded = lru_cache(maxsize=4096)(decode)
 
 
 def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]) -> Use:
@@ -195,7 +201,7 @@ def _tensor_cores(decoded: KernelName | None, layer: Layer | None, work: str) ->
     if decoded is not None and decoded.tensor_cores != "unknown":
         return decoded.tensor_cores
     if decoded is not None and layer is not None and layer.tactic and matches_tactic(decoded.name, layer.tactic):
-        told = decode(layer.tactic).tensor_cores
+        told = _decoded(layer.tactic).tensor_cores
         if told != "unknown":
             return told
     return "no" if work == "arithmetic" else "unknown"

@@ -50,5 +50,5 @@ def counted(number: int, noun: str) -> str:
     """The number and the noun, in the plural where it needs it."""
     if number == 1:
         return f"{number:,} {noun}"
-    plural = noun[:-1] + "ies" if noun.endswith("py") else noun + "es" if noun.endswith(("s", "ch")) else noun + "s"
+    plural = noun[:-1] + "ies" if noun.endswith("py") else noun + "es" if noun.endswith(("s", "ch", "x")) else noun + "s"
     return f"{number:,} {plural}"
