@@ -36,8 +36,18 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit status 2."""
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _stop)
     _open_streams()
+    try:
+        _run()
+    finally:
+        if _stopped_by:  # whatever it became on the way: DuckDB makes an error of its own of it
+            sys.exit(128 + _stopped_by[0])
+
+
+def _run() -> None:
     try:
         status = cli(prog_name="nsysmap", standalone_mode=False)
         sys.stdout.flush()
@@ -79,13 +89,18 @@ def _drop_output() -> None:
 
 
 def _fail(line: str) -> NoReturn:
-    with suppress(OSError):  # standard error may be full or closed too
-        click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
+    if not _stopped_by:
+        with suppress(OSError):  # standard error may be full or closed too
+            click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
     sys.exit(2)
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(143)  # as an exception, so that everything on the way out tidies up after itself
+_stopped_by: list[int] = []
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    _stopped_by.append(number)
+    raise KeyboardInterrupt  # so that everything on the way out tidies up after itself
 
 
 @contextmanager

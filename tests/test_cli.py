@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,3 +131,38 @@ def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
     done = shell("$NSYSMAP decode 漢", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"\\u6f22" if encoding == "latin-1" else "漢".encode())  # click writes UTF-8 in place of ASCII
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("inside", ["nsysmap.rules.load_rules", "nsysmap.sandbox.Sandbox.run", "nsysmap.report_json.write_json"])
+def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of_it(
+    number: int, status: int, inside: str, tmp_path: Path
+) -> None:
+    """The signal comes while nsysmap is at work in there, and is turned into a RuntimeError, as DuckDB does."""
+    module, _, name = inside.removesuffix(".run").rpartition(".")
+    target = f"{module}.{name}.run" if inside.endswith(".run") else inside
+    code = (
+        f"import os, {module}\n"
+        "from nsysmap.cli import main\n"
+        "def interrupted(*_, **__):\n"
+        f"    try:\n        os.kill(os.getpid(), {int(number)})\n"
+        "    except KeyboardInterrupt:\n        raise RuntimeError('Query interrupted') from None\n"
+        f"{target} = interrupted\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "analyze", str(FIXTURE), "-o", str(tmp_path / "out.json")]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_ignored_interrupt_stays_ignored() -> None:
+    """As under nohup."""
+    code = (
+        "import os, signal, nsysmap.nsys\n"
+        "from nsysmap.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "nsysmap.nsys.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
+        "main()"
+    )
+    assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0
