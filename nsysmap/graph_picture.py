@@ -249,9 +249,12 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
             raise NsysmapError(engine.source, f"has no {words[collapse]} to draw as one box", remedy)
         return words[collapse], found[collapse]
     boxes = {name: len(engine.layers) - sum(len(group.layers) - 1 for group in groups) for name, groups in found.items()}
-    few = [name for name in found if boxes[name] <= MANY and boxes[name] > 1]
-    best = max(few, key=lambda name: boxes[name]) if few else min(found, key=lambda name: boxes[name])
-    return (words[best], found[best]) if found[best] else (_EVERY, ())
+    telling = [name for name in found if found[name] and boxes[name] > 1]  # one box for all of it would show nothing
+    few = [name for name in telling if boxes[name] <= MANY]
+    if not telling:
+        return _EVERY, ()
+    best = max(few, key=lambda name: boxes[name]) if few else min(telling, key=lambda name: boxes[name])
+    return words[best], found[best]
 
 
 def _view(engine: Engine, times: Times | None, swatches: Mapping[str, Sequence[Swatch]], drawn: tuple[str, Sequence[Group]]) -> View:
