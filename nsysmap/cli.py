@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from nsysmap import __version__
 from nsysmap.errors import NsysmapError
 from nsysmap.terminal import escaped
+
+if TYPE_CHECKING:
+    from nsysmap.onnx_file import OnnxModel
 
 
 @click.group(
@@ -138,11 +141,12 @@ def _progress() -> Iterator[Callable[[str], None]]:
 @click.argument("engine_file", metavar="ENGINE")
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @click.option("--trace", "report", metavar="REPORT", help="Report of a run: adds measured times and what each Myelin region spends.")
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="With --trace, the ONNX model behind the engine: names what opaque regions run.")
 @click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
 @click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
-    engine_file: str, profile: str | None, report: str | None, precision: bool, findings: bool, as_json: bool
+    engine_file: str, profile: str | None, report: str | None, onnx_file: str | None, precision: bool, findings: bool, as_json: bool
 ) -> None:
     """Show the layers of an engine file, and the time of each where a trace or a profile is given.
 
@@ -167,13 +171,15 @@ def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
 
         click.echo(findings_text(engine_outcomes(engine)))
         return
+    if onnx_file is not None and report is None:
+        raise click.UsageError("--onnx needs the report of a run too: --trace REPORT.")
     of_trace = None
     if report is not None:
         from nsysmap.analysis import measured, notes_of
         from nsysmap.mapped_trace import map_report
 
         with _progress() as tell:
-            mapped = map_report(report, [engine], progress=tell)
+            mapped = map_report(report, [engine], model=_model(onnx_file), progress=tell)
             tables = measured(mapped)
             notes = tuple(note for note in notes_of(mapped, tables) if note not in engine.notes)
             of_trace = Measured(mapped.trace.source, tables, notes)
@@ -185,11 +191,21 @@ def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
         click.echo(precision_text(engine, of_trace) if precision else layers_text(engine, of_trace))
 
 
+def _model(path: str | None) -> OnnxModel | None:
+    """The ONNX model, where one is given."""
+    if path is None:
+        return None
+    from nsysmap.onnx_file import read_model
+
+    return read_model(path)
+
+
 @cli.command("analyze")
 @click.argument("report")
 @click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the report: .json, .md or .db. Repeatable.")
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
@@ -199,6 +215,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     engine_files: tuple[str, ...],
     profile: str | None,
     outputs: tuple[str, ...],
+    onnx_file: str | None,
     folders: tuple[str, ...],
     params: tuple[str, ...],
     fail_on: str | None,
@@ -221,14 +238,15 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.rules import builtin_rules_dir, load_params, load_rules, parse_params, with_params
 
     files = [Path(path) for path in outputs]
-    inputs = [Path(path) for path in (report, *engine_files, profile) if path]
+    inputs = [Path(path) for path in (report, *engine_files, profile, onnx_file) if path]
     for path in files:
         check_output(path, SUFFIXES, inputs)
     rules = load_rules([builtin_rules_dir(), *map(Path, folders)])
     rules = with_params(with_params(rules, load_params(Path())), parse_params(params))
     with _progress() as tell:
         engines = read_engines(engine_files, profile=profile)
-        content = report_of(analyze_mapped(map_report(report, engines, progress=tell), rules=rules, progress=tell))
+        mapped = map_report(report, engines, model=_model(onnx_file), progress=tell)
+        content = report_of(analyze_mapped(mapped, rules=rules, progress=tell))
         for path in files:
             tell(f"writing {path.name}")
             write_report(content, path)
@@ -251,7 +269,8 @@ def _colour() -> bool:
 @click.argument("report")
 @click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
 @click.option("-o", "--output", metavar="FILE", help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output.")
-def map_command(report: str, engine_files: tuple[str, ...], output: str | None) -> None:
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
+def map_command(report: str, engine_files: tuple[str, ...], output: str | None, onnx_file: str | None) -> None:
     """Write which layer each kernel belongs to, one row a kernel, and how that is known.
 
     REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
@@ -267,9 +286,9 @@ def map_command(report: str, engine_files: tuple[str, ...], output: str | None) 
     from nsysmap.totals import coverage
 
     if output not in (None, "-"):
-        check_output(Path(output), SUFFIXES, [Path(report), *map(Path, engine_files)])
+        check_output(Path(output), SUFFIXES, [Path(path) for path in (report, *engine_files, onnx_file) if path])
     with _progress() as tell:
-        mapped = map_report(report, read_engines(engine_files), progress=tell)
+        mapped = map_report(report, read_engines(engine_files), model=_model(onnx_file), progress=tell)
         if not len(mapped.kernels):
             raise NsysmapError(
                 report,
@@ -368,20 +387,24 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
       nsysmap graph engine.json -o engine.svg --color precision
       nsysmap graph engine.json report.nsys-rep -o engine.png --collapse block
     """
-    from nsysmap.analysis import measured
+    from dataclasses import replace
+
+    from nsysmap.engine import read_engine
     from nsysmap.graph_picture import picture, times_of
-    from nsysmap.mapped_trace import map_report, read_engines
     from nsysmap.output_file import check_output
     from nsysmap.report_graph import SUFFIXES, write_graph
 
     path = Path(output)
     check_output(path, SUFFIXES, [Path(given) for given in (engine_file, report, profile) if given])
     with _progress() as tell:
-        (engine,) = read_engines([engine_file], profile=profile)
+        engine = replace(read_engine(engine_file, profile=profile), source=Path(engine_file).name)
         notes: tuple[str, ...] = ()
         tables = None
         source = ""
         if report is not None:
+            from nsysmap.analysis import measured
+            from nsysmap.mapped_trace import map_report
+
             mapped = map_report(report, [engine], progress=tell)
             tables, source = measured(mapped), mapped.trace.source
             notes = tuple(note.text for note in mapped.mapped.notes if note.level == "error")
@@ -394,6 +417,37 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
     click.echo(f"{escaped(drawn.title)} → {escaped(output)}")
     if report is not None and tables is not None and (times is None or not times.kernels):
         click.echo(f"warning: {escaped(source)} shows no kernel of this engine: the picture has none of its times", err=True)
+
+
+@cli.command("export")
+@click.argument("report")
+@click.argument("engine_file", metavar="ENGINE")
+@click.option(
+    "--trex", "folder", metavar="DIR", required=True, help="Write graph.json, profile.json and timing.json for NVIDIA's trex into DIR."
+)
+@click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+def export_command(report: str, engine_file: str, folder: str, force: bool) -> None:
+    """Write what a trace measured of an engine in the form of another tool.
+
+    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one, ENGINE the file of trtexec --exportLayerInfo.  With --trex the
+    times of profile.json are measured kernel times: per layer and inference, as trtexec --exportProfile would give them.
+
+    \b
+    Example:
+      nsysmap export --trex trex/ report.nsys-rep engine.json
+    """
+    from nsysmap.analysis import measured
+    from nsysmap.mapped_trace import map_report, read_engines
+    from nsysmap.report_trex import trex_files, trex_name, trex_words, write_trex
+
+    with _progress() as tell:
+        engines = read_engines([engine_file])
+        mapped = map_report(report, engines, progress=tell)
+        tell("writing")
+        files = trex_files(engines[0], measured(mapped), mapped.kernels, mapped.inferences)
+        written = write_trex(files, Path(folder), trex_name(Path(engine_file)), [Path(report), Path(engine_file)], force=force)
+    for line in trex_words(files, written):
+        click.echo(escaped(line))
 
 
 @cli.group()

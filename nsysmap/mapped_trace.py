@@ -13,6 +13,7 @@ from nsysmap.inferences import Inferences
 from nsysmap.mapping import Mapped, map_kernels
 from nsysmap.model import Engine
 from nsysmap.nsys import export
+from nsysmap.onnx_file import OnnxModel
 from nsysmap.placement import inferences_of
 from nsysmap.schema import INFERENCES, KERNELS
 from nsysmap.sqlite_columns import is_sqlite
@@ -78,19 +79,21 @@ def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = No
     return [replace(read_engine(path, profile=profile), source="/".join(name)) for path, name in zip(paths, names, strict=True)]
 
 
-def map_report(report: str | Path, engines: Sequence[Engine], *, progress: Progress | None = None) -> MappedTrace:
-    """The report's kernels with their inferences and layers."""
+def map_report(
+    report: str | Path, engines: Sequence[Engine], *, model: OnnxModel | None = None, progress: Progress | None = None
+) -> MappedTrace:
+    """The report's kernels with their inferences and layers; ``model`` (of onnx_file.read_model) names the parts of opaque regions."""
     tell = progress or silent
     trace = open_trace(report, progress=progress)
     tell("mapping kernels to layers")
-    return map_trace(trace, engines)
+    return map_trace(trace, engines, model=model)
 
 
-def map_trace(trace: Trace, engines: Sequence[Engine]) -> MappedTrace:
+def map_trace(trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None) -> MappedTrace:
     """The same for a trace that is read already."""
     tensorrt = tensorrt_ranges(trace.ranges)
     found = inferences_of(trace, tensorrt, engines)
-    mapped = map_kernels(trace, tensorrt, found, engines)
+    mapped = map_kernels(trace, tensorrt, found, engines, model)
     return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)
 
 

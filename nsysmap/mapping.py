@@ -14,7 +14,9 @@ from nsysmap.groups import distinct_rows, runs
 from nsysmap.inferences import Inferences
 from nsysmap.launches import gather
 from nsysmap.model import Engine, Note
+from nsysmap.model_parts import note_of, place_on_model
 from nsysmap.names import layer_kind, matches_tactic
+from nsysmap.onnx_file import OnnxModel
 from nsysmap.parts import Settled, either, find_parts
 from nsysmap.placement import Placed, place_by_order
 from nsysmap.range_layers import RangeLayers, resolve_ranges
@@ -49,8 +51,10 @@ class Mapped:
     placed: Placed  # what the order says
 
 
-def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine]) -> Mapped:
-    """Maps every kernel.
+def map_kernels(
+    trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine], model: OnnxModel | None = None
+) -> Mapped:
+    """Maps every kernel; ``model`` is what the engines were built from.
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
     that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
@@ -76,7 +80,8 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
     method[opaque & (method == _ORDER)] = _REGION
     inference = inferences.membership.ints("inference")
     settled = Settled(evidence.place, layer, inference, _at(inferences.table.bools("complete"), inference))
-    parts = find_parts(trace.kernels, tensorrt, settled, table)
+    placing = place_on_model(model, engines, table) if model is not None else None
+    parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
     if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
         placed.reason.codes[layer == MISSING] = -1
@@ -97,7 +102,10 @@ def map_kernels(trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, 
         },
     )
     fits = engine_fits(engines, resolved.fits, placed)
-    return Mapped(mapping, table, _engine_of_inference(inferences, engine), fits, fit_notes(fits), evidence, placed)
+    notes = fit_notes(fits)
+    if model is not None and placing is not None:
+        notes += (*placing.notes, note_of(model, parts.by))
+    return Mapped(mapping, table, _engine_of_inference(inferences, engine), fits, notes, evidence, placed)
 
 
 @dataclass(frozen=True)

@@ -281,10 +281,16 @@ def _more(count: int, shown: int, what: str) -> list[str]:
 
 
 def _told_by(rows: Rows) -> list[str]:
-    if not any(row["told_by"] == "kernel" for row in rows):
-        return []
-    text = "A part with a number is what its kernel's name says, in launch order: the trace does not name the nodes inside the region."
-    return _wrapped(text)
+    told = {row["told_by"] for row in rows}
+    texts = []
+    if "kernel" in told:
+        texts.append("A part with a number is what its kernel's name says, in launch order: the trace does not name it.")
+    if "onnx" in told:
+        texts.append(
+            "Nodes are those of the ONNX model, by the order in which kernels of that kind ran; products that read one tensor (query, key, "
+            "value) are taken in the model's order."
+        )
+    return _wrapped(" ".join(texts)) if texts else []
 
 
 def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> list[str]:

@@ -1,0 +1,82 @@
+"""Reading an ONNX model: its nodes, what is constant, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsysmap.errors import NsysmapError
+from nsysmap.onnx_file import read_model
+
+from .commands import run
+from .onnx_models import Builder, bert
+from .reports import FIXTURES
+
+TRT85 = (FIXTURES / "bert_trt85" / "sync.sqlite", FIXTURES / "bert_trt85" / "engine.json")
+
+
+def test_the_nodes_are_those_of_the_graph_in_order_and_what_is_made_of_weights_alone_is_constant(tmp_path: Path) -> None:
+    model = read_model(bert(tmp_path / "bert.onnx", layers=1))
+    names = [node.name for node in model.nodes]
+    assert (names[0], names[-1], len(names)) == ("/embeddings/Gather", "/classifier/Mul", len(set(names)))
+    assert "/embeddings/Gather_1_output_0" in model.constants  # positions of a table of weights
+    assert "/embeddings/Gather_output_0" not in model.constants
+    assert model.source == "bert.onnx"
+
+
+def test_nodes_without_a_name_are_called_as_tensorrt_calls_them(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    made = Builder()
+    made.nodes.append(onnx.helper.make_node("Relu", ["ids"], ["y"]))
+    assert [node.name for node in read_model(made.save(tmp_path / "m.onnx", "y")).nodes] == ["node_of_y"]
+
+
+def test_nodes_in_any_order_are_sorted(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    path = bert(tmp_path / "bert.onnx", layers=2)
+    model = onnx.load(path)
+    nodes = list(model.graph.node)
+    random.Random(7).shuffle(nodes)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    path.write_bytes(model.SerializeToString())
+    read = read_model(path)
+    made: set[str] = {"ids", "mask", *read.constants}
+    for node in read.nodes:
+        assert made.issuperset(node.inputs)
+        made.update(node.outputs)
+
+
+def test_weights_in_a_file_of_their_own_need_not_be_there(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(bert(tmp_path / "bert.onnx", layers=1))
+    onnx.save(model, tmp_path / "split.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "weights.bin").unlink()
+    assert len(read_model(tmp_path / "split.onnx").nodes) == len(model.graph.node)
+
+
+def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnx")
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "noise.onnx").write_bytes(random.Random(3).randbytes(4096))
+    (tmp_path / "text.onnx").write_text(json.dumps({"Layers": []}))
+    for name in ("empty.onnx", "noise.onnx", "text.onnx", "missing.onnx", "."):
+        done = run(capfd, "map", *TRT85, "--onnx", tmp_path / name)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert "give the .onnx file that the engine was built from" in done.err
+
+
+def test_without_the_onnx_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)  # what import finds where a package is not installed
+    with pytest.raises(NsysmapError, match=r"pip install 'nsysmap\[onnx\]'"):
+        read_model("model.onnx")
+
+
+def test_layers_needs_a_trace_to_place_on_a_model(capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "layers", TRT85[1], "--onnx", "model.onnx")
+    assert done.status == 2
+    assert "--trace REPORT" in done.err
