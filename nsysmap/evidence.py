@@ -70,6 +70,18 @@ def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArra
     return gather(root, _node_rows(nodes, process, graph_node))
 
 
+def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
+    """Rows in graph_nodes from a node's own creation back to the first that it was cloned from, as far as the trace goes."""
+    chain: list[int] = []
+    while graph_node != MISSING:
+        (row,) = _node_rows(nodes, np.array([process]), np.array([graph_node])).tolist()
+        if row < 0 or row in chain:
+            break
+        chain.append(row)
+        graph_node = int(nodes.ints("original")[row])
+    return chain
+
+
 def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
     """The row of each (process, graphNodeId), the last one where an id was used again; MISSING where there is none."""
     result = np.full(len(graph_node), MISSING, np.int64)

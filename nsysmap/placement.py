@@ -53,6 +53,18 @@ class Placed:
     refused: BoolArray  # of an inference that none of the engines can have run
     reason: Text
     verdicts: tuple[EngineVerdict, ...]
+    wanted: BoolArray  # which kernels were asked for
+    known: IntArray  # the layer that another method settled, MISSING elsewhere
+
+
+@dataclass(frozen=True)
+class Considered:
+    """How the order placed one kernel."""
+
+    engine: int
+    place: int  # of the kernel in the alignment
+    alignment: Alignment  # of its inference, and of all that launch the same
+    inferences: int  # that many
 
 
 def expected_kernels(engine: Engine) -> int | None:
@@ -111,9 +123,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
                 text = TOO_FEW if not found or any(verdict.match.undecided for verdict in found) else NO_FIT
                 reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
                 continue
-            pins = known[rows[0]] - offsets[engine]
-            pins = np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
-            aligned = _aligned(shape, shapes, (tried, engine), pins)
+            aligned = _aligned(shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine))
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             unproved = _match(shape, tried, engine)[0].undecided
@@ -123,7 +133,28 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
             texts = [PERHAPS if text is None and unproved else text for text in texts]
             reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
     layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
-    return Placed(layer, confidence, by_tactic, refused & wanted, Text(reason, tuple(reasons)), tuple(verdicts))
+    return Placed(layer, confidence, by_tactic, refused & wanted, Text(reason, tuple(reasons)), tuple(verdicts), wanted, known)
+
+
+def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int) -> Considered | None:
+    """How `place_by_order` placed a kernel, worked out again; None where it was not asked to, or no engine can have run the kernel."""
+    if not engines or not placed.wanted[kernel]:
+        return None
+    tried = _Tried(engines)
+    (shapes,) = _homes(trace, inferences, np.arange(len(trace.kernels)) == kernel)
+    home, _ = _choose(shapes, tried)
+    place, shape = next((place, shape) for place, shape in enumerate(shapes) if (shape.rows == kernel).any())
+    engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
+    if engine is None:
+        return None
+    aligned = _aligned(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
+    return Considered(engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows))
+
+
+def _pins(known: IntArray, rows: IntArray, engines: Sequence[Engine], engine: int) -> IntArray:
+    """The layers of these kernels that are known already, as that engine numbers them; -1 for the others."""
+    pins = known[rows] - sum(len(other.layers) for other in engines[:engine])
+    return np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
 
 
 @dataclass(frozen=True)
