@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from nsysmap.groups import numbered
+from nsysmap.kernel_time import combinations
 from nsysmap.names import KernelName, decode, summary
 from nsysmap.precision import region_of
 from nsysmap.schema import REGION_PARTS
@@ -32,7 +32,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
     order = rows[np.lexsort((_launch_order(kernels)[rows], inference[rows]))]
     label = _labels(kernels, layers, order)
     engine, place = kernels.ints("engine")[order], region.codes[kernels.ints("layer_id")[order]].astype(np.int64)
-    (engines, places, labels), number = numbered(engine, place, label.codes.astype(np.int64))
+    (engines, places, labels), number = combinations(engine, place, label.codes.astype(np.int64))
     time, count = np.zeros(len(engines), np.int64), np.bincount(number, minlength=len(engines))
     np.add.at(time, number, (kernels.ints("end_ns") - kernels.ints("start_ns"))[order])
     first = np.full(len(engines), len(order), np.int64)
@@ -93,7 +93,7 @@ def _in_region(layer: IntArray, region: Text) -> np.ndarray[tuple[int], np.dtype
 def _summaries(kernels: Table, order: IntArray, number: IntArray) -> list[str]:
     """For each number what its kernels are, the costliest first."""
     name = kernels.text("name").take(order)
-    (numbers, names), pair = numbered(number, name.codes.astype(np.int64))
+    (numbers, names), pair = combinations(number, name.codes.astype(np.int64))
     time = np.zeros(len(numbers), np.int64)
     np.add.at(time, pair, (kernels.ints("end_ns") - kernels.ints("start_ns"))[order])
     told: dict[int, list[tuple[int, str]]] = defaultdict(list)
@@ -123,7 +123,7 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     of_part = np.full(len(part.values) + 1, "trace", told.dtype)
     of_part[part.codes] = told[by.codes]
     number[codes != 2] = 0
-    distinct, inverse = numbered(codes.astype(np.int64), own, number)
+    distinct, inverse = combinations(codes.astype(np.int64), own, number)
     layer_name = layers.text("name")
     texts = []
     for code, one, occurrence in np.stack(distinct).T.tolist():
