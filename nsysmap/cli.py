@@ -21,6 +21,7 @@ from nsysmap.errors import NsysmapError
 from nsysmap.terminal import escaped
 
 if TYPE_CHECKING:
+    from nsysmap.mapped_trace import MappedTrace
     from nsysmap.onnx_file import OnnxModel
 
 
@@ -270,21 +271,30 @@ def _colour() -> bool:
 @click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
 @click.option("-o", "--output", metavar="FILE", help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output.")
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
-def map_command(report: str, engine_files: tuple[str, ...], output: str | None, onnx_file: str | None) -> None:
+@click.option("--explain", "kernel_id", metavar="KERNEL_ID", type=int, help="Show every piece of evidence for one kernel instead.")
+@click.option("--json", "as_json", is_flag=True, help="With --explain: one JSON object.")
+def map_command(  # noqa: PLR0913  # one parameter an option
+    *, report: str, engine_files: tuple[str, ...], output: str | None, onnx_file: str | None, kernel_id: int | None, as_json: bool
+) -> None:
     """Write which layer each kernel belongs to, one row a kernel, and how that is known.
 
     REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
     one, layers are those that the trace's NVTX ranges name.  Without -o only the coverage is shown.
 
     \b
-    Example:
+    Examples:
       nsysmap map report.nsys-rep engine.json -o map.csv
+      nsysmap map report.nsys-rep engine.json --explain 1234
     """
     from nsysmap.map_file import SUFFIXES, coverage_line, write_map, write_rows
     from nsysmap.mapped_trace import map_report, read_engines
     from nsysmap.output_file import check_output
     from nsysmap.totals import coverage
 
+    if kernel_id is not None and output is not None:
+        raise click.UsageError("--explain shows one kernel and writes no map: leave -o out.")
+    if as_json and kernel_id is None:
+        raise click.UsageError("--json goes with --explain; for the whole map write -o FILE.json.")
     if output not in (None, "-"):
         check_output(Path(output), SUFFIXES, [Path(path) for path in (report, *engine_files, onnx_file) if path])
     with _progress() as tell:
@@ -300,12 +310,29 @@ def map_command(report: str, engine_files: tuple[str, ...], output: str | None, 
         elif output is not None:
             tell("writing the map")
             write_map(mapped.kernels, Path(output))
+    if kernel_id is not None:
+        _explain(mapped, kernel_id, as_json=as_json)
+        return
     for note in mapped.mapped.notes:
         click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
     line = coverage_line(coverage(mapped.kernels))
     click.echo(line, err=output is not None)
     if output is None:
         click.echo("one row a kernel: add -o FILE.csv, .parquet or .json")
+
+
+def _explain(mapped: MappedTrace, kernel_id: int, *, as_json: bool) -> None:
+    """Show what one kernel's layer rests on."""
+    from nsysmap.explain import explain
+    from nsysmap.report_explain import explain_json, explain_text
+
+    held = explain(mapped, kernel_id)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(explain_json(held), indent=1))
+    else:
+        click.echo(explain_text(held))
 
 
 @cli.command("what-if")
@@ -397,6 +424,10 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
     path = Path(output)
     check_output(path, SUFFIXES, [Path(given) for given in (engine_file, report, profile) if given])
     with _progress() as tell:
+        if Path(engine_file).suffix in (".nsys-rep", ".qdrep", ".sqlite"):  # the order of the other commands
+            if report is None:
+                raise NsysmapError(engine_file, "is a report, not an engine", "give the engine file first: nsysmap graph ENGINE [REPORT]")
+            engine_file, report = report, engine_file
         engine = replace(read_engine(engine_file, profile=profile), source=Path(engine_file).name)
         notes: tuple[str, ...] = ()
         tables = None

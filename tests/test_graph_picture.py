@@ -260,6 +260,12 @@ def test_the_command_draws_and_says_what(tmp_path: Path, capfd: pytest.CaptureFi
         assert (tmp_path / f"x{suffix}").stat().st_size > 1000
 
 
+def test_the_command_takes_report_and_engine_in_either_order(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for name, order in (("a", ("engine.json", "sync.sqlite")), ("b", ("sync.sqlite", "engine.json"))):
+        assert run(capfd, "graph", *(BERT / one for one in order), "-o", tmp_path / f"{name}.svg").status == 0
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
 def test_the_command_says_where_a_trace_has_no_times(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     done = run(capfd, "graph", BERT / "engine.json", BERT / "graph_whole.sqlite", "-o", tmp_path / "x.svg")
     assert done.status == 0
@@ -273,7 +279,7 @@ def test_the_command_says_where_a_trace_has_no_times(tmp_path: Path, capfd: pyte
         (["engine.json", "-o", "x.pdf"], "names no known format"),
         (["missing.json", "-o", "x.svg"], "no such file"),
         (["engine.json", "-o", "engine.json"], "names no known format"),
-        (["sync.sqlite", "-o", "x.svg"], "SQLite"),
+        (["sync.sqlite", "-o", "x.svg"], "is a report, not an engine"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing_behind(
