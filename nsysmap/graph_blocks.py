@@ -194,7 +194,9 @@ def _best_repeat(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int
         if len(lengths) and lengths.max() >= period:
             at = int(lengths.argmax())
             repeats = int(lengths[at]) // period + 1
-            found.append((int(edges[2 * at]), period, repeats))
+            first = int(edges[2 * at])
+            if (codes[first : first + period] != codes[first]).any():  # one layer over and over is no block
+                found.append((first, period, repeats))
     if not found:
         return 0, 0, 0
     most = max(period * repeats for _, period, repeats in found)

@@ -66,6 +66,10 @@ def test_without_names_blocks_are_what_repeats_in_order() -> None:
     assert {group.family for group in groups} == {"block * of 3 layers"}
 
 
+def test_one_kind_of_layer_over_and_over_is_no_block() -> None:
+    assert block_groups(made(*(bare(f"op_{at}", "CaskConvolution") for at in range(30)))) == ()
+
+
 def test_an_engine_that_repeats_nothing_has_no_blocks() -> None:
     assert block_groups(made(bare("a", "Shuffle"), bare("b", "Reformat"), bare("c", "PointWise"))) == ()
 
