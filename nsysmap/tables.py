@@ -193,16 +193,14 @@ class Table:
         for name in names or self.columns:
             data = self.columns[name]
             if isinstance(data, Text):
-                codes = pa.array(data.codes, mask=data.codes < 0)
-                arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(data.values, type=pa.string())))
+                codes = _arrow(pa.int32(), data.codes, data.codes < 0)
+                arrays.append(pa.DictionaryArray.from_arrays(codes, _arrow_texts(data.values)))
             elif data.dtype == np.int64:
-                missing = data == MISSING
-                arrays.append(pa.array(data, mask=missing if missing.any() else None))
+                arrays.append(_arrow(pa.int64(), data, data == MISSING))
             elif data.dtype == np.float64:
-                missing = np.isnan(data)
-                arrays.append(pa.array(data, mask=missing if missing.any() else None))
+                arrays.append(_arrow(pa.float64(), data, np.isnan(data)))
             else:
-                arrays.append(pa.array(data))
+                arrays.append(_arrow(pa.bool_(), np.packbits(self.bools(name), bitorder="little"), None, rows=len(data)))
         return pa.Table.from_arrays(arrays, names=list(names or self.columns))
 
     def pandas(self) -> pandas.DataFrame:
@@ -220,6 +218,26 @@ class Table:
             else:
                 frame[column.name] = pd.Series(data)
         return pd.DataFrame(frame)
+
+
+def _arrow(kind: pyarrow.DataType, data: NDArray[np.generic], missing: BoolArray | None, *, rows: int | None = None) -> pyarrow.Array:
+    """The Arrow array over the same memory; pyarrow.array() would do, but imports pandas, which takes longer than all rules."""
+    import pyarrow as pa
+
+    validity = None if missing is None or not missing.any() else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(data) if rows is None else rows, [validity, pa.py_buffer(np.ascontiguousarray(data))])
+
+
+def _arrow_texts(values: Sequence[str]) -> pyarrow.Array:
+    import pyarrow as pa
+
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    small = int(ends[-1]) <= np.iinfo(np.int32).max
+    offsets = ends.astype(np.int32) if small else ends
+    return pa.Array.from_buffers(
+        pa.string() if small else pa.large_string(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    )
 
 
 def _objects(data: Data) -> list[object]:
