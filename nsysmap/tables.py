@@ -231,7 +231,7 @@ def _arrow(kind: pyarrow.DataType, data: NDArray[np.generic], missing: BoolArray
 def _arrow_texts(values: Sequence[str]) -> pyarrow.Array:
     import pyarrow as pa
 
-    encoded = [value.encode() for value in values]
+    encoded = [value.encode(errors="replace") for value in values]  # a file name need not be UTF-8
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     small = int(ends[-1]) <= np.iinfo(np.int32).max
     offsets = ends.astype(np.int32) if small else ends
