@@ -259,9 +259,12 @@ def _whatif(report: Report, width: int) -> list[RenderableType]:
     lines: list[RenderableType] = [_heading("What if (the timeline replayed with one change; per inference, without the profiler)", width)]
     if cells:
         lines.append(_table(("saving", "at least, at most", "inference", "change"), cells, width, "rrrl"))
+    unknown: dict[str, list[str]] = {}  # what keeps all of them from being told is said once
     for row in report.whatif:
         if row.after_ns is None:
-            lines.extend(_wrapped(f"{row.change}: cannot tell: {escaped(row.reason or '')}", width, style="dim"))
+            unknown.setdefault(row.reason or "", []).append(row.change)
+    for reason, changes in unknown.items():
+        lines.extend(_wrapped(f"{', '.join(changes)}: cannot tell: {escaped(reason)}", width, style="dim"))
     return lines
 
 
