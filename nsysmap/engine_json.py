@@ -18,8 +18,8 @@ from nsysmap.names import layer_kind
 REBUILD = "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed --exportLayerInfo=FILE.json"
 
 _LARGEST_EXTENT = 2**48
-_REGION = re.compile(r"_myl(\d+)_(\d+)(?:\s*\[profile \d+\])?$")
-_PROFILE = re.compile(r"\[profile (\d+)\]")
+_REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
+_PROFILE = re.compile(r"\[profile (\d{1,18})\]")
 _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
 _WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\]$", re.DOTALL)
 _BARE_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf))\b", re.IGNORECASE)

@@ -17,7 +17,7 @@ _DETAILED = re.compile(r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*), Inputs
 _TENSOR = re.compile(
     r"\{ Name: (?P<name>.*?)(?:, Location: (?P<location>\w+))?, Dimensions: \[(?P<dimensions>[-\d, ]*)\]"
     r"(?:, Strides: \[(?P<strides>[-\d, ]*)\])?(?:, StrideOrder: \[[-\d, ]*\])?"
-    r"(?:, Format/Datatype: (?P<both>.*?)|, Datatype: (?P<datatype>.*?), Format: (?P<format>.*?))? \}(?=\s*[,\]])"
+    r"(?:, Format/Datatype: (?P<both>.{0,512}?)|, Datatype: (?P<datatype>.{0,64}?), Format: (?P<format>.{0,512}?))? \}(?=\s*[,\]])"
 )
 _SIDE = re.compile(r"\], (Outputs|Constants): \[")
 _FIELD = re.compile(r", ([A-Z][A-Za-z/]*): ")
@@ -131,28 +131,42 @@ def _detailed(line: str) -> dict[str, object] | None:
 def _end_of_list(text: str) -> int:
     """Where the `]` stands that closes a list of tensors whose `[` has been read."""
     at = 0
-    while (tensor := _TENSOR.search(text, at)) is not None and not text[at : tensor.start()].strip(" ,").startswith("]"):
+    for tensor in _found(text):
+        if text[at : tensor.start()].strip(" ,").startswith("]"):
+            break
         at = tensor.end()
     end = text.find("]", at)
     return end if end >= 0 else len(text)
 
 
+def _found(text: str) -> Iterator[re.Match[str]]:
+    """What `_TENSOR.finditer` finds, in linear time: a name may be anything, so where none begins at the first brace, none does later."""
+    at = text.find("{ Name: ")
+    while at >= 0 and (match := _TENSOR.match(text, at)) is not None:
+        yield match
+        at = text.find("{ Name: ", match.end())
+
+
 def _tensors(text: str) -> list[object]:
     tensors: list[object] = []
-    for match in _TENSOR.finditer(text):
+    for match in _found(text):
         tensor: dict[str, object] = {"Name": match["name"], "Dimensions": _numbers(match["dimensions"])}
         for key, group in (("Location", "location"), ("Format/Datatype", "both"), ("Datatype", "datatype"), ("Format", "format")):
             if match[group] is not None:
                 tensor[key] = match[group]
         if match["strides"] is not None:
-            tensor["Strides"] = [int(item) for item in match["strides"].replace(" ", "").split(",") if item]
+            tensor["Strides"] = _integers(match["strides"])
         tensors.append(tensor)
     return tensors
 
 
 def _numbers(text: str) -> list[int]:
     """Extents; old builders number the dynamic ones -2, -3, …: all become -1."""
-    return [max(int(item), -1) for item in text.replace(" ", "").split(",") if re.fullmatch(r"-?\d{1,18}", item)]
+    return [max(number, -1) for number in _integers(text)]
+
+
+def _integers(text: str) -> list[int]:
+    return [int(item) for item in text.replace(" ", "").split(",") if re.fullmatch(r"-?\d{1,18}", item)]
 
 
 def _fields(text: str) -> dict[str, object]:
@@ -192,11 +206,15 @@ def _brief(line: str) -> dict[str, object] | None:
 
 
 def _brief_tensors(text: str) -> list[object]:
-    return [
-        {
-            "Name": match["name"],
-            "Dimensions": _numbers(match["square"] if match["square"] is not None else match["round"]),
-            "Format/Datatype": match["type"] or match["type2"],
-        }
-        for match in _BRIEF_TENSOR.finditer(text)
-    ]
+    tensors: list[object] = []
+    at = 0
+    while (match := _BRIEF_TENSOR.match(text, at)) is not None:  # where none begins here, none does later: a name may be anything
+        at = match.end()
+        tensors.append(
+            {
+                "Name": match["name"],
+                "Dimensions": _numbers(match["square"] if match["square"] is not None else match["round"]),
+                "Format/Datatype": match["type"] or match["type2"],
+            }
+        )
+    return tensors

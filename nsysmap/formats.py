@@ -25,10 +25,10 @@ _WORDS = {
 }  # fmt: skip
 _WIDTHS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "thirty-two": 32, "thirty two": 32, "sixty-four": 64}
 
-_WIDE = re.compile(r"\b(two|four|eight|sixteen|thirty[- ]two|sixty-four|\d+)[ -]wide channel", re.IGNORECASE)
-_MULTIPLE = re.compile(r"\b(?:channel|c)\s*%\s*(\d+)\s*==\s*0", re.IGNORECASE)
-_EXACT = re.compile(r"\bchannel\s*==\s*(\d+)", re.IGNORECASE)
-_ROW_STRIDE = re.compile(r"\bcolumn stride\s*%\s*(\d+)\s*==\s*0", re.IGNORECASE)
+_WIDE = re.compile(r"\b(two|four|eight|sixteen|thirty[- ]two|sixty-four|\d{1,6})[ -]wide channel", re.IGNORECASE)
+_MULTIPLE = re.compile(r"\b(?:channel|c)\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
+_EXACT = re.compile(r"\bchannel\s*==\s*(\d{1,6})", re.IGNORECASE)
+_ROW_STRIDE = re.compile(r"\bcolumn stride\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
 _LARGEST = 2**48  # elements: beyond any memory, and far from what 64 bits hold when some are added up
 
 

@@ -406,3 +406,11 @@ def test_public_engines_are_read_whole(name: str, layers: int) -> None:
         assert not any("match no layer" in note.text for note in engine.notes)
     sizes = [row["bytes"] for row in tensors_table([engine]).records() if "-1" not in str(row["dimensions"])]
     assert all(size is not None for size in sizes)
+
+
+def test_numbers_of_thousands_of_digits_in_a_name_are_no_region_and_no_profile(tmp_path: Path) -> None:
+    digits = "9" * 5000
+    path = tmp_path / "e.json"
+    path.write_text(json.dumps({"Layers": [f"a_myl{digits}_{digits}", f"b [profile {digits}]", "c_myl1_2"]}))
+    layers = read_engine(path).layers
+    assert [(layer.region, layer.region_index, layer.profile) for layer in layers] == [(None, None, None), (None, None, None), (1, 2, None)]

@@ -90,3 +90,9 @@ def test_sizes_equal_those_worked_out_by_hand(
 
 def test_a_broadcast_axis_is_counted_once() -> None:
     assert tensor_bytes(Tensor("t", (16, 192, 64), "FP16", None, (0, 64, 1))) == 192 * 64 * 2
+
+
+@pytest.mark.parametrize("text", [f"{'9' * 5000} wide channel", f"channel % {'9' * 5000} == 0", f"column stride % {'9' * 5000} == 0"])
+def test_a_number_of_thousands_of_digits_pads_nothing(text: str) -> None:
+    assert channel_multiple(text) == 1
+    assert tensor_bytes(Tensor("t", (1, 3, 4, 4), "FP32", text)) == 192

@@ -166,3 +166,35 @@ def test_a_written_line_comes_back(layer: str, tensor: str, dimensions: list[int
     assert [(item.name, item.dimensions) for item in row.inputs] == [(tensor, tuple(dimensions))]
     assert row.outputs == ()
     assert row.tactic == "t"
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        "{ Name: a, Dimensions: [1,",
+        "{ Name: a, Dimensions: [1], Format/Datatype: ",
+        "{ Name: a, Dimensions: [1], Datatype: x, Format: ",
+        "{ Name: a, Location: b, ",
+        "], Outputs: [",
+    ],
+)
+def test_a_line_made_to_be_read_slowly_is_read(repeated: str) -> None:
+    document = parse_log("Name: x, LayerType: y, Inputs: [" + repeated * 20_000)
+    assert document is not None
+    assert [row["Name"] for row in document.rows if isinstance(row, dict)] == ["x"]
+
+
+@pytest.mark.parametrize("repeated", ["b (Float[1,", "b (", "b[", ", Tactic: 0x1", ", Tactic: 1 ("])
+def test_a_brief_line_made_to_be_read_slowly_is_read(repeated: str) -> None:
+    document = parse_log("Layer(X): a, " + repeated * 20_000 + " -> ")
+    assert document is not None
+    assert len(document.rows) == 1
+
+
+def test_numbers_that_are_none_are_left_out_of_dimensions_and_strides() -> None:
+    line = f"Name: x, LayerType: y, Inputs: [{{ Name: a, Dimensions: [1-1,2], Strides: [--5,{'9' * 5000},3] }}], Outputs: []"
+    document = parse_log(line)
+    assert document is not None
+    assert document.rows == [
+        {"Name": "x", "LayerType": "y", "Inputs": [{"Name": "a", "Dimensions": [2], "Strides": [3]}], "Outputs": [], "Metadata": ""}
+    ]
