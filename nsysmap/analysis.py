@@ -153,7 +153,7 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
     tell("replaying the timeline")
     tables["whatif"] = what_if(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(tables))
     tell("running the rules")
-    outcomes = run_rules(load_rules([builtin_rules_dir()]) if rules is None else rules, tables)
+    outcomes = run_rules(load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules, tables)
     return Analysis(trace.source, engines, tables, notes_of(mapped, tables), outcomes)
 
 

@@ -242,7 +242,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     inputs = [Path(path) for path in (report, *engine_files, profile, onnx_file) if path]
     for path in files:
         check_output(path, SUFFIXES, inputs)
-    rules = load_rules([builtin_rules_dir(), *map(Path, folders)])
+    rules = load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)
     rules = with_params(with_params(rules, load_params(Path())), parse_params(params))
     with _progress() as tell:
         engines = read_engines(engine_files, profile=profile)
@@ -597,7 +597,7 @@ def rules_list(folders: tuple[str, ...]) -> None:
     from nsysmap.report_rules import rules_list as listing
     from nsysmap.rules import builtin_rules_dir, load_rules
 
-    click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)])))
+    click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)))
 
 
 @rules_group.command("show")

@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from nsysmap.errors import NsysmapError
 from nsysmap.model import Level
 from nsysmap.rule_message import check_template
-from nsysmap.sandbox import Query, QueryError, Sandbox, Value
+from nsysmap.sandbox import Answer, Query, QueryError, Sandbox, Value, own_query
 from nsysmap.schema import RULE_TABLES
 from nsysmap.tables import Kind
 
@@ -34,6 +35,9 @@ _DEEPEST = 50
 _TEXTS = ("name", "group", "severity", "summary", "why", "advice", "sql", "message")
 _KEYS = (*_TEXTS, "needs", "requires", "params", "cases")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
+_VALUES: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", Decimal: "float", str: "text"}
+_CASES = re.compile(r"^cases:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE)
+_ONE_SELECT = "a rule is one SELECT over the tables of docs/rules/tables.md"
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,11 @@ class Rule:
     requires: tuple[Requirement, ...]
     params: Mapping[str, Value]
     query: Query
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # none known where it is not checked
     message: str
     cases: tuple[Case, ...]
     source: str  # its file
+    checked: bool = True  # false: taken as sound until it runs, without its cases
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -81,9 +86,12 @@ class Rule:
         return (self.query, *(requirement.query for requirement in self.requires))
 
 
-def read_rule(path: Path, sandbox: Sandbox) -> Rule:
-    """The rule in a YAML file; NsysmapError names the file, the part of it and the remedy."""
-    content = _mapping(_parsed(path), str(path), "a rule file")
+def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
+    """The rule in a YAML file; NsysmapError names the file, the part of it and the remedy.
+
+    Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false): check_answer looks at what the SQL returns.
+    """
+    content = _mapping(_parsed(path, whole=sandbox is not None), str(path), "a rule file")
     _known(content, _KEYS, str(path), "the file")
     for key in _TEXTS:
         _text(content, key, str(path))
@@ -95,8 +103,8 @@ def read_rule(path: Path, sandbox: Sandbox) -> Rule:
             raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"take one of {', '.join(allowed)}")
     params = _params(content.get("params") or {}, str(path))
     query, columns = _query(content["sql"], params, sandbox, f"{path}: sql")
-    _check_columns(columns, f"{path}: sql")
-    _check_message(content["message"], {**columns, "share": "float"}, f"{path}: message")
+    if sandbox is not None:
+        _check_returned(columns, content["message"], str(path))
     rule = Rule(
         name=name,
         group=content["group"],
@@ -110,13 +118,43 @@ def read_rule(path: Path, sandbox: Sandbox) -> Rule:
         query=query,
         columns=tuple(columns),
         message=content["message"].strip(),
-        cases=_cases(content.get("cases") or [], params, set(columns), str(path)),
+        cases=_cases(content.get("cases") or [], params, set(columns), str(path)) if sandbox is not None else (),
         source=str(path),
+        checked=sandbox is not None,
     )
     unused = sorted(set(params) - {parameter for query in rule.queries for parameter in query.parameters})
     if unused:
         raise NsysmapError(f"{path}: params", f"{unused[0]} is not used", f"write ${unused[0]} in the SQL, or take it out of the params")
     return rule
+
+
+def check_answer(rule: Rule, answer: Answer) -> None:
+    """NsysmapError unless these rows are what the SQL of the rule has to return, and hold what its message shows."""
+    _check_returned(_kinds(answer, OPTIONAL, f"{rule.source}: sql"), rule.message, rule.source)
+
+
+def check_requirement(rule: Rule, place: int, answer: Answer) -> None:
+    """The same for the row of its requirement at this place, from 0."""
+    where = f"{rule.source}: requires {place + 1}"
+    _check_required(_kinds(answer, {answer.columns[0]: "bool"}, f"{where}: sql"), rule.requires[place].reason, where)
+
+
+def _kinds(answer: Answer, fitting: Mapping[str, Kind], where: str) -> dict[str, Kind]:
+    """The kinds of the columns by their values; one without values is of the kind that fits."""
+    kinds: dict[str, Kind | None] = {}
+    for place, name in enumerate(answer.columns):
+        value = next((row[place] for row in answer.rows if row[place] is not None), None)
+        kinds[name] = fitting.get(name, "int") if value is None else _VALUES.get(type(value))
+    if len(kinds) < len(answer.columns):
+        raise NsysmapError(where, "returns two columns of one name", _ONE_SELECT)
+    return _shown_kinds(kinds, where)
+
+
+def _shown_kinds(columns: Mapping[str, Kind | None], where: str) -> dict[str, Kind]:
+    for column, kind in columns.items():
+        if kind is None:
+            raise NsysmapError(where, f"returns {column}, which is no number, truth value or text", "cast it, or list it with string_agg()")
+    return {column: kind for column, kind in columns.items() if kind is not None}
 
 
 def typed(value: object, default: Value, where: str) -> Value:
@@ -140,8 +178,8 @@ def typed(value: object, default: Value, where: str) -> Value:
     raise NsysmapError(where, f"is {value!r}", f"give {kind}, such as {default!r}")
 
 
-def _parsed(path: Path) -> object:
-    """The file's content as YAML's plain types: no tags, no aliases (they blow up), no key twice."""
+def _parsed(path: Path, *, whole: bool) -> object:
+    """The file's content, or all of it but the cases, as YAML's plain types: no tags, no aliases (they blow up), no key twice."""
     import yaml
 
     safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first where libyaml is there: ten times as fast
@@ -154,6 +192,7 @@ def _parsed(path: Path) -> object:
         raise NsysmapError(str(path), f"is larger than {_LARGEST_BYTES // 1024} KiB", "a rule file is a page or two of YAML")
     try:
         text = raw.decode("utf-8")
+        text = text if whole else _CASES.sub("", text)
         _check_events(yaml.parse(text, Loader=safe), path)
         loader = safe(text)
         root = loader.get_single_node()
@@ -174,13 +213,16 @@ def _check_events(events: Iterable[yaml.Event], path: Path) -> None:
 
     depth = 0
     for event in events:
-        where = f"{path}:{event.start_mark.line + 1}"
         if isinstance(event, yaml.AliasEvent):
-            raise NsysmapError(where, "refers to an anchor", "write the value out: rule files have no anchors and aliases")
+            raise NsysmapError(_line(event, path), "refers to an anchor", "write the value out: rule files have no anchors and aliases")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise NsysmapError(where, f"is nested more than {_DEEPEST} deep", "a rule file is a page or two of YAML")
+            raise NsysmapError(_line(event, path), f"is nested more than {_DEEPEST} deep", "a rule file is a page or two of YAML")
+
+
+def _line(part: yaml.Event | yaml.Node, path: Path) -> str:
+    return f"{path}:{part.start_mark.line + 1}" if part.start_mark is not None else str(path)
 
 
 def _check_nodes(root: yaml.Node, path: Path) -> None:
@@ -194,7 +236,7 @@ def _check_nodes(root: yaml.Node, path: Path) -> None:
             keys = [key.value for key, _ in node.value]
             for key, value in node.value:
                 if isinstance(key.value, str) and keys.count(key.value) > 1:
-                    raise NsysmapError(f"{path}:{key.start_mark.line + 1}", f"has the key {key.value} twice", "keep one of the two")
+                    raise NsysmapError(_line(key, path), f"has the key {key.value} twice", "keep one of the two")
                 waiting += [key, value]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
@@ -234,20 +276,26 @@ def _params(value: object, path: str) -> dict[str, Value]:
     return params
 
 
-def _query(sql: object, params: Mapping[str, Value], sandbox: Sandbox, where: str) -> tuple[Query, dict[str, Kind]]:
+def _query(sql: object, params: Mapping[str, Value], sandbox: Sandbox | None, where: str) -> tuple[Query, dict[str, Kind]]:
+    """The statement, and the columns that it returns (none known without a sandbox)."""
     if not isinstance(sql, str):
         raise NsysmapError(where, "is not a text", "write one SELECT")
+    columns: dict[str, Kind | None] = {}
     try:
-        query = sandbox.parse(sql)
+        query = own_query(sql, RULE_TABLES) if sandbox is None else sandbox.parse(sql)
         for parameter in sorted(query.parameters - set(params)):
             raise QueryError(f"uses ${parameter}, which params does not declare")
-        columns = sandbox.columns(query, {name: params[name] for name in query.parameters})
+        if sandbox is not None:
+            columns = sandbox.columns(query, {name: params[name] for name in query.parameters})
     except QueryError as error:
-        raise NsysmapError(where, str(error), "a rule is one SELECT over the tables of docs/rules/tables.md") from None
-    for column, kind in columns.items():
-        if kind is None:
-            raise NsysmapError(where, f"returns {column}, which is no number, truth value or text", "cast it, or list it with string_agg()")
-    return query, {column: kind for column, kind in columns.items() if kind is not None}
+        raise NsysmapError(where, str(error), _ONE_SELECT) from None
+    return query, _shown_kinds(columns, where)
+
+
+def _check_returned(columns: Mapping[str, Kind], message: str, path: str) -> None:
+    """What holds for the SQL of a rule: its columns, and the fields of the message."""
+    _check_columns(columns, f"{path}: sql")
+    _check_message(message, {**columns, "share": "float"}, f"{path}: message")
 
 
 def _check_columns(columns: Mapping[str, Kind], where: str) -> None:
@@ -280,7 +328,13 @@ def _needs(value: object, path: str) -> tuple[str, ...]:
     return tuple(str(need) for need in needs)
 
 
-def _requires(value: object, params: Mapping[str, Value], sandbox: Sandbox, path: str) -> tuple[Requirement, ...]:
+def _check_required(columns: Mapping[str, Kind], reason: str, where: str) -> None:
+    if next(iter(columns.values())) != "bool":
+        raise NsysmapError(f"{where}: sql", "does not begin with a truth value", "let its first column say whether the rule can tell")
+    _check_message(reason, columns, f"{where}: reason")
+
+
+def _requires(value: object, params: Mapping[str, Value], sandbox: Sandbox | None, path: str) -> tuple[Requirement, ...]:
     requirements = []
     for place, item in enumerate(_list(value, f"{path}: requires"), start=1):
         where = f"{path}: requires {place}"
@@ -289,9 +343,8 @@ def _requires(value: object, params: Mapping[str, Value], sandbox: Sandbox, path
         _text(content, "sql", where)
         _text(content, "reason", where)
         query, columns = _query(content["sql"], params, sandbox, f"{where}: sql")
-        if next(iter(columns.values())) != "bool":
-            raise NsysmapError(f"{where}: sql", "does not begin with a truth value", "let its first column say whether the rule can tell")
-        _check_message(content["reason"], columns, f"{where}: reason")
+        if sandbox is not None:
+            _check_required(columns, content["reason"], where)
         requirements.append(Requirement(query, tuple(columns), content["reason"].strip()))
     return tuple(requirements)
 

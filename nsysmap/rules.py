@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,9 @@ import numpy as np
 
 from nsysmap.errors import NsysmapError
 from nsysmap.model import Finding, Outcome
-from nsysmap.rule_file import OPTIONAL, PLACE, Rule, read_rule, typed
+from nsysmap.rule_file import OPTIONAL, PLACE, Rule, check_answer, check_requirement, read_rule, typed
 from nsysmap.rule_message import Shown, fill
-from nsysmap.sandbox import LimitError, Query, QueryError, Sandbox, Value
+from nsysmap.sandbox import Answer, LimitError, Query, QueryError, Sandbox, Value
 from nsysmap.schema import RULE_TABLES, STEADY
 from nsysmap.tables import MISSING, Data, IntArray, Spec, Table, Text
 from nsysmap.terminal import escaped
@@ -30,7 +31,7 @@ TIME_LIMIT_S = 10.0
 MOST_FINDINGS = 200
 """Findings kept of one rule: the most costly."""
 
-_SPECS = {spec.name: spec for spec in RULE_TABLES}
+_CORRECT = "correct the SQL, or leave this rule out"
 _WHY_EMPTY = {
     "steady": "no complete inference after the warm-up was found",
     "kernels": "the trace shows no kernels",
@@ -51,20 +52,27 @@ def builtin_rules_dir() -> Path:
     return installed if installed.is_dir() else package.parent / "rules"
 
 
-def load_rules(directories: Sequence[Path]) -> tuple[Rule, ...]:
-    """Every rule in these folders, by folder and name; NsysmapError at the first file that is broken, or where two have one name."""
+def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[Rule, ...]:
+    """Every rule in these folders, by folder and name; NsysmapError at the first file that is broken, or where two have one name.
+
+    Unless ``check_own``, those that come with nsysmap are taken as sound until they run (see rule_file.read_rule) and have no cases.
+    """
     rules: dict[str, Rule] = {}
-    with Sandbox(RULE_TABLES) as sandbox:
+    own = None if check_own else builtin_rules_dir()
+    with ExitStack() as opened:
+        sandbox = None
         for directory in directories:
             if not directory.is_dir():
                 raise NsysmapError(str(directory), "is not a folder", "give a folder of rule files (NAME.yaml)")
             paths = sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml") and not path.name.startswith("."))
             if not paths:
                 raise NsysmapError(str(directory), "holds no rule files", "a rule file is named NAME.yaml")
+            if sandbox is None and directory != own:
+                sandbox = opened.enter_context(Sandbox(RULE_TABLES))
             for path in paths:
                 if path.suffix == ".yml":
                     raise NsysmapError(str(path), "is named .yml", f"name it {path.stem}.yaml")
-                rule = read_rule(path, sandbox)
+                rule = read_rule(path, None if directory == own else sandbox)
                 if rule.name in rules:
                     raise NsysmapError(str(path), f"is named as {rules[rule.name].source}", "give one of them another name")
                 rules[rule.name] = rule
@@ -190,20 +198,39 @@ def _union_ns(starts: IntArray, ends: IntArray) -> int:
 def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: float, sandbox: Sandbox) -> tuple[Outcome, ...]:
     reasons = {rule.name: _missing(rule, tables) for rule in rules}
     arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
-    window = _window(tables)
+    window, runner = _window(tables), _Runner(sandbox, arrow, time_limit_s)
     outcomes = []
     for rule in rules:
         outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
         if outcome.skipped is None:
             try:
-                reason = _unmet(rule, arrow, time_limit_s, sandbox)
-                outcome = _answer(rule, arrow, window, time_limit_s, sandbox) if reason is None else replace(outcome, skipped=reason)
+                reason = _unmet(rule, runner)
+                outcome = _answer(rule, window, runner) if reason is None else replace(outcome, skipped=reason)
             except LimitError as error:
                 outcome = replace(outcome, skipped=f"it {error}")
-            except QueryError as error:
-                raise NsysmapError(f"{rule.source}: sql", str(error), "correct the SQL, or leave this rule out") from None
         outcomes.append(outcome)
     return tuple(outcomes)
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """Runs the statements of rules, each once for the same parameters."""
+
+    sandbox: Sandbox
+    arrow: Mapping[str, pyarrow.Table]
+    time_limit_s: float
+    known: dict[tuple[object, ...], Answer] = field(default_factory=dict)
+
+    def run(self, rule: Rule, query: Query, part: str, *, max_rows: int) -> Answer:
+        """The answer of this statement of the rule; NsysmapError, with the part of the rule's file, where it fails on these rows."""
+        used = {name: rule.params[name] for name in sorted(query.parameters)}
+        key = (query, max_rows, *((name, type(value), value) for name, value in used.items()))
+        if key not in self.known:
+            try:
+                self.known[key] = self.sandbox.run(query, self.arrow, used, time_limit_s=self.time_limit_s, max_rows=max_rows)
+            except QueryError as error:
+                raise NsysmapError(f"{rule.source}: {part}", str(error), _CORRECT) from None
+        return self.known[key]
 
 
 def _missing(rule: Rule, tables: Mapping[str, Table]) -> str | None:
@@ -239,32 +266,30 @@ def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, p
     return result
 
 
-def _unmet(rule: Rule, arrow: Mapping[str, pyarrow.Table], time_limit_s: float, sandbox: Sandbox) -> str | None:
+def _unmet(rule: Rule, runner: _Runner) -> str | None:
     """Why the rule cannot tell; None where it can."""
-    for requirement in rule.requires:
-        used = _used(rule, requirement.query)
-        rows = sandbox.run(requirement.query, arrow, used, time_limit_s=time_limit_s, max_rows=1)
-        values = [_value(value) for value in rows[0]] if rows else [None] * len(requirement.columns)
+    for place, requirement in enumerate(rule.requires):
+        answer = runner.run(rule, requirement.query, f"requires {place + 1}: sql", max_rows=1)
+        if not rule.checked:
+            check_requirement(rule, place, answer)
+        values = [_value(value) for value in answer.rows[0]] if answer.rows else [None] * len(answer.columns)
         if not values[0]:
-            return fill(requirement.reason, dict(zip(requirement.columns, values, strict=True)), longest=400)
+            return fill(requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400)
     return None
 
 
-def _used(rule: Rule, query: Query) -> dict[str, Value]:
-    return {name: rule.params[name] for name in sorted(query.parameters)}
-
-
-def _answer(rule: Rule, arrow: Mapping[str, pyarrow.Table], window: _Window, time_limit_s: float, sandbox: Sandbox) -> Outcome:
-    used = _used(rule, rule.query)
+def _answer(rule: Rule, window: _Window, runner: _Runner) -> Outcome:
     ordered = replace(rule.query, sql=f"SELECT * FROM ({rule.query.sql}\n) ORDER BY cost_ns DESC NULLS LAST, start_ns, end_ns")
-    rows = sandbox.run(ordered, arrow, used, time_limit_s=time_limit_s, max_rows=MOST_FINDINGS + 1)
+    answer = runner.run(rule, ordered, "sql", max_rows=MOST_FINDINGS + 1)
+    if not rule.checked:
+        check_answer(rule, answer)
     more = 0
-    if len(rows) > MOST_FINDINGS:
+    if len(answer.rows) > MOST_FINDINGS:
         counted = replace(rule.query, sql=f"SELECT count(*) FROM ({rule.query.sql}\n)")
-        more = int(str(sandbox.run(counted, arrow, used, time_limit_s=time_limit_s, max_rows=1)[0][0])) - MOST_FINDINGS
-    findings = [_finding(rule, dict(zip(rule.columns, map(_value, row), strict=True)), window) for row in rows[:MOST_FINDINGS]]
-    answer = Outcome(rule.name, rule.group, rule.severity, tuple(findings), None, more)
-    return replace(answer, findings=by_cost([answer]))
+        more = int(str(runner.run(rule, counted, "sql", max_rows=1).rows[0][0])) - MOST_FINDINGS
+    rows = (dict(zip(answer.columns, map(_value, row), strict=True)) for row in answer.rows[:MOST_FINDINGS])
+    outcome = Outcome(rule.name, rule.group, rule.severity, tuple(_finding(rule, row, window) for row in rows), None, more)
+    return replace(outcome, findings=by_cost([outcome]))
 
 
 def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
@@ -272,7 +297,7 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
         _nanoseconds(row[name], fallback) for name, fallback in zip(PLACE, (window.start_ns, window.end_ns, 0), strict=True)
     )
     if end < start or cost < 0:
-        raise QueryError(f"returned a finding from {start} to {end} ns with a cost of {cost} ns")
+        raise NsysmapError(f"{rule.source}: sql", f"returned a finding from {start} to {end} ns with a cost of {cost} ns", _CORRECT)
     if "share" not in row:
         device = row.get("device")
         of = window.by_device.get(device) if isinstance(device, int) else None

@@ -67,6 +67,9 @@ _CLASSES = frozenset(_EXPRESSIONS.split())
 _NODES = frozenset(_STRUCTURE.split())
 _FUNCTIONS = frozenset({*_FUNCTION_NAMES.split(), "unnest"})
 _SYSTEM_NAME = re.compile(r"(duckdb|pg|pragma|sqlite|information)_")  # views that every database has
+_UNSPOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)  # texts and comments
+_ALL_COLUMNS = re.compile(r"(select|distinct|columns\s*\(|[,.])\s*\*|(^|\(|union|all)\s*from\b|\bnatural\b")
+# SELECT *, t.*, COLUMNS(*), FROM t, NATURAL JOIN
 _DISGUISED = re.compile(r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE)  # functions that are written without brackets
 _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|INT\d+$", "int"),
@@ -75,6 +78,10 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"VARCHAR|TEXT|STRING|CHAR|ENUM", "text"),
 )
 _SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "text": "VARCHAR"}
+
+
+_GIVEN = "a table given"
+_COPIED_ROWS = 100_000
 
 
 class QueryError(Exception):
@@ -93,10 +100,36 @@ class Query:
     parameters: frozenset[str]
     tables: frozenset[str]
     columns: frozenset[str] | None  # names it mentions, of whichever table; None where it may read all of them
+    own: bool = False  # comes with nsysmap and was not parsed: see own_query
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first rows of what a statement returns."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+
+def own_query(sql: str, specs: Sequence[Spec]) -> Query:
+    """A statement that comes with nsysmap, taken without a look at its syntax: its words say what it may read, and rather too much."""
+    text = sql.strip().rstrip(";").strip()
+    bare = _UNSPOKEN.sub(" ", text).lower()
+    words = frozenset(re.findall(r"\w+", bare))
+    return Query(
+        text,
+        parameters=frozenset(re.findall(r"\$(\w+)", bare)),
+        tables=words & {spec.name for spec in specs},
+        columns=None if _ALL_COLUMNS.search(bare) else words,
+        own=True,
+    )
 
 
 class Sandbox:
-    """An empty in-memory database without any way out; each statement gets its own connection and its own tables."""
+    """An empty in-memory database without any way out.
+
+    Each statement of a stranger gets a connection and tables of its own; those that come with nsysmap share one.
+    """
 
     def __init__(self, specs: Sequence[Spec], *, memory_limit_bytes: int = 1 << 30, threads: int = 2) -> None:
         """Open it for statements over these tables."""
@@ -105,15 +138,26 @@ class Sandbox:
         self._tables = {spec.name: spec for spec in specs}
         self._engine: Any = duckdb.connect(":memory:", config={**_CONFIG, "threads": threads, "memory_limit": f"{memory_limit_bytes}B"})
         self._engine.execute("SET lock_configuration = true")
-        self._empty: Any = self._engine.cursor()  # holds every table without rows, to check statements against
-        for spec in specs:
-            columns = ", ".join(f'"{column.name}" {_SQL_TYPES[column.kind]}' for column in spec.columns)
-            self._empty.execute(f'CREATE TEMP TABLE "{spec.name}" ({columns})')
+        self._checking: Any = None
+        self._shared: Any = None  # connection of the statements that come with nsysmap, and …
+        self._registered: dict[str, pyarrow.Table] = {}  # … its tables
 
     def close(self) -> None:
         """Give its memory back."""
-        self._empty.close()
+        for connection in (self._checking, self._shared):
+            if connection is not None:
+                connection.close()
         self._engine.close()
+
+    @property
+    def _empty(self) -> Any:
+        """A connection that holds every table without rows, to check statements against."""
+        if self._checking is None:
+            self._checking = self._engine.cursor()
+            for spec in self._tables.values():
+                columns = ", ".join(f'"{column.name}" {_SQL_TYPES[column.kind]}' for column in spec.columns)
+                self._checking.execute(f'CREATE TEMP TABLE "{spec.name}" ({columns})')
+        return self._checking
 
     def __enter__(self) -> Sandbox:
         return self
@@ -207,20 +251,21 @@ class Sandbox:
         *,
         time_limit_s: float,
         max_rows: int,
-    ) -> list[tuple[object, ...]]:
+    ) -> Answer:
         """The first rows of what the statement returns.
 
         QueryError where it fails on these rows, LimitError where it would take too long or too much memory.
         """
         import duckdb
 
-        connection = self._engine.cursor()  # its own: no view, variable or prepared statement of another one is in reach
+        connection = self._connection(query, tables)
+        done = False
         try:
-            for name in sorted(query.tables):
-                connection.register(name, tables[name])
             with _time_limit(connection, time_limit_s):
-                rows: list[tuple[object, ...]] = connection.execute(query.sql, dict(parameters) or None).fetchmany(max_rows)
-                return rows
+                connection.execute(query.sql, dict(parameters) or None)
+                answer = Answer(tuple(str(column[0]) for column in connection.description), connection.fetchmany(max_rows))
+                done = query.own and connection.fetchone() is None
+            return answer
         except duckdb.InterruptException:
             raise LimitError(f"ran past its time limit of {time_limit_s:g} s") from None
         except (duckdb.OutOfMemoryException, MemoryError):
@@ -228,8 +273,55 @@ class Sandbox:
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         finally:
-            connection.interrupt()  # else closing it would wait for rows that nobody fetches, without end for an endless statement
-            connection.close()
+            if connection is not self._shared:
+                _leave(connection)
+            elif not done:
+                self._leave_shared()
+
+    def _connection(self, query: Query, tables: Mapping[str, pyarrow.Table]) -> Any:
+        """One with the tables that the statement names: its own, with no view, variable or prepared statement of another in reach."""
+        if not query.own:
+            connection = self._engine.cursor()
+            for name in sorted(query.tables):
+                _put(connection, name, tables[name])
+            return connection
+        if any(self._registered[name] is not tables[name] for name in query.tables & self._registered.keys()):
+            self._leave_shared()
+        if self._shared is None:
+            self._shared = self._engine.cursor()
+        for name in sorted(query.tables - self._registered.keys()):
+            _put(self._shared, name, tables[name])
+            self._registered[name] = tables[name]
+        return self._shared
+
+    def _leave_shared(self) -> None:
+        connection, self._shared, self._registered = self._shared, None, {}
+        _leave(connection)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """An Arrow table as any library hands one over; pyarrow's own is read through pyarrow.dataset, which takes 0.3 s to import."""
+
+    table: pyarrow.Table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def _put(connection: Any, name: str, table: pyarrow.Table) -> None:
+    """Give the connection this table: a copy, or where it is large the table itself, which then is read in place."""
+    if table.num_rows > _COPIED_ROWS:
+        connection.register(name, table)
+        return
+    connection.register(_GIVEN, _Stream(table))  # of a stream DuckDB 1.3 reads once only, and no version knows the number of rows
+    connection.execute(f'CREATE TEMP TABLE "{name}" AS SELECT * FROM "{_GIVEN}"')
+    connection.unregister(_GIVEN)
+
+
+def _leave(connection: Any) -> None:
+    connection.interrupt()  # else closing it would wait for rows that nobody fetches, without end for an endless statement
+    connection.close()
 
 
 @contextmanager

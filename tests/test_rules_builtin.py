@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -76,6 +77,35 @@ def test_a_share_always_means_the_same(name: str) -> None:
 def test_a_rule_reads_no_more_columns_of_large_tables_than_it_names(name: str) -> None:
     large = {"kernels", "gaps", "api_calls", "ranges"}
     assert not [query.sql for query in rules()[name].queries if query.columns is None and query.tables & large]
+
+
+@cache
+def unchecked() -> dict[str, Rule]:
+    return {rule.name: rule for rule in load_rules([builtin_rules_dir()], check_own=False)}
+
+
+@pytest.mark.parametrize("name", rules())
+def test_an_unchecked_rule_is_the_checked_one_but_for_what_only_the_check_needs(name: str) -> None:
+    quick, whole = unchecked()[name], rules()[name]
+    kept = replace(quick, query=whole.query, requires=whole.requires, columns=whole.columns, cases=whole.cases, checked=True)
+    assert kept == whole
+    assert [one.reason for one in quick.requires] == [one.reason for one in whole.requires]
+
+
+@pytest.mark.parametrize("name", rules())
+def test_an_unchecked_rule_is_given_every_table_and_column_that_it_reads(name: str) -> None:
+    for quick, whole in zip(unchecked()[name].queries, rules()[name].queries, strict=True):
+        assert (quick.sql, quick.parameters) == (whole.sql, whole.parameters)
+        assert quick.tables >= whole.tables
+        assert quick.columns is None or (whole.columns is not None and quick.columns >= whole.columns)
+        large = {"kernels", "gaps", "api_calls", "ranges"}
+        assert quick.columns is not None or not quick.tables & large, "all columns of a large table"
+
+
+@pytest.mark.parametrize("name", rules())
+def test_an_unchecked_rule_answers_the_cases_of_the_checked_one(name: str, sandbox: Sandbox) -> None:
+    for case in rules()[name].cases:
+        assert run_case(unchecked()[name], case, sandbox).wrong is None
 
 
 def test_only_what_makes_the_whole_report_unreliable_is_an_error() -> None:

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from nsysmap.errors import NsysmapError
-from nsysmap.rules import builtin_rules_dir, load_params, load_rules, parse_params, with_params
-from tests.rule_packs import ANY_CASES, SOUND, one_rule, write_rule
+from nsysmap.rule_file import read_rule
+from nsysmap.rules import builtin_rules_dir, load_params, load_rules, parse_params, run_rules, with_params
+from nsysmap.schema import CAPTURE
+from nsysmap.tables import Table
+from tests.rule_packs import ANY_CASES, SOUND, gaps, one_rule, write_rule
 
 
 def refused(folder: Path, **parts: str | None) -> NsysmapError:
@@ -92,6 +95,67 @@ def test_a_wrong_part_is_named_with_what_is_wrong(tmp_path: Path, parts: dict[st
     error = refused(tmp_path, **{**fitting, **parts})
     assert error.where.endswith(part)
     assert what in error.what
+
+
+def answered(folder: Path, **parts: str | None) -> NsysmapError:
+    """What a rule with these parts comes to where it counts as one that comes with nsysmap, which is checked only when it runs."""
+    path = write_rule(folder, "long-gap", **parts)
+    with pytest.raises(NsysmapError) as caught:
+        run_rules([read_rule(path, None)], {"gaps": gaps(200), "capture": Table.of_rows(CAPTURE, [{"kernels": 1}])})
+    assert str(path) in caught.value.where
+    assert caught.value.remedy
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("parts", "part", "what"),
+    [
+        ({"sql": "SELECT start_ns, end_ns, duration AS cost_ns FROM gaps"}, "sql", "duration"),
+        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gasp WHERE dur_ns > $min_ns"}, "sql", "gasp"),
+        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gaps WHERE dur_ns > $least"}, "sql", "$least"),
+        ({"sql": "SELECT start_ns, end_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "cost_ns"),
+        ({"sql": "SELECT start_ns, 1 AS cost_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "end_ns"),
+        ({"sql": "SELECT start_ns, end_ns, cause AS cost_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "cost_ns as text"),
+        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, 1 AS layer FROM gaps WHERE dur_ns > $min_ns"}, "sql", "layer as int"),
+        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, DATE '2020-01-01' AS day FROM gaps"}, "sql", "day"),
+        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, [1] AS all_of FROM gaps"}, "sql", "all_of"),
+        ({"sql": "SELEKT 1"}, "sql", "syntax error"),
+        ({"sql": "SELECT 1; SELECT 2"}, "sql", "syntax error"),
+        ({"sql": "COPY gaps TO 'x.csv'"}, "sql", "syntax error"),
+        ({"sql": "SELECT 0 AS start_ns, 1 AS end_ns, 0 AS cost_ns FROM read_text('/etc/hostname')"}, "sql", "disabled"),
+        ({"message": "a gap of {cost}"}, "message", "{cost} is no column"),
+        ({"message": "a gap by {cause:ns}"}, "message", "formats a number"),
+        ({"message": "a gap of {"}, "message", "encountered"),
+        ({"params": "{min_ns: 100, max_ns: 200}"}, "params", "max_ns is not used"),
+        ({"needs": "[gasps]"}, "needs", "no table gasps"),
+        ({"group": "launches"}, "group", "launches"),
+        ({"summary": None}, "summary", "missing"),
+        ({"advise": "oh"}, "", "unknown key advise"),
+        ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "truth value"),
+        ({"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"}, "requires 1: sql", "has_osr"),
+        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is no column"),
+    ],
+)
+def test_a_broken_rule_of_nsysmap_itself_is_named_when_it_runs(tmp_path: Path, parts: dict[str, str | None], part: str, what: str) -> None:
+    fitting = {"params": "{min_ns: 100}" if "$min_ns" in str(parts.get("sql", "$min_ns")) else "{}", "message": "a gap"}
+    error = answered(tmp_path, **{**fitting, **parts})
+    assert error.where.endswith(part)
+    assert what in error.what
+
+
+def test_a_column_without_values_fits_whatever_the_message_shows_of_it(tmp_path: Path) -> None:
+    path = write_rule(tmp_path, "long-gap", message="{cost_ns:ns}{before_layer}[[{thread:,}]]", sql=EMPTY_COLUMNS)
+    (outcome,) = run_rules([read_rule(path, None)], {"gaps": gaps(200)})
+    assert [finding.message for finding in outcome.findings] == ["200 nsunknown"]
+
+
+EMPTY_COLUMNS = "SELECT start_ns, end_ns, dur_ns AS cost_ns, before_layer, thread, after_layer AS layer FROM gaps WHERE dur_ns > $min_ns"
+
+
+def test_a_stranger_s_rules_are_checked_whether_those_of_nsysmap_are_or_not(tmp_path: Path) -> None:
+    write_rule(tmp_path, "long-gap", message="{cost}")
+    with pytest.raises(NsysmapError, match="no column"):
+        load_rules([builtin_rules_dir(), tmp_path], check_own=False)
 
 
 def test_a_rule_is_named_as_its_file(tmp_path: Path) -> None:

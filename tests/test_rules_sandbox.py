@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from nsysmap.sandbox import LimitError, QueryError, Sandbox
+from nsysmap.sandbox import LimitError, QueryError, Sandbox, own_query
 from nsysmap.schema import CAPTURE, GAPS, KERNELS, RULE_TABLES
 from nsysmap.tables import Table
 
@@ -185,7 +185,7 @@ def test_an_endless_statement_is_stopped_at_its_time_limit(sandbox: Sandbox, sql
 
 def test_an_endless_statement_of_which_a_few_rows_are_wanted_ends_with_them(sandbox: Sandbox) -> None:
     query = sandbox.parse("SELECT range FROM range(100000000000000)")
-    assert len(sandbox.run(query, {}, {}, time_limit_s=5, max_rows=3)) == 3
+    assert len(sandbox.run(query, {}, {}, time_limit_s=5, max_rows=3).rows) == 3
 
 
 def test_a_statement_that_needs_too_much_memory_is_stopped_and_spills_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,10 +200,58 @@ def test_a_statement_that_needs_too_much_memory_is_stopped_and_spills_nothing(tm
 def test_a_rule_sees_only_the_tables_it_was_given(sandbox: Sandbox) -> None:
     kernels = Table.of_rows(KERNELS, [{"kernel_id": 1}]).arrow()
     query = sandbox.parse("SELECT count(*) FROM kernels")
-    assert sandbox.run(query, {"kernels": kernels}, {}, time_limit_s=5, max_rows=1) == [(1,)]
-    assert sandbox.run(query, {"kernels": kernels.slice(0, 0)}, {}, time_limit_s=5, max_rows=1) == [(0,)]
+    assert sandbox.run(query, {"kernels": kernels}, {}, time_limit_s=5, max_rows=1).rows == [(1,)]
+    assert sandbox.run(query, {"kernels": kernels.slice(0, 0)}, {}, time_limit_s=5, max_rows=1).rows == [(0,)]
     with pytest.raises(duckdb.CatalogException):
         sandbox._engine.cursor().execute("SELECT count(*) FROM kernels")
+
+
+def test_a_stranger_s_statement_never_meets_another_s_connection(sandbox: Sandbox) -> None:
+    tables = {"kernels": Table.of_rows(KERNELS, [{"kernel_id": 1}]).arrow()}
+    query = sandbox.parse("SELECT count(*) FROM kernels")
+    own = own_query("SELECT count(*) FROM kernels", RULE_TABLES)
+    first, second, shared = (sandbox._connection(each, tables) for each in (query, query, own))
+    first.execute("CREATE TEMP TABLE left_behind AS SELECT 1 AS a")
+    first.execute("SET VARIABLE secret = 7")
+    for other in (second, shared, sandbox._connection(query, tables)):
+        with pytest.raises(duckdb.CatalogException):
+            other.execute("SELECT a FROM left_behind")
+        assert other.execute("SELECT getvariable('secret')").fetchall() == [(None,)]
+    assert sandbox._connection(own, tables) is shared
+
+
+def test_a_statement_of_nsysmap_reads_the_tables_it_is_given_now(sandbox: Sandbox) -> None:
+    own = own_query("SELECT count(*) FROM kernels", RULE_TABLES)
+    table = Table.of_rows(KERNELS, [{"kernel_id": number} for number in range(3)]).arrow()
+    for rows in (3, 1, 3):
+        assert sandbox.run(own, {"kernels": table.slice(0, rows)}, {}, time_limit_s=5, max_rows=1).rows == [(rows,)]
+
+
+def test_a_statement_of_nsysmap_that_is_stopped_or_not_read_to_its_end_leaves_nothing_behind(sandbox: Sandbox) -> None:
+    tables = {"kernels": Table.of_rows(KERNELS, [{"kernel_id": 1}]).arrow()}
+    count = own_query("SELECT count(*) FROM kernels", RULE_TABLES)
+    endless = own_query("SELECT range + kernel_id FROM range(100000000000000), kernels", RULE_TABLES)
+    for _ in range(2):
+        assert sandbox.run(endless, tables, {}, time_limit_s=5, max_rows=2).rows == [(1,), (2,)]
+        assert sandbox.run(count, tables, {}, time_limit_s=5, max_rows=1).rows == [(1,)]
+        with pytest.raises(LimitError, match="time limit"):
+            sandbox.run(own_query("SELECT sum(range) FROM range(100000000000000)", RULE_TABLES), {}, {}, time_limit_s=0.3, max_rows=1)
+        assert sandbox.run(count, tables, {}, time_limit_s=5, max_rows=1).rows == [(1,)]
+        with pytest.raises(QueryError, match="Could not convert"):
+            sandbox.run(own_query("SELECT CAST('a' AS INTEGER)", RULE_TABLES), {}, {}, time_limit_s=5, max_rows=1)
+
+
+def test_a_large_table_is_read_in_place_with_the_same_answer(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [{"kernel_id": number, "name": "ab"[number % 2], "layer": None if number % 3 else "l"} for number in range(50)]
+    tables = {"kernels": Table.of_rows(KERNELS, made).arrow()}
+    sql = "SELECT name, layer, count(*), sum(kernel_id) FROM kernels GROUP BY ALL ORDER BY ALL"
+    for query in (sandbox.parse(sql), own_query(sql, RULE_TABLES)):
+        monkeypatch.setattr("nsysmap.sandbox._COPIED_ROWS", 100)
+        copied = sandbox.run(query, tables, {}, time_limit_s=5, max_rows=10)
+        monkeypatch.setattr("nsysmap.sandbox._COPIED_ROWS", 10)
+        in_place = sandbox.run(query, {"kernels": tables["kernels"].slice(0)}, {}, time_limit_s=5, max_rows=10)
+        assert copied == in_place
+        assert len(copied.rows) == 4
 
 
 def test_python_variables_are_no_tables(sandbox: Sandbox) -> None:
