@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysmap.groups import runs as runs_of
+from nsysmap.groups import sorted_in_groups
 from nsysmap.schema import COVERAGE, KERNEL_TOTALS, KIND_TOTALS, LAYERS, UNMAPPED
 from nsysmap.tables import MISSING, BoolArray, CodeArray, IntArray, Table
 
@@ -29,8 +31,8 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
     np.add.at(time, inverse, duration[mapped])
     of_layer = distinct // (int(number[rows].max()) + 1)
     runs = _runs_of_layer(kernels, rows, len(layers))
-    median_time = _padded_median(of_layer, time, runs)
-    median_kernels = _padded_median(of_layer, size, runs)
+    median_time = _between(*_padded_middles(of_layer, time, runs))
+    median_kernels, _ = _padded_middles(of_layer, size, runs)  # of two middles the lower: there is no half a kernel
     totals = np.zeros(len(layers), np.int64)
     np.add.at(totals, layer[mapped], duration[mapped])
     engine_total = _total_of_engine(kernels, rows, duration, engine_of_layer)
@@ -60,11 +62,11 @@ def _runs_of_layer(kernels: Table, rows: BoolArray, layers: int) -> IntArray:
     wide = int(inference.max(initial=0)) + 2
     runs = np.zeros(layers, np.int64)
     mapped = rows & (kernels.ints("layer_id") >= 0)
-    pairs = np.unique(kernels.ints("layer_id")[mapped] * wide + inference[mapped] + 1)
+    pairs, _, _ = runs_of(np.sort(kernels.ints("layer_id")[mapped] * wide + inference[mapped] + 1))
     own = np.bincount(pairs // wide, minlength=layers)
     layer_engine = np.full(layers, -1, np.int64)
     layer_engine[kernels.ints("layer_id")[mapped]] = engine[mapped]
-    pairs = np.unique((engine[rows] + 1) * wide + inference[rows] + 1)
+    pairs, _, _ = runs_of(np.sort((engine[rows] + 1) * wide + inference[rows] + 1))
     of_engine = np.bincount(pairs // wide, minlength=int(engine.max(initial=-1)) + 2)
     runs = np.where(own > 0, np.where(layer_engine >= 0, of_engine[layer_engine + 1], own), 0)
     return runs.astype(np.int64)
@@ -81,17 +83,23 @@ def _total_of_engine(kernels: Table, rows: BoolArray, duration: IntArray, engine
     return result
 
 
-def _padded_median(group: IntArray, values: IntArray, runs: IntArray) -> IntArray:
-    """Per group the median of its values and of as many zeros as it has fewer values than runs (groups sorted, lower of two middles)."""
-    result = np.zeros(len(runs), np.int64)
+def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[IntArray, IntArray]:
+    """Per group the two middle ones of its values and of as many zeros as it has fewer values than runs (groups sorted)."""
+    lower, upper = np.zeros(len(runs), np.int64), np.zeros(len(runs), np.int64)
     if len(group) == 0:
-        return result
-    order = np.lexsort((values, group))
-    present, first, size = np.unique(group[order], return_index=True, return_counts=True)
-    middle = (runs[present] - 1) // 2 - (runs[present] - size)
-    inside = middle >= 0
-    result[present[inside]] = values[order][first[inside] + np.minimum(middle[inside], size[inside] - 1)]
-    return result
+        return lower, upper
+    present, first, size = runs_of(group)
+    ordered = sorted_in_groups(group, values)
+    for result, middle in ((lower, (runs[present] - 1) // 2), (upper, runs[present] // 2)):
+        place = middle - (runs[present] - size)
+        inside = place >= 0
+        result[present[inside]] = ordered[first[inside] + np.minimum(place[inside], size[inside] - 1)]
+    return lower, upper
+
+
+def _between(lower: IntArray, upper: IntArray) -> IntArray:
+    """The median, from the two middle values."""
+    return np.rint((lower + upper) / 2).astype(np.int64)
 
 
 def coverage(kernels: Table) -> Table:
@@ -141,11 +149,11 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
     duration = kernels.ints("end_ns") - kernels.ints("start_ns")
     count = np.bincount(text.codes, minlength=len(text.values))
     time = _sums(text.codes, duration, len(text.values))
-    order = np.lexsort((duration, text.codes))
-    _, first = np.unique(text.codes[order], return_index=True)
+    present = np.flatnonzero(count)
+    last = np.cumsum(count[present])
     median = np.zeros(len(text.values), np.int64)
-    present = np.unique(text.codes)
-    median[present] = duration[order][first + (count[present] - 1) // 2]
+    ordered = sorted_in_groups(text.codes.astype(np.int64), duration)
+    median[present] = _between(ordered[last - 1 - count[present] // 2], ordered[last - 1 - (count[present] - 1) // 2])
     total = max(int(duration.sum()), 1)
     decoded = {str(row["name"]): row for row in names.records()}
     found = []
