@@ -69,13 +69,14 @@ def runs(values: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
-    """The values in ascending order of their group, then of themselves; both may come in any order, none negative."""
-    span = int(values.max(initial=0)) + 1
+    """The values in ascending order of their group (none negative), then of themselves."""
+    least = int(values.min(initial=0))
+    span = int(values.max(initial=0)) - least + 1
     if (int(group.max(initial=0)) + 1) * span >= 2**62:
         return values[np.lexsort((values, group))]
-    both = group * span + values  # one number for the pair: to sort those takes a tenth of lexsort's time
+    both = group * span + (values - least)  # one number for the pair: to sort those takes a tenth of lexsort's time
     both.sort()
-    result: IntArray = both % span
+    result: IntArray = both % span + least
     return result
 
 

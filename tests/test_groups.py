@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.groups import distinct, distinct_rows, numbered, rows_by_value, runs, sorted_order
+from nsysmap.groups import distinct, distinct_rows, numbered, rows_by_value, runs, sorted_in_groups, sorted_order
 
 COLUMN = st.lists(st.integers(-3, 60), max_size=120).map(lambda values: np.array(values, np.int64))
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), max_size=40).map(lambda rows: np.array(rows, np.int64).reshape(-1, 2))
@@ -34,6 +34,14 @@ def test_rows_by_value_hold_every_row_once(values: np.ndarray) -> None:
 def test_sorted_order_is_stable_and_sorts_by_the_first_key_first(pairs: np.ndarray) -> None:
     order = sorted_order(pairs[:, 0], pairs[:, 1]).tolist()
     assert order == sorted(range(len(pairs)), key=lambda row: (pairs[row, 0], pairs[row, 1]))
+
+
+@given(PAIRS, st.sampled_from([1, 2**61]))
+def test_values_are_sorted_within_their_groups(pairs: np.ndarray, far: int) -> None:
+    values = pairs[:, 1] * far
+    assert sorted_in_groups(pairs[:, 0], values).tolist() == [
+        value for _, value in sorted(zip(pairs[:, 0].tolist(), values.tolist(), strict=True))
+    ]
 
 
 @given(COLUMN)
