@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,28 +24,29 @@ class _Gpu:
 
     def run(self, work: Work, ready: int) -> int:
         """The end of this work, which could begin at ``ready`` were its queue empty."""
+        costs, queue, copy = self.costs, work.queue, work.kind in COPIES
         start = ready
-        if work.queue in self.tail:
-            start = max(start, self.tail[work.queue] + self._gap(work))
+        if queue in self.tail:
+            if copy:
+                gap = costs.dispatch_ns if self.tail_copy[queue] else costs.to_copy_ns
+            else:
+                gap = costs.from_copy_ns if self.tail_copy[queue] else costs.dispatch_ns
+            start = max(start, self.tail[queue] + gap)
         if work.after != MISSING and work.after in self.done:
-            start = max(start, self.done[work.after] + self.costs.dispatch_ns)
+            start = max(start, self.done[work.after] + costs.dispatch_ns)
         if self.exclusive and work.kind == "kernel" and self.busy_until != MISSING:
             start = max(start, self.busy_until)
         return self.place(work, start)
 
     def place(self, work: Work, start: int) -> int:
-        end = start + work.dur_ns
-        self.tail[work.queue] = max(end, self.tail.get(work.queue, end))
-        self.tail_copy[work.queue] = work.kind in COPIES
+        queue, end = work.queue, start + work.dur_ns
+        if end > self.tail.get(queue, MISSING):
+            self.tail[queue] = end
+        self.tail_copy[queue] = work.kind in COPIES
         self.done[work.number] = end
-        if work.kind == "kernel":
-            self.busy_until = max(self.busy_until, end)
+        if end > self.busy_until and work.kind == "kernel":
+            self.busy_until = end
         return end
-
-    def _gap(self, work: Work) -> int:
-        if work.kind in COPIES:
-            return self.costs.dispatch_ns if self.tail_copy[work.queue] else self.costs.to_copy_ns
-        return self.costs.from_copy_ns if self.tail_copy[work.queue] else self.costs.dispatch_ns
 
     def drained(self, queue: int) -> int:
         """When this queue (or all of them) has run dry; MISSING where nothing was ever queued."""
@@ -57,19 +57,23 @@ class _Gpu:
 
 def replay(timeline: Timeline) -> tuple[dict[int, int], ...]:
     """Per thread: the end on the GPU of each of its inferences' enqueued work, in ns from the begin of the replay."""
-    gpu = _Gpu(timeline.costs, timeline.exclusive)
-    finished: list[dict[int, int]] = [defaultdict(lambda: MISSING) for _ in timeline.threads]
+    gpu, contention = _Gpu(timeline.costs, timeline.exclusive), timeline.contention
+    finished: list[dict[int, int]] = [{} for _ in timeline.threads]
     waiting = [(0, number, 0) for number, steps in enumerate(timeline.threads) if steps]
     heapq.heapify(waiting)
-    while waiting:
-        now, number, place = heapq.heappop(waiting)
-        step = timeline.threads[number][place]
-        now, end = _take(step, now + step.own_ns, gpu, timeline.contention)
-        if step.enqueue and end != MISSING:
-            finished[number][step.inference] = max(finished[number][step.inference], end)
-        if place + 1 < len(timeline.threads[number]):
-            heapq.heappush(waiting, (now, number, place + 1))
-    return tuple(dict(ends) for ends in finished)
+    turn = heapq.heappop(waiting) if waiting else None
+    while turn is not None:
+        now, number, place = turn
+        steps, ends = timeline.threads[number], finished[number]
+        step = steps[place]
+        now, end = _take(step, now + step.own_ns, gpu, contention)
+        if step.enqueue and end > ends.get(step.inference, MISSING):
+            ends[step.inference] = end
+        if place + 1 < len(steps):
+            turn = heapq.heappushpop(waiting, (now, number, place + 1))
+        else:
+            turn = heapq.heappop(waiting) if waiting else None
+    return tuple(finished)
 
 
 def _take(step: Step, now: int, gpu: _Gpu, contention: float) -> tuple[int, int]:
@@ -85,7 +89,7 @@ def _take(step: Step, now: int, gpu: _Gpu, contention: float) -> tuple[int, int]
             end = gpu.place(work, start + work.lead_ns if end == MISSING else end + work.lead_ns)
             start = end
         return begin + step.call_ns, end
-    returned = now + round(step.call_ns * contention)
+    returned = now + (step.call_ns if contention == 1 else round(step.call_ns * contention))
     end = MISSING
     ready = returned + (gpu.costs.graph_latency_ns if step.graph else gpu.costs.latency_ns)
     for work in step.works:

@@ -45,7 +45,7 @@ def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine) ->
         inside = round((own - outside) * machine.launch)
         outside = round(outside * machine.own)
         works = tuple(_unprofiled_work(work, usual_lead, graph=old.graph) for work in old.works)
-        return replace(old, own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
+        return old._replace(own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
 
     return replace(_each_step(timeline, step), costs=costs)
 
@@ -55,9 +55,9 @@ def _unprofiled_work(work: Work, usual_lead: int, *, graph: bool) -> Work:
     if graph and lead > 0:
         lead = max(lead - usual_lead, 0) + NODE_GAP_NS
     if work.kind != "kernel":
-        return replace(work, lead_ns=lead)
+        return work._replace(lead_ns=lead)
     excess = NODE_EXCESS_NS if graph else KERNEL_EXCESS_NS
-    return replace(work, lead_ns=lead, dur_ns=max(work.dur_ns - excess, work.dur_ns // 4))
+    return work._replace(lead_ns=lead, dur_ns=max(work.dur_ns - excess, work.dur_ns // 4))
 
 
 def as_cuda_graph(timeline: Timeline) -> Changed:
@@ -77,7 +77,7 @@ def as_cuda_graph(timeline: Timeline) -> Changed:
             if step is None:
                 break
             if not captured:  # also the wait at the end of ExecutionContext::execute, which would follow the graph launch
-                changed.append(replace(step, own_ns=step.outside_ns))
+                changed.append(step._replace(own_ns=step.outside_ns))
                 continue
             if step.kind == "sync":
                 return DoesNotApply(f"{step.api} is called inside the enqueue: a stream cannot be captured across it")
@@ -97,9 +97,8 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline) -> Step:
         if reached != MISSING:
             lead = NODE_GAP_NS if work.start_ns >= reached else work.start_ns - reached
         reached = max(reached, work.end_ns)
-        works.append(replace(work, lead_ns=lead))
-    return replace(
-        steps[0],
+        works.append(work._replace(lead_ns=lead))
+    return steps[0]._replace(
         api="cudaGraphLaunch",
         own_ns=sum(step.outside_ns for step in steps),
         outside_ns=sum(step.outside_ns for step in steps),
@@ -130,10 +129,10 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
                 results_pending = False
             if step.kind == "block":
                 results_pending |= _direction(step) == "DtoH"
-                works = tuple(replace(work, queue=main, lead_ns=0) for work in step.works)
-                step = replace(step, kind="submit", call_ns=timeline.costs.submit_ns, lag_ns=0, queue=main, works=works)  # noqa: PLW2901
+                works = tuple(work._replace(queue=main, lead_ns=0) for work in step.works)
+                step = step._replace(kind="submit", call_ns=timeline.costs.submit_ns, lag_ns=0, queue=main, works=works)  # noqa: PLW2901
             elif step.kind == "submit" and all(work.kind == "memset" for work in step.works):
-                step = replace(step, works=tuple(replace(work, queue=main) for work in step.works))  # noqa: PLW2901
+                step = step._replace(works=tuple(work._replace(queue=main) for work in step.works))  # noqa: PLW2901
             changed.append(step)
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
@@ -141,8 +140,8 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
 
 def _sync_step(before: Step, timeline: Timeline, queue: int) -> Step:
     """The wait for results that a blocking copy did by itself."""
-    return replace(
-        before, kind="sync", api="cudaStreamSynchronize", enqueue=False, inference=max(before.inference - int(before.enqueue), 0), own_ns=0,
+    return before._replace(
+        kind="sync", api="cudaStreamSynchronize", enqueue=False, inference=max(before.inference - int(before.enqueue), 0), own_ns=0,
         outside_ns=0, call_ns=timeline.costs.idle_sync_ns, lag_ns=0, queue=queue, target=MISSING, graph=False, works=(),
     )  # fmt: skip
 
@@ -158,7 +157,7 @@ def _main_queue(steps: Iterable[Step]) -> int:
 
 def without_host_gap(timeline: Timeline) -> Changed:
     """No work of the host outside the enqueues: only its calls are left."""
-    return _each_step(timeline, lambda step: replace(step, own_ns=step.own_ns - step.outside_ns, outside_ns=0))
+    return _each_step(timeline, lambda step: step._replace(own_ns=step.own_ns - step.outside_ns, outside_ns=0) if step.outside_ns else step)
 
 
 def two_in_flight(timeline: Timeline, *, contention: float, overlap: bool) -> Changed:
@@ -170,8 +169,7 @@ def two_in_flight(timeline: Timeline, *, contention: float, overlap: bool) -> Ch
 
     def other(step: Step) -> Step:
         works = tuple(
-            replace(
-                work,
+            work._replace(
                 queue=work.queue + queues,
                 number=work.number + numbers,
                 after=work.after + numbers if work.after != MISSING else MISSING,
@@ -180,13 +178,13 @@ def two_in_flight(timeline: Timeline, *, contention: float, overlap: bool) -> Ch
         )
         queue = step.queue + queues if step.queue != ALL_QUEUES else ALL_QUEUES
         target = step.target + numbers if step.target != MISSING else MISSING
-        return replace(step, works=works, queue=queue, target=target)
+        return step._replace(works=works, queue=queue, target=target)
 
     own_queue = {number: _main_queue(steps) for number, steps in enumerate(timeline.threads)}
     threads = []
     for number, steps in enumerate(timeline.threads):
         # a sync of the whole device would wait for the other thread's work too: each waits for its own stream
-        mine = [replace(step, queue=own_queue[number]) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
+        mine = [step._replace(queue=own_queue[number]) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
         threads += [tuple(mine), tuple(other(step) for step in mine)]
     return replace(timeline, threads=tuple(threads), exclusive=not overlap, contention=contention)
 
@@ -205,7 +203,7 @@ def without_kernels(timeline: Timeline, rows: frozenset[int]) -> Changed:
         for step in steps:
             works = tuple(work for work in step.works if work.row not in rows)
             if works or len(works) == len(step.works):
-                result.append(replace(step, works=works) if len(works) < len(step.works) else step)
+                result.append(step._replace(works=works) if len(works) < len(step.works) else step)
         return tuple(result)
 
     return replace(timeline, threads=tuple(kept(steps) for steps in timeline.threads))
@@ -223,8 +221,9 @@ def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joi
             gone.update(present[1:])
 
     def step(old: Step) -> Step:
-        works = tuple(replace(work, dur_ns=length[work.row]) if work.row in length else work for work in old.works)
-        return replace(old, works=works)
+        if not any(work.row in length for work in old.works):
+            return old
+        return old._replace(works=tuple(work._replace(dur_ns=length[work.row]) if work.row in length else work for work in old.works))
 
     return without_kernels(_each_step(timeline, step), frozenset(gone))
 

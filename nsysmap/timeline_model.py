@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ StepKind = Literal["submit", "block", "sync"]
 ALL_QUEUES = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):  # like Step no dataclass: what-if makes hundreds of thousands, and copies a tuple ten times as fast
     """One piece of GPU work."""
 
     number: int  # unique within the timeline, in order of launch
@@ -43,8 +42,7 @@ class Work:
     fill: float  # share of the device that its blocks take
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One call of a host thread, with what the thread did since its last one."""
 
     kind: StepKind
@@ -222,6 +220,27 @@ def _exclusive(pieces: _Pieces) -> bool:
     return bool(overlap < 0.01 * (pieces.end_ns[order] - pieces.start_ns[order]).sum())
 
 
+_ACTS = ("sync", "launch", "graph-launch", "copy", "memset")  # kinds of calls that are steps also where no GPU work of theirs is known
+
+
+class _Call(NamedTuple):
+    """One call that becomes a step."""
+
+    kind: str
+    api: str
+    row: int  # in api_calls
+    start_ns: int
+    end_ns: int
+    blocking: bool
+    inference: int
+    enqueue: bool
+    own_ns: int
+    own_profiler_ns: int
+    outside_ns: int
+    first: int  # its GPU work: positions in _Pieces, up to …
+    last: int
+
+
 @dataclass(frozen=True)
 class _Source:
     """What all threads' steps are made from."""
@@ -229,6 +248,7 @@ class _Source:
     trace: Trace
     inferences: Table
     pieces: _Pieces
+    listed: list[tuple[int, int, int, int, int]]  # the pieces' start_ns, end_ns, row, kind and queue
     queues: dict[int, int]  # stream id to number
     costs: Costs
     profiler: ProfilerCosts
@@ -244,45 +264,35 @@ class _Source:
         start = calls.ints("start_ns")
         waits = start[calls.text("kind").equals("stream-wait") & (start >= window.begin_ns) & (start < window.end_ns)]
         pieces = _pieces(trace, window)
-        queues = {int(stream): number for number, stream in enumerate(np.unique(pieces.stream).tolist())}
-        return _Source(trace, inferences, pieces, queues, *costs, blocking_copies(trace), sync_row, waits)
+        streams, queue = np.unique(pieces.stream, return_inverse=True)
+        queues = {stream: number for number, stream in enumerate(streams.tolist())}
+        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue)
+        listed = list(zip(*(column.tolist() for column in columns), strict=True))
+        return _Source(trace, inferences, pieces, listed, queues, *costs, blocking_copies(trace), sync_row, waits)
 
     def thread(self, thread: int, own: IntArray) -> tuple[Step, ...]:
         calls = self.trace.api_calls
         begins, ends = self.inferences.ints("enqueue_start_ns")[own], self.inferences.ints("enqueue_end_ns")[own]
         start, end = calls.ints("start_ns"), calls.ints("end_ns")
         rows = np.flatnonzero((calls.ints("thread") == thread) & (start >= begins[0]) & (start < begins[-1]))
-        kinds = calls.text("kind").take(rows).list()
-        names = calls.text("api").take(rows).list()
+        kinds, names = calls.text("kind").take(rows), calls.text("api").take(rows)
         reached = np.maximum.accumulate(np.concatenate([begins[:1], end[rows]]))
         nested = end[rows] <= reached[:-1]
-        mine = [
-            number
-            for number, (name, kind, inner) in enumerate(zip(names, kinds, nested.tolist(), strict=True))
-            if not inner and name not in PROFILERS_OWN_CALLS and (kind == "sync" or self._submits(int(rows[number]), str(kind)))
-        ]
+        profilers = np.isin(names.codes, [code for code, name in enumerate(names.values) if name in PROFILERS_OWN_CALLS])
+        acts = np.isin(kinds.codes, [code for code, kind in enumerate(kinds.values) if kind in _ACTS]) | np.isin(rows, self.pieces.launch)
+        mine = np.flatnonzero(~nested & ~profilers & acts)
         taken = rows[mine]
         previous = np.concatenate([begins[:1], end[taken][:-1]])
         profiler = self._profiler_time(thread, rows, (previous, start[taken]))
         outside = start[taken] - previous - covered(begins, ends, within=(previous, start[taken]))
         inside = np.searchsorted(begins, start[taken], side="right") - 1
-        steps = []
-        for place, (row, number) in enumerate(zip(taken.tolist(), mine, strict=True)):
-            inference = int(inside[place])
-            steps.append(
-                self._step(
-                    row,
-                    str(kinds[number]),
-                    inference=inference,
-                    enqueue=bool(end[row] <= ends[inference]),
-                    own=(int(start[row] - previous[place]), int(profiler[place]), int(outside[place])),
-                )
-            )
-        return tuple(steps)
-
-    def _submits(self, row: int, kind: str) -> bool:
-        first, last = np.searchsorted(self.pieces.launch, [row, row + 1])
-        return bool(last > first) or kind in ("launch", "graph-launch", "copy", "memset")
+        columns = (
+            taken, start[taken], end[taken], self.blocking[taken], inside, end[taken] <= ends[inside],
+            start[taken] - previous, profiler, outside,
+            *np.searchsorted(self.pieces.launch, [taken, taken + 1]),
+        )  # fmt: skip
+        calls_made = zip(kinds.take(mine).list(), names.take(mine).list(), *(column.tolist() for column in columns), strict=True)
+        return tuple(self._step(_Call(*call)) for call in calls_made)
 
     def _profiler_time(self, thread: int, rows: IntArray, own: tuple[IntArray, IntArray]) -> IntArray:
         """What of each stretch between calls was the profiler's: range events, its own calls, the edges of traced calls, overhead rows."""
@@ -303,53 +313,51 @@ class _Source:
         result: IntArray = np.minimum(estimate, right - left)
         return result
 
-    def _step(self, row: int, kind: str, *, inference: int, enqueue: bool, own: tuple[int, int, int]) -> Step:
-        calls = self.trace.api_calls
-        call = (int(calls.ints("start_ns")[row]), int(calls.ints("end_ns")[row]))
-        works = self._works(row)
-        blocking = bool(self.blocking[row]) and bool(works)
-        if kind == "sync":
-            return self._sync(row, call, inference=inference, enqueue=enqueue, own=own)
-        length = call[1] - call[0]
+    def _step(self, call: _Call) -> Step:
+        works = self._works(call.first, call.last)
+        blocking = call.blocking and bool(works)
+        if call.kind == "sync":
+            return self._sync(call)
+        length = call.end_ns - call.start_ns
         lag = 0
         if blocking:
-            could_begin = max(call[0], self._last_end_before(works[0].start_ns))
-            lag, length = works[0].start_ns - could_begin, call[1] - could_begin
+            could_begin = max(call.start_ns, self._last_end_before(works[0].start_ns))
+            lag, length = works[0].start_ns - could_begin, call.end_ns - could_begin
         return Step(
             kind="block" if blocking else "submit",
-            api=str(calls.text("api")[row]),
-            inference=inference,
-            enqueue=enqueue,
-            own_ns=own[0],
-            own_profiler_ns=own[1],
-            outside_ns=own[2],
+            api=call.api,
+            inference=call.inference,
+            enqueue=call.enqueue,
+            own_ns=call.own_ns,
+            own_profiler_ns=call.own_profiler_ns,
+            outside_ns=call.outside_ns,
             call_ns=max(length, 0),
             call_profiler_ns=min(self.profiler.call_ns, max(length, 0)),
             lag_ns=max(lag, 0),
             queue=works[0].queue if works else ALL_QUEUES,
             target=MISSING,
-            graph=kind == "graph-launch",
+            graph=call.kind == "graph-launch",
             works=works,
         )
 
-    def _sync(self, row: int, call: tuple[int, int], *, inference: int, enqueue: bool, own: tuple[int, int, int]) -> Step:
-        syncs, sync = self.trace.syncs, int(self.sync_row[row])
+    def _sync(self, call: _Call) -> Step:
+        syncs, sync = self.trace.syncs, int(self.sync_row[call.row])
         scope = syncs.text("kind")[sync] if sync >= 0 else None
         queue = self.queues.get(int(syncs.ints("stream")[sync]), ALL_QUEUES) if sync >= 0 and scope == "stream" else ALL_QUEUES
         pieces = self.pieces
-        launched = np.flatnonzero(gather(self.trace.api_calls.ints("start_ns"), pieces.launch) < call[0])
-        done = launched[pieces.end_ns[launched] <= call[1]]
+        launched = np.flatnonzero(gather(self.trace.api_calls.ints("start_ns"), pieces.launch) < call.start_ns)
+        done = launched[pieces.end_ns[launched] <= call.end_ns]
         target = int(done[np.argmax(pieces.end_ns[done])]) if len(done) else MISSING
-        waited = target != MISSING and int(pieces.end_ns[target]) > call[0]
+        waited = target != MISSING and int(pieces.end_ns[target]) > call.start_ns
         return Step(
             kind="sync",
-            api=str(self.trace.api_calls.text("api")[row]),
-            inference=inference,
-            enqueue=enqueue,
-            own_ns=own[0],
-            own_profiler_ns=own[1],
-            outside_ns=own[2],
-            call_ns=self.costs.idle_sync_ns if waited else call[1] - call[0],
+            api=call.api,
+            inference=call.inference,
+            enqueue=call.enqueue,
+            own_ns=call.own_ns,
+            own_profiler_ns=call.own_profiler_ns,
+            outside_ns=call.outside_ns,
+            call_ns=self.costs.idle_sync_ns if waited else call.end_ns - call.start_ns,
             call_profiler_ns=0,
             lag_ns=0,
             queue=queue,
@@ -358,25 +366,24 @@ class _Source:
             works=(),
         )
 
-    def _works(self, row: int) -> tuple[Work, ...]:
-        pieces = self.pieces
-        first, last = (int(value) for value in np.searchsorted(pieces.launch, [row, row + 1]))
+    def _works(self, first: int, last: int) -> tuple[Work, ...]:
+        """The pieces at these positions, which one call launched."""
         works: list[Work] = []
         reached = MISSING
         for at in range(first, last):
-            start, end = int(pieces.start_ns[at]), int(pieces.end_ns[at])
+            start, end, row, kind, queue = self.listed[at]
             works.append(
                 Work(
                     number=at,
-                    row=int(pieces.row[at]),
-                    kind=_KINDS[int(pieces.kind[at])],
-                    queue=self.queues[int(pieces.stream[at])],
+                    row=row,
+                    kind=_KINDS[kind],
+                    queue=queue,
                     start_ns=start,
                     end_ns=end,
                     dur_ns=end - start,
                     lead_ns=0 if reached == MISSING else start - reached,
                     after=self._waits_for(at) if reached == MISSING else MISSING,
-                    fill=pieces.fill[at],
+                    fill=self.pieces.fill[at],
                 )
             )
             reached = max(reached, end)

@@ -49,7 +49,7 @@ def step(kind: StepKind, inference: int, **fields: object) -> Step:
         kind=kind, api="", inference=inference, enqueue=kind == "submit", own_ns=0, own_profiler_ns=0, outside_ns=0, call_ns=0,
         call_profiler_ns=0, lag_ns=0, queue=0, target=MISSING, graph=False, works=(),
     )  # fmt: skip
-    return replace(plain, **fields)  # type: ignore[arg-type]
+    return plain._replace(**fields)  # type: ignore[arg-type]
 
 
 def program(
@@ -164,7 +164,7 @@ def test_a_graph_cannot_be_captured_across_a_synchronisation_inside_the_enqueue(
 
 def test_the_wait_at_the_end_of_a_blocking_execute_follows_the_graph_launch() -> None:
     timeline = program(kernels=[1_000] * 10)
-    steps = tuple(replace(each, enqueue=True) for each in timeline.threads[0])
+    steps = tuple(each._replace(enqueue=True) for each in timeline.threads[0])
     assert period(as_cuda_graph(replace(timeline, threads=(steps,)))) == period(as_cuda_graph(timeline))
 
 
