@@ -130,31 +130,30 @@ def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
 
 def check_answer(rule: Rule, answer: Answer) -> None:
     """NsysmapError unless these rows are what the SQL of the rule has to return, and hold what its message shows."""
-    _check_returned(_kinds(answer, OPTIONAL, f"{rule.source}: sql"), rule.message, rule.source)
+    _check_returned(_kinds(answer, f"{rule.source}: sql"), rule.message, rule.source)
 
 
 def check_requirement(rule: Rule, place: int, answer: Answer) -> None:
     """The same for the row of its requirement at this place, from 0."""
     where = f"{rule.source}: requires {place + 1}"
-    _check_required(_kinds(answer, {answer.columns[0]: "bool"}, f"{where}: sql"), rule.requires[place].reason, where)
+    _check_required(_kinds(answer, f"{where}: sql"), rule.requires[place].reason, where)
 
 
-def _kinds(answer: Answer, fitting: Mapping[str, Kind], where: str) -> dict[str, Kind]:
-    """The kinds of the columns by their values; one without values is of the kind that fits."""
+def _kinds(answer: Answer, where: str) -> dict[str, Kind | None]:
+    """The kinds of the columns by their values; None for a column without any."""
     kinds: dict[str, Kind | None] = {}
     for place, name in enumerate(answer.columns):
         value = next((row[place] for row in answer.rows if row[place] is not None), None)
-        kinds[name] = fitting.get(name, "int") if value is None else _VALUES.get(type(value))
+        kinds[name] = None if value is None else _kind(name, _VALUES.get(type(value)), where)
     if len(kinds) < len(answer.columns):
         raise NsysmapError(where, "returns two columns of one name", _ONE_SELECT)
-    return _shown_kinds(kinds, where)
+    return kinds
 
 
-def _shown_kinds(columns: Mapping[str, Kind | None], where: str) -> dict[str, Kind]:
-    for column, kind in columns.items():
-        if kind is None:
-            raise NsysmapError(where, f"returns {column}, which is no number, truth value or text", "cast it, or list it with string_agg()")
-    return {column: kind for column, kind in columns.items() if kind is not None}
+def _kind(column: str, kind: Kind | None, where: str) -> Kind:
+    if kind is None:
+        raise NsysmapError(where, f"returns {column}, which is no number, truth value or text", "cast it, or list it with string_agg()")
+    return kind
 
 
 def typed(value: object, default: Value, where: str) -> Value:
@@ -289,27 +288,27 @@ def _query(sql: object, params: Mapping[str, Value], sandbox: Sandbox | None, wh
             columns = sandbox.columns(query, {name: params[name] for name in query.parameters})
     except QueryError as error:
         raise NsysmapError(where, str(error), _ONE_SELECT) from None
-    return query, _shown_kinds(columns, where)
+    return query, {column: _kind(column, kind, where) for column, kind in columns.items()}
 
 
-def _check_returned(columns: Mapping[str, Kind], message: str, path: str) -> None:
+def _check_returned(columns: Mapping[str, Kind | None], message: str, path: str) -> None:
     """What holds for the SQL of a rule: its columns, and the fields of the message."""
     _check_columns(columns, f"{path}: sql")
     _check_message(message, {**columns, "share": "float"}, f"{path}: message")
 
 
-def _check_columns(columns: Mapping[str, Kind], where: str) -> None:
+def _check_columns(columns: Mapping[str, Kind | None], where: str) -> None:
     for name in PLACE:
         if name not in columns:
             raise NsysmapError(where, f"does not return {name}", f"select … AS {name}; it returns {', '.join(columns)}")
-        if columns[name] not in ("int", "float"):
+        if columns[name] not in ("int", "float", None):
             raise NsysmapError(where, f"returns {name} as {columns[name]}", "give nanoseconds")
     for name, kind in OPTIONAL.items():
-        if columns.get(name, kind) not in ({"int", "float"} if kind == "float" else {kind}):
+        if columns.get(name, kind) not in ({"int", "float", None} if kind == "float" else {kind, None}):
             raise NsysmapError(where, f"returns {name} as {columns[name]}", f"{name} must be {kind}; call other things by another name")
 
 
-def _check_message(message: str, columns: Mapping[str, Kind], where: str) -> None:
+def _check_message(message: str, columns: Mapping[str, Kind | None], where: str) -> None:
     try:
         check_template(message, columns)
     except ValueError as error:
@@ -328,8 +327,8 @@ def _needs(value: object, path: str) -> tuple[str, ...]:
     return tuple(str(need) for need in needs)
 
 
-def _check_required(columns: Mapping[str, Kind], reason: str, where: str) -> None:
-    if next(iter(columns.values())) != "bool":
+def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str) -> None:
+    if next(iter(columns.values())) not in ("bool", None):
         raise NsysmapError(f"{where}: sql", "does not begin with a truth value", "let its first column say whether the rule can tell")
     _check_message(reason, columns, f"{where}: reason")
 

@@ -20,13 +20,16 @@ LONGEST = 120
 """Columns for one value of a message: kernel names run to thousands."""
 
 
-def check_template(template: str, columns: Mapping[str, Kind]) -> None:
-    """ValueError, saying what is wrong, unless every field of the template is one of these columns, shown in a way that fits its kind."""
+def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
+    """ValueError, saying what is wrong, unless every field of the template is one of these columns, shown in a way that fits its kind.
+
+    A column whose kind is not known is shown in any way.
+    """
     for text, _ in _parts(template):
         for name, spec in _fields(text):
             if name not in columns:
                 raise ValueError(f"{{{name}}} is no column of the SQL; it returns {', '.join(sorted(columns))}")
-            if not spec:
+            if not spec or columns[name] is None:
                 continue
             if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
                 raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes and number formats such as :.1f :, and :.0%")

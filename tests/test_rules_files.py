@@ -145,6 +145,7 @@ def test_a_broken_rule_of_nsysmap_itself_is_named_when_it_runs(tmp_path: Path, p
 
 def test_a_column_without_values_fits_whatever_the_message_shows_of_it(tmp_path: Path) -> None:
     path = write_rule(tmp_path, "long-gap", message="{cost_ns:ns}{before_layer}[[{thread:,}]]", sql=EMPTY_COLUMNS)
+    assert run_rules([read_rule(path, None)], {"gaps": gaps(20)})[0].findings == ()
     (outcome,) = run_rules([read_rule(path, None)], {"gaps": gaps(200)})
     assert [finding.message for finding in outcome.findings] == ["200 nsunknown"]
 
