@@ -194,7 +194,8 @@ cases:                             # at least one that finds and one that does n
 - The SQL is one SELECT of DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
   `cost_ns`; `layer_index`, `layer` and `share` mean what they say; every other column is evidence: a number, a truth value or a text.
   `share` is worked out from the cost where the SQL does not return it.
-- The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`.
+- The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
+  `{name:list}`, a text that may be longer (400 columns in place of 120).
   A part in double square brackets is left out where one of its values is NULL.
 - Rules come from strangers: no statement but SELECT, no file, network, setting, variable, clock or random number, no function that is not
   on the list in `nsysmap/sandbox.py`, within a time and a memory limit. Each rule has a connection of its own.

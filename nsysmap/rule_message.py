@@ -19,6 +19,8 @@ _OPTIONAL = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 LONGEST = 120
 """Columns for one value of a message: kernel names run to thousands."""
 
+_LONGEST_LIST = 400
+
 
 def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
     """ValueError, saying what is wrong, unless every field of the template is one of these columns, shown in a way that fits its kind.
@@ -31,14 +33,18 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
                 raise ValueError(f"{{{name}}} is no column of the SQL; it returns {', '.join(sorted(columns))}")
             if not spec or columns[name] is None:
                 continue
+            if spec == "list":
+                if columns[name] != "text":
+                    raise ValueError(f"{{{name}:list}} shows a text that lists things, and {name} is {columns[name]}")
+                continue
             if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
-                raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes and number formats such as :.1f :, and :.0%")
+                raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes, :list and numbers such as :.1f :, and :.0%")
             if columns[name] not in ("int", "float"):
                 raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
 
 
 def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
-    """The message for these values, control characters escaped, each value in at most ``longest`` columns.
+    """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
 
     A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
     """
@@ -79,7 +85,7 @@ def _shown(value: Shown, spec: str, longest: int) -> str:
     if value is None or _absent(value):
         return "unknown"
     if isinstance(value, str):
-        return shortened(escaped(value), longest)
+        return shortened(escaped(value), _LONGEST_LIST if spec == "list" else longest)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if spec == "ns":
