@@ -28,6 +28,8 @@ Params = Mapping[str, Mapping[str, Value]]
 TIME_LIMIT_S = 10.0
 """How long one rule may run unless said otherwise."""
 
+_BEYOND = 2**62  # ns: no time, and no number that every form of the report can hold
+
 MOST_FINDINGS = 200
 """Findings kept of one rule: the most costly."""
 
@@ -296,7 +298,7 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
     start, end, cost = (
         _nanoseconds(row[name], fallback) for name, fallback in zip(PLACE, (window.start_ns, window.end_ns, 0), strict=True)
     )
-    if end < start or cost < 0:
+    if end < start or cost < 0 or not -_BEYOND < start <= end < _BEYOND or cost >= _BEYOND:
         raise NsysmapError(f"{rule.source}: sql", f"returned a finding from {start} to {end} ns with a cost of {cost} ns", _CORRECT)
     if "share" not in row:
         device = row.get("device")
@@ -304,6 +306,8 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
         of = of or window.longest_ns
         row["share"] = min(cost / of, 1.0) if of else None  # a cost outside the steady part cannot be more than all of it
     share, layer_index, layer = (row.get(name) for name in OPTIONAL)
+    if isinstance(layer_index, int) and not -1 < layer_index < _BEYOND:
+        raise NsysmapError(f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT)
     return Finding(
         rule=rule.name,
         group=rule.group,

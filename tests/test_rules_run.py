@@ -230,3 +230,10 @@ def test_rows_of_a_case_that_do_not_fit_their_table_are_said(tmp_path: Path) -> 
     rule = one_rule(tmp_path, cases=ANY_CASES.replace("dur_ns: 20}", "dur_ns: twenty}"))
     with pytest.raises(NsysmapError, match=r"given\.gaps"):
         run_cases([rule])
+
+
+@pytest.mark.parametrize("more", ["(2::HUGEINT)**100 AS cost_ns", "1e300 AS cost_ns", "-5 AS cost_ns", "0 AS cost_ns, -1 AS layer_index"])
+def test_a_cost_or_a_layer_that_cannot_be_stops_with_the_rule_s_name(tmp_path: Path, more: str) -> None:
+    rule = one_rule(tmp_path, sql=f"SELECT start_ns, end_ns, {more}, cause FROM gaps WHERE dur_ns >= $min_ns", message="a gap by {cause}")
+    with pytest.raises(NsysmapError, match=r"long-gap.yaml: sql: returned a finding"):
+        run_rules([rule], {"gaps": gaps(200)})
