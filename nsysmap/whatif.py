@@ -424,8 +424,8 @@ def _drop(model: _Model, change: Change, selection: _Selection) -> _Plan | DoesN
     shown = _few(dict.fromkeys(_layer_names(selection, here)))
     return _Plan(
         (*_on_machines(model, make), *_in_a_graph(model, make)),
-        f"The kernels of {shown} ({count:.3g} an inference) go, with their launches; all others keep their times, also those that would "
-        "then read another layout. The range also holds for the program run as a CUDA graph.",
+        f"The kernels of {shown} ({_average(count)} an inference) go, with their launches; all others keep their times, also those that "
+        "would then read another layout. The range also holds for the program run as a CUDA graph.",
     )
 
 
@@ -450,18 +450,24 @@ def _join(model: _Model, change: Change, selection: _Selection) -> _Plan | DoesN
     def make(rule: Callable[[list[int]], int]) -> _Make:
         return lambda timeline: with_joined_kernels(timeline, runs, rule)
 
-    kernels = sum(len(run) for run in runs) / max(_inferences(model.timeline), 1)
+    inferences = max(_inferences(model.timeline), 1)
+    number, kernels = _average(len(runs) / inferences), _average(sum(len(run) for run in runs) / inferences)
     return _Plan(
         (
             *_on_machines(model, make(joined)),
             *_in_a_graph(model, make(joined), make(longest), make(added)),
             *_on_machines(model, make(longest)),
         ),
-        f"{len(runs) / max(_inferences(model.timeline), 1):.3g} runs of {kernels:.3g} kernels an inference become one kernel each. "
+        f"{kernels} kernels an inference, in {number} run{'' if number == '1' else 's'}, become one kernel a run. "
         f"It takes what every kernel of this trace takes at the least ({_us(floor)}) and what its pieces take beyond that. Most is saved "
         "where it takes no longer than its longest piece, least where it takes as long as all of them and saves only their launches, in a "
         "CUDA graph.",
     )
+
+
+def _average(number: float) -> str:
+    """A number per inference; the inferences at the ends of the timeline are not whole, so that it is hardly ever exact."""
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def _in_a_graph(model: _Model, *makes: _Make) -> tuple[_Case, ...]:

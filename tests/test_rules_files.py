@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,9 @@ def test_a_threshold_is_a_finite_number(tmp_path: Path, given: str) -> None:
     rule = one_rule(tmp_path, params="{min_ns: 0.5}")
     with pytest.raises(NsysmapError, match=given):
         with_params([rule], {"long-gap": {"min_ns": given}})
+
+
+def test_a_pipe_named_like_a_rule_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(NsysmapError, match=r"pipe.yaml: is no plain file"):
+        load_rules([tmp_path])

@@ -112,6 +112,14 @@ def test_layers_dropped_or_joined_save_what_was_measured(name: str, change: str,
     assert number(name, change, "low_saving_ns") <= saved <= number(name, change, "high_saving_ns")
 
 
+@pytest.mark.parametrize("mode", ["pageable", "threads"])
+def test_assumptions_count_kernels_per_inference_as_people_do(mode: str) -> None:
+    told = answers(f"bert_split_trt10/{mode}")
+    assert "(1 an inference) go" in str(told["drop-layers"]["assumptions"])
+    counts = {"pageable": "8 kernels an inference, in 2 runs, become", "threads": "7.8 kernels an inference, in 2 runs, become"}[mode]
+    assert counts in str(told["join-kernels"]["assumptions"])
+
+
 @pytest.mark.parametrize("name", ["bert_trt10/graph", "bert_trt103/graph", "torch_encoder/graph"])
 def test_a_graph_is_not_advised_where_there_is_one(name: str) -> None:
     assert "already" in str(answers(name)["cuda-graph"]["reason"])
