@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nsysmap.groups import numbered
+from nsysmap.groups import numbered, runs
 from nsysmap.schema import KERNEL_TIME
 from nsysmap.tables import MISSING, IntArray, Table, Text
 
@@ -32,9 +32,9 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
     np.add.at(time, number, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows])
     count = np.bincount(number, minlength=len(time)).astype(np.int64)
     measured = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
-    runs, total = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
+    ran, total = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
     for one in np.unique(keys[0]):
-        runs[keys[0] == one] = np.count_nonzero(measured == one)
+        ran[keys[0] == one] = np.count_nonzero(measured == one)
         total[keys[0] == one] = time[keys[0] == one].sum()
     order = np.lexsort((keys[3], -time, keys[1], keys[0]))
     return Table(
@@ -46,7 +46,7 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
             "name": Text(keys[3].astype(np.int32), name.values),
             "kernels": count,
             "time_ns": time,
-            "inferences": np.where(runs > 0, runs, np.int64(MISSING)),
+            "inferences": np.where(ran > 0, ran, np.int64(MISSING)),
             "share": time / np.maximum(total, 1),
         },
     ).take(order)
@@ -60,7 +60,7 @@ def combinations(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
     key = np.zeros(len(columns[0]), np.int64)
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + np.where(column < 0, 0, column + 1)
-    used = np.unique(key)
+    used, _, _ = runs(np.sort(key))
     first = np.full(len(used), len(key), np.int64)
     number = np.searchsorted(used, key)
     first[number[::-1]] = np.arange(len(key) - 1, -1, -1)

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from nsysmap.groups import sorted_order
 from nsysmap.kernel_time import combinations
 from nsysmap.names import KernelName, decode, summary
 from nsysmap.precision import region_of
@@ -115,8 +116,11 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     name = kernels.text("name").take(order)
     words = Text.of([part_words(decode(one)) for one in name.values])
     word = words.codes[name.codes].astype(np.int64)
-    number = _occurrence(np.stack([kernels.ints("inference")[order], layer, word]))
     codes = np.where(opaque, np.where(part.codes >= 0, 0, 2), 1)
+    nameless = np.zeros(len(layers), np.bool_)
+    nameless[layer[codes == 2]] = True
+    counted, number = np.flatnonzero(nameless[layer]), np.zeros(len(order), np.int64)
+    number[counted] = _occurrence(np.stack([kernels.ints("inference")[order[counted]], layer[counted], word[counted]]))
     own = np.where(codes == 0, part.codes, np.where(codes == 1, layer, word)).astype(np.int64)
     by = kernels.text("part_by").take(order)
     told = np.array([*(_TOLD_BY.get(value, "trace") for value in by.values), "trace"])
@@ -140,8 +144,8 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
 
 def _occurrence(keys: IntArray) -> IntArray:
     """For each column its number, from 1, among the equal columns before it."""
-    order = np.lexsort((np.arange(keys.shape[1]), *keys[::-1]))
-    begins = np.concatenate([[True], (np.diff(keys[:, order], axis=1) != 0).any(axis=0)])
+    order = sorted_order(*keys)
+    begins = np.concatenate([[True], (np.diff(keys[:, order], axis=1) != 0).any(axis=0)])[: len(order)]
     place = np.arange(len(order))
     since = place - np.maximum.accumulate(np.where(begins, place, 0)) + 1
     result = np.empty(len(order), np.int64)
