@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from nsysmap.errors import NsysmapError
 
 _MOST_BYTES = 2**31  # protobuf reads no more; larger models keep their weights in files of their own
+_MOST_NODES = 1_000_000
+_DEEPEST_CALL = 100
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"})
 
 
@@ -47,16 +50,21 @@ def read_model(path: str | Path) -> OnnxModel:
     from google.protobuf.message import DecodeError
 
     remedy = "give the .onnx file that the engine was built from"
-    if file.is_dir():
-        raise NsysmapError(str(file), "is a folder", remedy)
-    if not file.exists():
-        raise NsysmapError(str(file), "does not exist", remedy)
-    if file.stat().st_size >= _MOST_BYTES:
-        raise NsysmapError(str(file), "is larger than 2 GiB, which no ONNX file can be", "save the model with its weights as external data")
     try:
+        status = file.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise NsysmapError(str(file), "is a folder", remedy)
+        if not stat.S_ISREG(status.st_mode):
+            raise NsysmapError(str(file), "is a pipe or a device, not a file", "save it to a file first")
+        if status.st_size >= _MOST_BYTES:
+            raise NsysmapError(
+                str(file), "is larger than 2 GiB, which no ONNX file can be", "save the model with its weights as external data"
+            )
         model = onnx.ModelProto.FromString(file.read_bytes())
+    except FileNotFoundError:
+        raise NsysmapError(str(file), "there is no such file", remedy) from None
     except OSError as error:
-        raise NsysmapError(str(file), f"cannot be read: {error.strerror}", remedy) from None
+        raise NsysmapError(str(file), f"cannot be read ({error.strerror})", remedy) from None
     except DecodeError:
         raise NsysmapError(str(file), "is no ONNX model", remedy) from None
     if not model.graph.node or not model.ir_version:
@@ -64,8 +72,35 @@ def read_model(path: str | Path) -> OnnxModel:
     if model.functions:
         from onnx import inliner
 
-        model = inliner.inline_local_functions(model)
+        if _inlined_nodes(model) > _MOST_NODES:
+            raise NsysmapError(str(file), "has functions that call themselves or grow beyond all bounds", remedy)
+        try:
+            model = inliner.inline_local_functions(model)
+        except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
+            raise NsysmapError(str(file), f"is no ONNX model ({str(error).splitlines()[0]})", remedy) from None
     return _model(model.graph, file.name)
+
+
+def _inlined_nodes(model: Any) -> int:
+    """How many nodes the graph has once its functions are put in place of the calls; more than any bound where one calls itself."""
+    functions = {(function.domain, function.name): function for function in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(nodes: Any, depth: int) -> int:
+        if depth > _DEEPEST_CALL:
+            return _MOST_NODES + 1
+        total = len(nodes)
+        for node in nodes:
+            total += sum(size(attribute.g.node, depth + 1) for attribute in node.attribute if attribute.HasField("g"))
+            called = (node.domain, node.op_type)
+            if called in functions:
+                if called not in sizes:
+                    sizes[called] = _MOST_NODES + 1  # what it has where it calls itself
+                    sizes[called] = size(functions[called].node, depth + 1)
+                total += sizes[called]
+        return total
+
+    return size(model.graph.node, 0)
 
 
 def _model(graph: Any, source: str) -> OnnxModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -68,6 +69,48 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, capfd: pytest.C
         done = run(capfd, "map", *TRT85, "--onnx", tmp_path / name)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
         assert "give the .onnx file that the engine was built from" in done.err
+
+
+def test_a_pipe_a_device_and_a_path_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    os.mkfifo(tmp_path / "pipe.onnx")
+    for path in (tmp_path / "pipe.onnx", Path("/dev/zero")):
+        with pytest.raises(NsysmapError, match="is a pipe or a device"):
+            read_model(path)
+    with pytest.raises(NsysmapError, match="cannot be read"):
+        read_model("x" * 5000)
+
+
+def test_functions_that_call_themselves_or_grow_beyond_all_bounds_are_refused(tmp_path: Path) -> None:
+    helper = pytest.importorskip("onnx").helper
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    doubled = [("F0", ["F1", "F1"])] + [(f"F{i}", [f"F{i + 1}"] * 2) for i in range(1, 40)] + [("F40", ["Relu"])]
+    for functions in ([("F0", ["F0"])], [("F0", ["F1"]), ("F1", ["F0"])], doubled):
+        made = [
+            helper.make_function(
+                "own",
+                name,
+                ["x"],
+                ["y"],
+                [
+                    helper.make_node(
+                        call,
+                        ["x" if i == 0 else f"t{i - 1}"],
+                        ["y" if i + 1 == len(calls) else f"t{i}"],
+                        domain="own" if call[0] == "F" else "",
+                    )
+                    for i, call in enumerate(calls)
+                ],
+                opsets,
+            )
+            for name, calls in functions
+        ]
+        values = [helper.make_tensor_value_info(name, 1, [1]) for name in ("x", "y")]
+        graph = helper.make_graph([helper.make_node("F0", ["x"], ["y"], domain="own")], "g", values[:1], values[1:])
+        path = tmp_path / "m.onnx"
+        path.write_bytes(helper.make_model(graph, functions=made, opset_imports=opsets).SerializeToString())
+        with pytest.raises(NsysmapError, match="call themselves or grow beyond all bounds"):
+            read_model(path)
 
 
 def test_without_the_onnx_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
