@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import shutil
@@ -43,6 +44,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _stop)
+    gc.set_threshold(100_000)  # hundreds of thousands of small values are made, hardly one of them in a cycle
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's import starts a thread a core; nothing here multiplies matrices
     _open_streams()
     try:
         _run()
