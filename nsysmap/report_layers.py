@@ -261,7 +261,7 @@ def _unnumbered(part: str) -> str:
 def _part_cells(rows: Rows, measured: Measured, name: str, region: Rows) -> tuple[str, ...]:
     count = _sum(rows, "kernels")
     per = count / measured.inferences if measured.inferences else count
-    summaries = list(dict.fromkeys(str(row["summary"]) for row in rows))
+    summaries = list(dict.fromkeys(str(row["summary"]).replace(" kernel: ", ": ") for row in rows))
     return (
         percent(_sum(rows, "time_ns"), _sum(region, "time_ns")),
         _time_cell(rows),

@@ -28,13 +28,16 @@ def whatif_text(answers: Table, source: str) -> str:
     rows = answers.records()
     lines = [f"{source}: wall time per inference without the profiler, µs", ""]
     lines.append(f"{'change':<14}{'before':>12}{'after':>12}{'saving':>12}{'at least':>12}{'at most':>12}")
+    told = [row for row in rows if row["after_ns"] is not None]
+    reasons = {str(row["reason"]) for row in rows}
+    if not told and len(rows) > 1 and len(reasons) == 1:  # said once, not of each change
+        return "\n".join(map(escaped, _wrapped(f"{source}: no change can be told: {reasons.pop()}", "  ")))
     for row in rows:
         if row["after_ns"] is None:
             lines.extend(_wrapped(f"{row['change']:<14}  {row['reason']}", "                "))
             continue
         figures = (row[name] for name in ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns"))
         lines.append(f"{row['change']:<14}" + "".join(f"{microseconds(_number(value)):>12}" for value in figures))
-    told = [row for row in rows if row["after_ns"] is not None]
     common = _common([str(row["assumptions"]) for row in told])
     if common:
         lines.extend(["", *_wrapped(common, "")])

@@ -172,6 +172,14 @@ def test_the_command_prints_figures_and_assumptions_or_json() -> None:
     assert row["saving_ns"] == row["before_ns"] - row["after_ns"] > 0
 
 
+def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
+    whole = str(capture("bert_trt10/graph_whole"))
+    text = CliRunner().invoke(cli, ["what-if", whole])
+    assert text.output.startswith("graph_whole.sqlite: no change can be told: the trace hides the kernels")
+    assert text.output.count("--cuda-graph-trace=node") == 1
+    assert len(json.loads(CliRunner().invoke(cli, ["what-if", whole, "--json"]).output)["whatif"]) == len(CHANGE_NAMES)
+
+
 # --- what sets the pace ---------------------------------------------------------------------------------------------
 
 
