@@ -100,11 +100,11 @@ def set_apart(figures: InferenceFigures) -> str:
 
 def idle_heading(report: Report) -> str:
     """What the idle times by cause are of."""
-    between = "measured inferences" if report.busy_window == "inferences" else "GPU work"
+    between = "measured inference" if report.busy_window == "inferences" else "GPU work"
     window = sum(gpu.window_ns or 0 for gpu in report.gpus)
     total = sum(row.time_ns for row in report.idle)
     gpus = "GPUs were" if len(report.gpus) > 1 else "GPU was"
-    return f"Why the {gpus} idle: {percent(total, window)} of the time from first to last of the {between}"
+    return f"Why the {gpus} idle between pieces of work: {percent(total, window)} of the time from first to last {between}"
 
 
 def mapping_words(report: Report) -> str:
