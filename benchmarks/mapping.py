@@ -25,15 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.alignment import KernelFacts, engine_match
-from nsysmap.engine import read_engine
-from nsysmap.errors import NsysmapError
-from nsysmap.mapped_trace import map_trace
-from nsysmap.model import Engine
-from nsysmap.nsys import export
-from nsysmap.periods import find_periods
-from nsysmap.tables import MISSING, IntArray
-from nsysmap.trace import Trace, read_trace
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import MISSING, IntArray
+from nsysmap.engine.model import Engine
+from nsysmap.engine.reader import read_engine
+from nsysmap.mapping.kernel_alignment import KernelFacts, engine_match
+from nsysmap.mapping.mapped_trace import map_trace
+from nsysmap.trace.model import Trace
+from nsysmap.trace.nsys_export import export
+from nsysmap.trace.periods import find_periods
+from nsysmap.trace.reader import read_trace
 
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 AUXILIARY = 50  # added to a stream's number

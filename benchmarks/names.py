@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from nsysmap.names import KernelName, affinity, decode, layer_kind
+from nsysmap.names.decode import KernelName, affinity, decode, layer_kind
 
 _TYPE = re.compile(r"LayerType=(\w+(?: \w+)?)")
 _LAUNCHED = re.compile(r"launched inside NVTX (?:layer )?range\(s\): (.*)")

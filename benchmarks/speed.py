@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SCRIPT = Path(sysconfig.get_path("scripts")) / "nsysmap"
-NSYSMAP = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-c", "from nsysmap.cli import main; main()"]
+NSYSMAP = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-c", "from nsysmap.cli.main import main; main()"]
 SCAN = """
 import sqlite3, sys
 file = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro&immutable=1", uri=True)

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nsysmap.chains import chain_tables
-from nsysmap.errors import NsysmapError
-from nsysmap.mapped_trace import map_report, read_engines
-from nsysmap.whatif import default_changes, what_if
+from nsysmap.base.errors import NsysmapError
+from nsysmap.engine.chains import chain_tables
+from nsysmap.mapping.mapped_trace import map_report, read_engines
+from nsysmap.whatif.predict import default_changes, what_if
 
 Timings = dict[tuple[str, str, str], float]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nsysmap.report_rules import pages
-from nsysmap.rules import builtin_rules_dir, load_rules
+from nsysmap.report.rules import pages
+from nsysmap.rules.run import builtin_rules_dir, load_rules
 
 
 def main() -> None:

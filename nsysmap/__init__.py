@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis, analyze
-    from nsysmap.engine import read_engine
-    from nsysmap.errors import NsysmapError
-    from nsysmap.names import decode
-    from nsysmap.report import Report
-    from nsysmap.report_figures import report_of
+    from nsysmap.base.errors import NsysmapError
+    from nsysmap.engine.reader import read_engine
+    from nsysmap.names.decode import decode
+    from nsysmap.report.build import report_of
+    from nsysmap.report.model import Report
 
 __version__ = "0.1.0"
 __all__ = ["Analysis", "NsysmapError", "Report", "analyze", "decode", "read_engine", "report_of"]
 
 _HOME = {
     "Analysis": "nsysmap.analysis",
-    "NsysmapError": "nsysmap.errors",
-    "Report": "nsysmap.report",
+    "NsysmapError": "nsysmap.base.errors",
+    "Report": "nsysmap.report.model",
     "analyze": "nsysmap.analysis",
-    "decode": "nsysmap.names",
-    "read_engine": "nsysmap.engine",
-    "report_of": "nsysmap.report_figures",
+    "decode": "nsysmap.names.decode",
+    "read_engine": "nsysmap.engine.reader",
+    "report_of": "nsysmap.report.build",
 }
 
 

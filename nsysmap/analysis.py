@@ -10,29 +10,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysmap import totals
-from nsysmap.capture import capture_facts
-from nsysmap.engine_tables import engine_tables
-from nsysmap.gaps import find_gaps
-from nsysmap.kernel_runs import hidden_layers, kernel_runs
-from nsysmap.kernel_time import kernel_time
-from nsysmap.layer_times import layer_times
-from nsysmap.limits import limits_table
-from nsysmap.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
-from nsysmap.model import Engine, Finding, Note, Outcome
-from nsysmap.names import names_table
-from nsysmap.precision import precision_table
-from nsysmap.region_parts import region_parts
-from nsysmap.resources import inference_resources
-from nsysmap.rules import builtin_rules_dir, by_cost, load_rules, run_rules, steady
-from nsysmap.tables import MISSING, Table
-from nsysmap.units import counted
-from nsysmap.whatif import default_changes, what_if
+from nsysmap.base.engine_schema import LAYERS
+from nsysmap.base.note import Note
+from nsysmap.base.result_schema import KERNELS
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.trace_schema import DEVICES
+from nsysmap.base.units import counted
+from nsysmap.engine.model import Engine
+from nsysmap.engine.tables import engine_tables, layers_table
+from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
+from nsysmap.names.decode import names_table
+from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.rules.run import builtin_rules_dir, load_rules, run_rules
+from nsysmap.timing import totals
+from nsysmap.timing.idle import find_gaps
+from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
+from nsysmap.timing.kernel_time import kernel_time
+from nsysmap.timing.layer_times import layer_times, profiled_layer_times
+from nsysmap.timing.precision import engine_precision_table, precision_table
+from nsysmap.timing.region_times import region_parts
+from nsysmap.timing.resources import inference_resources
+from nsysmap.timing.roofline import limits_table
+from nsysmap.trace.capture_facts import capture_facts
+from nsysmap.trace.steady import steady_windows
+from nsysmap.whatif.predict import default_changes, what_if
 
 if TYPE_CHECKING:
     import pandas
 
-    from nsysmap.rule_file import Rule
+    from nsysmap.rules.rule_file import Rule
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ def measured(mapped: MappedTrace) -> dict[str, Table]:
         "kernel_time": spent,
         "precision": precision_table(spent, layers, mapped.engines),
         "region_parts": region_parts(kernels, layers, inferences, mapped.steady),
-        "steady": steady(inferences),
+        "steady": steady_windows(inferences),
         "capture": capture_facts(mapped.trace, mapped.tensorrt, version),
     }
 
@@ -207,3 +213,32 @@ def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
             Note("warning", f"{unknown} of {len(trace.kernels)} kernels could not be given a layer; the reasons are listed under coverage.")
         )
     return notes
+
+
+ENGINE_GROUPS = frozenset({"fusion", "reformat", "precision", "hotspot"})
+"""The groups of rules that look at the engine rather than at the trace."""
+
+
+def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
+    """The tables of one engine by name, with the times of its profile, if it has one, in layers and layer_times (one inference)."""
+    times = profiled_layer_times([engine])
+    layers = layers_table([engine])
+    ids = times.ints("layer_id")
+    share = np.full(len(layers), np.nan)
+    share[ids] = times.floats("share")
+    time_ns = layers.ints("time_ns").copy()
+    time_ns[ids] = times.ints("total_ns")
+    layers = layers.with_columns(LAYERS, {"time_ns": time_ns, "share": share})
+    tables = engine_tables([engine])
+    tables |= {"layers": layers, "layer_times": times, "precision": engine_precision_table(engine)}
+    tables["limits"] = limits_table(layers, tables["work"], Table.empty(DEVICES), Table.empty(KERNELS))
+    return tables
+
+
+def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> tuple[Outcome, ...]:
+    """What the rules about the inside of an engine answer; costs are of one inference.
+
+    Those that need a trace, or times, are skipped with the reason.
+    """
+    chosen = load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules
+    return run_rules([rule for rule in chosen if rule.group in ENGINE_GROUPS], engine_tables_with_profile(engine))

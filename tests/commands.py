@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.cli import main
+from nsysmap.cli.main import main
 
 
 @dataclass(frozen=True)

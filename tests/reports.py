@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.model import Finding, Note, Outcome
-from nsysmap.report import MethodRow, Report, UnmappedRow
-from nsysmap.report_figures import report_of
-
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-SHARED = Path(__file__).parents[2] / "shared"  # captures that are not shipped; tests that want them skip without
+from nsysmap.base.note import Note
+from nsysmap.report.build import report_of
+from nsysmap.report.model import MethodRow, Report, UnmappedRow
+from nsysmap.rules.finding import Finding, Outcome
+from tests.places import FIXTURES
 
 
 @cache

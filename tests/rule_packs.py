@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from nsysmap.rule_file import Rule
-from nsysmap.rules import load_rules
-from nsysmap.schema import GAPS, INFERENCES
-from nsysmap.tables import Table
+from nsysmap.base.result_schema import GAPS
+from nsysmap.base.table import Table
+from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.rules.rule_file import Rule
+from nsysmap.rules.run import load_rules
 
 SOUND = {
     "group": "launch",

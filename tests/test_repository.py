@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 BINARY = {".nsys-rep", ".sqlite", ".png", ".parquet", ".plan"}
 HOSTS = [f"{name}.{end}" for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org/debian"))]
 MACHINE = [re.escape(word) for word in ("/wo" + "rk/", "--index" + "-url", "extra-index" + "-url", "trusted" + "-host", *HOSTS)]
@@ -109,5 +110,16 @@ def test_every_module_says_its_reason_in_its_first_line() -> None:
 
 def test_the_architecture_page_names_every_module() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    modules = {path.stem for path in (ROOT / "nsysmap").glob("*.py")} - {"__init__"}
-    assert {module for module in modules if f"`{module}`" not in page and f"`{module.replace('report', '', 1)}`" not in page} == set()
+    rooms = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    folders = [path.parent for path in (ROOT / "nsysmap").glob("*/__init__.py")]
+    assert sorted(rooms) == sorted(folder.name for folder in folders)
+    told = {folder.name: set(re.findall(r"`(\w+)`", rooms[folder.name])) for folder in folders}
+    held = {folder.name: {path.stem for path in folder.glob("*.py")} - {"__init__"} for folder in folders}
+    assert {name: held[name] ^ told[name] for name in held if held[name] ^ told[name]} == {}
+
+
+def test_a_room_holds_some_twenty_modules_and_a_module_fewer_than_500_lines() -> None:
+    modules = list((ROOT / "nsysmap").rglob("*.py"))
+    assert len(modules) > 100
+    assert {str(path.parent.relative_to(ROOT)) for path in modules if len(list(path.parent.glob("*.py"))) > 22} == set()
+    assert [str(path.relative_to(ROOT)) for path in modules if len(path.read_text(encoding="utf-8").splitlines()) > 500] == []

@@ -1,0 +1,1 @@
+"""What every room stands on: tables and their declarations, errors, intervals, units, text for a terminal, output files."""

@@ -1,0 +1,42 @@
+"""What declared columns are written with, and the columns that several tables share."""
+
+from __future__ import annotations
+
+from nsysmap.base.table import Column
+
+
+def integer(name: str, comment: str, unit: str = "", *, null: bool = False) -> Column:
+    """A declared column of int64."""
+    return Column(name, "int", comment, unit, null)
+
+
+def real(name: str, comment: str, unit: str = "", *, null: bool = False) -> Column:
+    """A declared column of float64."""
+    return Column(name, "float", comment, unit, null)
+
+
+def text(name: str, comment: str, *, null: bool = False) -> Column:
+    """A declared column of dictionary-coded text."""
+    return Column(name, "text", comment, "", null)
+
+
+def flag(name: str, comment: str) -> Column:
+    """A declared column of true and false."""
+    return Column(name, "bool", comment)
+
+
+WHEN = (integer("start_ns", "when it began", "ns"), integer("end_ns", "when it ended", "ns"))
+WHERE = (
+    integer("device", "CUDA device ordinal"),
+    integer("context", "CUDA context id within its process", null=True),
+    integer("stream", "CUDA stream id within its context"),
+    integer("process", "nsys globalPid of the process that launched it"),
+    integer("pid", "process id"),
+)
+LAUNCHED = (
+    integer("correlation", "CUPTI correlation id, unique within a process only", null=True),
+    integer("launch", "row in api_calls of the call that launched it", null=True),
+    integer("launch_start_ns", "when that call began", "ns", null=True),
+    integer("launch_end_ns", "when that call returned", "ns", null=True),
+    integer("thread", "nsys globalTid of the launching thread", null=True),
+)

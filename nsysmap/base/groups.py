@@ -1,0 +1,93 @@
+"""Distinct values and groups of large integer columns, without sorting where the column has few distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.table import IntArray
+
+_FEW = 32
+_MARKS = 16_000_000  # bytes that marking the used rows may take whatever their number
+
+
+def distinct(values: IntArray) -> IntArray:
+    """The distinct values, ascending: by picking them out one at a time while they are few (np.unique sorts or hashes all)."""
+    found: list[int] = []
+    rest = values
+    while len(rest):
+        if len(found) == _FEW:
+            return np.unique(values)
+        found.append(int(rest[0]))
+        rest = rest[rest != rest[0]]
+    return np.array(sorted(found), np.int64)
+
+
+def distinct_rows(rows: IntArray, size: int) -> IntArray:
+    """The distinct row numbers among ``rows``, ascending, negative ones (MISSING) left out; all are below ``size``."""
+    if size > _MARKS + 8 * len(rows):
+        return np.unique(rows[rows >= 0])
+    used = np.zeros(size, np.bool_)
+    used[rows[rows >= 0]] = True
+    return np.flatnonzero(used)
+
+
+def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
+    """For each distinct value, ascending, the rows that hold it, ascending."""
+    different = distinct(values)
+    if len(different) <= _FEW:
+        return [(value, np.flatnonzero(values == value)) for value in different.tolist()]
+    order = np.argsort(values, kind="stable")
+    first = np.searchsorted(values[order], different)
+    return list(zip(different.tolist(), np.split(order, first[1:]), strict=True))
+
+
+def sorted_order(*keys: IntArray) -> IntArray:
+    """The stable order that sorts by the first key, then the second, …; quick where the rows are in that order already."""
+    if len(keys[0]) == 0 or _is_sorted(keys):
+        return np.arange(len(keys[0]))
+    return np.lexsort(keys[::-1])
+
+
+def _is_sorted(keys: tuple[IntArray, ...]) -> bool:
+    undecided = np.ones(len(keys[0]) - 1, np.bool_)
+    for key in keys:
+        before, after = key[:-1], key[1:]
+        if (undecided & (before > after)).any():
+            return False
+        undecided &= before == after
+        if not undecided.any():
+            return True
+    return True
+
+
+def runs(values: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The runs of equal neighbours: value, first position and length of each (of a sorted column: its groups)."""
+    if len(values) == 0:
+        return values, np.empty(0, np.int64), np.empty(0, np.int64)
+    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return values[first], first, np.diff(np.append(first, len(values)))
+
+
+def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
+    """The values in ascending order of their group (none negative), then of themselves."""
+    least = int(values.min(initial=0))
+    span = int(values.max(initial=0)) - least + 1
+    if (int(group.max(initial=0)) + 1) * span >= 2**62:
+        return values[np.lexsort((values, group))]
+    both = group * span + (values - least)  # one number for the pair: to sort those takes a tenth of lexsort's time
+    both.sort()
+    result: IntArray = both % span + least
+    return result
+
+
+def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
+    """The distinct combinations of the columns (few, in ascending order), and for each row the number of its combination."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values = distinct(column)
+        number = number * max(len(values), 1) + np.searchsorted(values, column)
+        used = distinct(number)
+        number = np.searchsorted(used, number)
+    first = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # the first row of a number is written last
+    return tuple(column[first] for column in columns), number

@@ -1,0 +1,84 @@
+"""Writes a user's output file whole or not at all, and never over one of the inputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+
+_HEAD_BYTES = 65536
+
+
+def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:
+    """Nothing, where ``path`` can be written; NsysmapError before any work is done where it cannot."""
+    if path.suffix.lower() not in suffixes:
+        known = ", ".join(suffixes)
+        raise NsysmapError(
+            str(path), f"the suffix {path.suffix!r} names no known format" if path.suffix else "has no suffix", f"use {known}"
+        )
+    with _named(path):
+        if path.is_dir():
+            raise NsysmapError(str(path), "is a directory", "give a file name")
+        for given in inputs:
+            if path.exists() and given.exists() and path.samefile(given):
+                raise NsysmapError(str(path), "is one of the inputs and would be overwritten", "give another output file")
+        folder = path.parent
+        if not folder.is_dir():
+            raise NsysmapError(str(path), f"there is no folder {folder}", "make it first, or give another path")
+        plain = path.is_file() or not path.exists()
+        if not os.access(folder if plain else path, os.W_OK):
+            raise NsysmapError(str(path), "cannot be written: permission denied", "give another path, or the right to write there")
+        if path.is_file() and (kept := _precious(path)):
+            raise NsysmapError(str(path), f"is {kept} and would be overwritten", "give another output file, or remove it first")
+
+
+def _precious(path: Path) -> str | None:
+    """What a file is that only somebody else can make again: what nsysmap is given, and never writes."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if path.suffix.lower() == ".json" and b'"Layers"' in head:
+        return "an engine's layers"
+    if path.suffix.lower() == ".json" and b'"averageMs"' in head:
+        return "a profile of trtexec"
+    if head.startswith(b"SQLite format 3\0") and b"CREATE TABLE StringIds" in head:
+        return "an nsys export"
+    return None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path beside ``path`` to write to: it takes its place at the end of the block, and is gone if the block fails.
+
+    A symbolic link is followed; what is no plain file (a pipe, /dev/stdout) is written directly.  A full disk, a folder that is
+    gone and the like raise NsysmapError.
+    """
+    if path.exists() and not path.is_file():
+        with _named(path):
+            yield path
+        return
+    target = path.resolve()
+    fresh = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    try:
+        with _named(path):
+            fresh.unlink(missing_ok=True)
+            yield fresh
+            if target.exists():
+                fresh.chmod(target.stat().st_mode & 0o7777)
+            fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise NsysmapError(
+            str(path), f"cannot be written ({error.strerror or error})", "check the folder, its free space and permissions"
+        ) from error

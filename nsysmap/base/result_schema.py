@@ -1,0 +1,285 @@
+"""The declared tables of what is worked out from trace and engine together: mapping, time, idle time, what-if."""
+
+from __future__ import annotations
+
+from nsysmap.base.columns import WHEN, flag, integer, real, text
+from nsysmap.base.table import Spec
+from nsysmap.base.trace_schema import GPU_KERNELS, MEMBERSHIP
+
+KERNEL_RUNS = Spec(
+    "kernel_runs",
+    "Attention, norms and softmaxes in pieces inside opaque regions, told from the kernels' names and order alone; by `kernel_runs`.",
+    (
+        integer("run_id", "row number, from 0"),
+        text("kind", "attention, norm or softmax"),
+        flag("fused", "one kernel does it all"),
+        integer("layer_id", "row in layers: the region"),
+        text("part", "finest name known of its first kernel", null=True),
+        integer("shape", "inferences of that shape have it", null=True),
+        integer("first_position", "place of its first kernel among those of such an inference"),
+        integer("last_position", "place of its last kernel"),
+        integer("kernels", "how many kernels it became"),
+        text("names", "those kernels' operations or families, in order, semicolons between"),
+        integer("device", "CUDA device ordinal; none where several ran it", null=True),
+        integer("start_ns", "begin of the first of these inferences' kernels of it", "ns", null=True),
+        integer("end_ns", "end of the last", "ns", null=True),
+        integer("time_ns", "their time over the steady inferences of that shape", "ns"),
+        integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take at the least", "ns"),
+        integer("inferences", "steady inferences of that shape"),
+    ),
+)
+
+
+LIMITS = Spec(
+    "limits",
+    "How far each layer is from what the device allows, one row a layer in the order of layers; by `limits`.",
+    (
+        integer("layer_id", "row in layers"),
+        integer("time_ns", "median GPU time per inference", "ns", null=True),
+        integer("bytes", "read and written at the least", "bytes", null=True),
+        integer("flops", "operations at the least", null=True),
+        integer("bytes_floor_ns", "bytes over the device's bandwidth; data in the level-2 cache is faster", "ns", null=True),
+        integer("flops_floor_ns", "operations over the peak rate for its data type", "ns", null=True),
+        integer("floor_ns", "the longer of the two", "ns", null=True),
+        real("reached", "floor over time: 1 is at the limit", null=True),
+        real("peak_flops_per_s", "peak rate that was taken", null=True),
+        integer("blocks", "thread blocks of its longest kernel", null=True),
+        real("waves", "those blocks over what the device holds at once", null=True),
+        text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
+        text("reason", "what the verdict rests on, or why there is none"),
+    ),
+)
+
+
+LAYER_TIMES = Spec(
+    "layer_times",
+    "What each layer took over the steady inferences, one row a layer that ran; by `layer_times`.",
+    (
+        integer("layer_id", "row in layers"),
+        integer("engine", "which engine file, from 0", null=True),
+        text("told_by", "trace, or profile (one inference of --exportProfile, where there is no trace)"),
+        integer("device", "CUDA device ordinal; none where several ran it", null=True),
+        integer("start_ns", "begin of its first kernel", "ns", null=True),
+        integer("end_ns", "end of its last kernel", "ns", null=True),
+        integer("total_ns", "time of its kernels", "ns"),
+        integer("inferences", "steady inferences of its engine"),
+        integer("kernels", "kernels in all", null=True),
+        text("kernel", "name of its longest kernel", null=True),
+        real("share", "of the time of all layers of its engine"),
+    ),
+)
+
+
+MAPPING = Spec(
+    "mapping",
+    "Kernel to layer, one row a kernel in the order of the kernels; by `mapping`.",
+    (
+        integer("layer_id", "row in layers", null=True),
+        integer("engine", "which engine file, from 0", null=True),
+        integer("layer_index", "position in that engine file", null=True),
+        text("layer", "the layer's name", null=True),
+        text("part", "inside a Myelin region: the finest name known", null=True),
+        text("method", "nvtx, graph-node, tactic, order, region or none"),
+        real("confidence", "0 to 1; 1 is exact"),
+        text("reason", "why there is no layer, or what limits the confidence", null=True),
+        text("part_by", "what tells the part: tag, payload or node (a range of the trace), pattern (the kernel's name), onnx", null=True),
+    ),
+)
+
+
+KERNELS = Spec(
+    "kernels",
+    "Every kernel with its launch, its inference and its layer.",
+    (*GPU_KERNELS.columns, *MEMBERSHIP.columns, *MAPPING.columns),
+)
+
+
+ENGINE_FITS = Spec(
+    "engine_fits",
+    "Whether each engine file given is of an engine that ran in the trace; by `engine_fits`.",
+    (
+        integer("engine", "which engine file, from 0"),
+        text("source", "its file name"),
+        text("verdict", "ran, did-not-run or cannot-tell"),
+        integer(
+            "compared",
+            "layer ranges that ran kernels, or without ranges the engine's layers; none where nothing could be compared",
+            null=True,
+        ),
+        integer("known", "of the layer ranges: known to this engine; none where the order of the kernels decided", null=True),
+        text("trace_layer", "a layer that the trace names and this engine does not have", null=True),
+        text("engine_layer", "a layer of this engine, beside it", null=True),
+        text("how", "how that is known, in words"),
+    ),
+)
+
+
+GAPS = Spec(
+    "gaps",
+    "Idle time of a device between two pieces of GPU work, each hole split where its cause changes; by `gaps`.",
+    (
+        integer("gap_id", "row number, from 0"),
+        *WHEN,
+        integer("dur_ns", "how long", "ns"),
+        integer("device", "CUDA device ordinal"),
+        integer("before_kernel", "kernel_id of the last kernel before it", null=True),
+        integer("after_kernel", "kernel_id of the first kernel after it", null=True),
+        integer("inference", "inference it lies in", null=True),
+        text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work, unknown"),
+        text("evidence", "the host row that proves it: the API call, range or profiler activity"),
+        integer("evidence_start_ns", "when that row began", "ns", null=True),
+        integer("evidence_end_ns", "when it ended", "ns", null=True),
+        integer("pid", "process id of the thread that the evidence is about", null=True),
+        integer("thread", "nsys globalTid of that thread", null=True),
+        text("before_layer", "layer of the kernel before", null=True),
+        text("after_layer", "layer of the kernel after", null=True),
+    ),
+)
+
+
+RESOURCES = Spec(
+    "resources",
+    "What sets each inference's pace, one row an inference in the order of inferences; by `resources`.",
+    (
+        integer("inference", "row in inferences"),
+        text("critical", "host where the enqueue takes more than 0.8 of the GPU time (trtexec's criterion), else gpu", null=True),
+        real("enqueue_share", "enqueue time over GPU time", null=True),
+        real("busy_share", "GPU time over the span from the first to the last GPU work", null=True),
+        integer("ns_per_launch", "enqueue time over launch calls", "ns", null=True),
+    ),
+)
+
+
+NAMES = Spec(
+    "names",
+    "Every distinct kernel name, decoded; by `names`.",
+    (
+        text("name", "kernel name"),
+        text("family", "myelin, xmma, cutlass, … : see docs/names.md"),
+        text("summary", "one line of what it is"),
+        text("ops", "operations in order, comma separated", null=True),
+        text("patterns", "recognised patterns in order, comma separated", null=True),
+        text("arch", "sm75, sm80, …", null=True),
+        text("input_type", "data type it reads", null=True),
+        text("accumulate_type", "data type it accumulates in", null=True),
+        text("output_type", "data type it writes", null=True),
+        text("tensor_cores", "yes, no or unknown"),
+        text("rest", "what was not understood; empty when all was"),
+    ),
+)
+
+
+WHATIF = Spec(
+    "whatif",
+    "What a change would bring, by replaying the timeline; nanoseconds are medians per inference.",
+    (
+        text("change", "cuda-graph, two-in-flight, pinned-copies, drop-layers, join-kernels, no-host-gap"),
+        integer("before_ns", "an inference of this program without the profiler, from one end to the next", "ns", null=True),
+        integer("after_ns", "the same with the change; none where it could not be computed", "ns", null=True),
+        integer("saving_ns", "before less after", "ns", null=True),
+        integer("low_saving_ns", "saving at the least", "ns", null=True),
+        integer("high_saving_ns", "saving at the most", "ns", null=True),
+        text("assumptions", "what the figures take for granted, in words"),
+        text("reason", "why it could not be computed", null=True),
+        integer("recorded_ns", "an inference as the trace has it, under the profiler", "ns", null=True),
+        real("replay_error", "how far the replay of the trace as it is was from the trace: replayed over recorded, less 1", null=True),
+    ),
+)
+
+
+COVERAGE = Spec(
+    "coverage",
+    "How many kernels, and how much of their time, each mapping method settled; over the whole trace.",
+    (
+        text("method", "nvtx, graph-node, tactic, order, region or none"),
+        integer("kernels", "kernels"),
+        integer("time_ns", "their time", "ns"),
+        real("share", "of all kernel time"),
+    ),
+)
+
+
+UNMAPPED = Spec(
+    "unmapped",
+    "Why kernels have no layer; over the whole trace.",
+    (text("reason", "why"), integer("kernels", "kernels"), integer("time_ns", "their time", "ns")),
+)
+
+
+KIND_TOTALS = Spec(
+    "kind_totals",
+    "Time by kind of layer.",
+    (
+        text("kind", "our short class of a layer's type"),
+        integer("layers", "layers of that kind that ran kernels"),
+        integer("time_ns", "sum of their median times per inference", "ns"),
+        real("share", "of the engine's GPU time"),
+    ),
+)
+
+
+KERNEL_TOTALS = Spec(
+    "kernel_totals",
+    "Every distinct kernel name, decoded, with its time over the whole trace.",
+    (
+        *NAMES.columns,
+        integer("count", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        integer("median_ns", "median time of one", "ns"),
+        real("share", "of all kernel time"),
+    ),
+)
+
+
+KERNEL_TIME = Spec(
+    "kernel_time",
+    "Kernel time by layer, part and kernel name, over the measured inferences (without inferences: over the trace); by `kernel_time`.",
+    (
+        integer("layer_id", "row in layers; none: no layer is known", null=True),
+        integer("engine", "which engine file, from 0", null=True),
+        text("part", "inside an opaque region: the finest name known", null=True),
+        text("name", "kernel name"),
+        integer("kernels", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        integer("inferences", "measured inferences of that engine; none where no inference was found", null=True),
+        real("share", "of all kernel time of that engine's measured inferences"),
+    ),
+)
+
+
+PRECISION = Spec(
+    "precision",
+    "Kernel time by data type, work and tensor cores, one row a layer and combination, over the measured inferences; by `precision`.",
+    (
+        integer("layer_id", "row in layers; none: no layer is known", null=True),
+        integer("engine", "which engine file, from 0", null=True),
+        text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),
+        text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "
+              "move (layout or copy), unknown"),
+        text("datatype", "type it computes in, or converts or moves; none: cannot tell", null=True),
+        text("told_by", "what tells the data type: kernel (its name) or engine (the engine file)", null=True),
+        text("to_type", "what a conversion writes; none: cannot tell, or no conversion", null=True),
+        text("tensor_cores", "yes, no or unknown"),
+        integer("kernels", "executions; none without a trace", null=True),
+        integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
+        integer("mean_ns", "the same per measured inference", "ns", null=True),
+        real("share", "of all kernel time of that engine's measured inferences", null=True),
+    ),
+)  # fmt: skip
+
+
+REGION_PARTS = Spec(
+    "region_parts",
+    "What each Myelin region spends, by part, over the measured inferences; by `region_parts`.",
+    (
+        integer("engine", "which engine file, from 0", null=True),
+        text("region", "myl<R>, or the name of an opaque region"),
+        text("part", "node, tag or range where the trace names one, else what the kernel's name says it is"),
+        text("told_by", "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or onnx (a node of --onnx)"),
+        text("summary", "what its kernels are, the costliest first"),
+        integer("kernels", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        integer("mean_ns", "the same per measured inference", "ns", null=True),
+        real("share", "of the region's kernel time"),
+    ),
+)

@@ -1,0 +1,260 @@
+"""The declared tables of the trace: what nsys wrote, and what the trace says by itself."""
+
+from __future__ import annotations
+
+from nsysmap.base.columns import LAUNCHED, WHEN, WHERE, flag, integer, text
+from nsysmap.base.table import Spec
+
+GPU_KERNELS = Spec(
+    "gpu_kernels",
+    "Executions of kernels on the GPU, by start time.",
+    (
+        integer("kernel_id", "row number, from 0"),
+        *WHEN,
+        *WHERE,
+        *LAUNCHED,
+        text("name", "full (demangled) kernel name"),
+        integer("graph", "id of the CUDA graph it was replayed in", null=True),
+        integer("graph_node", "nsys graphNodeId of the replayed node", null=True),
+        integer("grid_x", "blocks in x"),
+        integer("grid_y", "blocks in y"),
+        integer("grid_z", "blocks in z"),
+        integer("block_x", "threads of a block in x"),
+        integer("block_y", "threads of a block in y"),
+        integer("block_z", "threads of a block in z"),
+        integer("registers", "registers per thread"),
+        integer("static_shared_bytes", "static shared memory per block", "bytes"),
+        integer("dynamic_shared_bytes", "dynamic shared memory per block", "bytes"),
+    ),
+)
+
+
+API_CALLS = Spec(
+    "api_calls",
+    "Calls of the CUDA runtime and driver, by start time.",
+    (
+        *WHEN,
+        integer("process", "nsys globalPid"),
+        integer("pid", "process id"),
+        integer("thread", "nsys globalTid of the calling thread"),
+        integer("correlation", "CUPTI correlation id, unique within a process only", null=True),
+        text("api", "function without its version suffix, such as cudaLaunchKernel"),
+        text(
+            "kind",
+            "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, "
+            "graph-build, module-load, other",
+        ),
+        integer("result", "what it returned; 0 is success"),
+    ),
+)
+
+
+RANGES = Spec(
+    "ranges",
+    "NVTX ranges, by start time; one left open ends with the trace.",
+    (
+        *WHEN,
+        integer("process", "nsys globalPid"),
+        integer("pid", "process id"),
+        integer("thread", "nsys globalTid of the thread that opened it"),
+        text("domain", "NVTX domain name; empty for the default domain"),
+        text("name", "the range's text"),
+        text("payload", "JSON payload, where it has one", null=True),
+        flag("push_pop", "a push/pop range; otherwise a start/end range"),
+        flag("one_thread", "ended by the thread that opened it"),
+    ),
+)
+
+
+COPIES = Spec(
+    "copies",
+    "Memory copies on the GPU, by start time.",
+    (
+        *WHEN,
+        *WHERE,
+        *LAUNCHED,
+        text("api", "function that asked for it, without version suffix", null=True),
+        text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, other"),
+        text("source", "pageable, pinned, device, array, managed or unknown memory"),
+        text("target", "pageable, pinned, device, array, managed or unknown memory"),
+        integer("bytes", "how much", "bytes"),
+        flag("asynchronous", "asked for by an …Async call (which pageable memory may block all the same) or replayed in a graph"),
+        integer("graph_node", "nsys graphNodeId of the replayed node", null=True),
+    ),
+)
+
+
+MEMSETS = Spec(
+    "memsets",
+    "Memory fills on the GPU, by start time.",
+    (
+        *WHEN,
+        *WHERE,
+        *LAUNCHED,
+        text("api", "function that asked for it, without version suffix", null=True),
+        text("target", "pageable, pinned, device, array, managed or unknown memory"),
+        integer("bytes", "how much", "bytes"),
+        integer("graph_node", "nsys graphNodeId of the replayed node", null=True),
+    ),
+)
+
+
+SYNCS = Spec(
+    "syncs",
+    "Synchronisations as CUPTI saw them: the host, or a stream, waits for the GPU; by start time.",
+    (
+        *WHEN,
+        *WHERE,
+        integer("correlation", "CUPTI correlation id, unique within a process only", null=True),
+        integer("launch", "row in api_calls of the call that asked for it", null=True),
+        integer("thread", "nsys globalTid of the waiting thread", null=True),
+        text("kind", "event, stream-wait, stream, context, other"),
+    ),
+)
+
+
+GRAPH_NODES = Spec(
+    "graph_nodes",
+    "Creations of CUDA graph nodes, clones included, by start time; may lie before the trace's time 0.",
+    (
+        *WHEN,
+        integer("process", "nsys globalPid"),
+        integer("thread", "nsys globalTid of the creating (capturing) thread"),
+        integer("graph_node", "nsys graphNodeId"),
+        integer("original", "graphNodeId of the node it was cloned from", null=True),
+    ),
+)
+
+
+GRAPH_RUNS = Spec(
+    "graph_runs",
+    "Whole executions of a CUDA graph under --cuda-graph-trace=graph: their kernels are not in the trace.",
+    (
+        *WHEN,
+        *WHERE,
+        *LAUNCHED,
+        integer("graph", "graph id", null=True),
+        integer("graph_exec", "id of the instantiated graph", null=True),
+    ),
+)
+
+
+OVERHEADS = Spec(
+    "overheads",
+    "Times in which the profiler itself held a thread.",
+    (*WHEN, integer("thread", "nsys globalTid", null=True), text("name", "what it did")),
+)
+
+
+OS_CALLS = Spec(
+    "os_calls",
+    "Calls of the OS runtime (with nsys -t osrt), by start time.",
+    (*WHEN, integer("pid", "process id"), integer("thread", "nsys globalTid of the calling thread"), text("name", "function")),
+)
+
+
+DEVICES = Spec(
+    "devices",
+    "The GPUs of the machine that was profiled.",
+    (
+        integer("device", "CUDA device ordinal"),
+        text("name", "marketing name"),
+        text("chip", "chip name, such as GH100", null=True),
+        integer("compute_major", "compute capability, major", null=True),
+        integer("compute_minor", "compute capability, minor", null=True),
+        integer("sm_count", "streaming multiprocessors", null=True),
+        integer("clock_hz", "SM clock", "Hz", null=True),
+        integer("memory_bytes", "device memory", "bytes", null=True),
+        integer("bandwidth_bytes_per_s", "device memory bandwidth", "bytes/s", null=True),
+        integer("l2_bytes", "level-2 cache", "bytes", null=True),
+    ),
+)
+
+
+CAPTURE = Spec(
+    "capture",
+    "One row of facts about the trace itself.",
+    (
+        text("nsys_version", "version of nsys that wrote the report", null=True),
+        text("schema_version", "version of nsys's export schema", null=True),
+        integer("duration_ns", "from the first to the last piece of GPU work or host call", "ns"),
+        integer("kernels", "kernel rows"),
+        integer("graph_launches", "calls that launched a CUDA graph"),
+        integer("graph_runs", "whole-graph rows"),
+        integer("graph_kernels", "kernel rows with a graph node id"),
+        integer("graph_nodes", "graph node creation rows"),
+        text("graph_mode", "none, node (kernels of graphs are traced), whole (they are hidden)"),
+        flag("has_tensorrt_ranges", "the NVTX domain TensorRT has ranges"),
+        flag("has_layer_ranges", "ranges below ExecutionContext:: name layers"),
+        flag("has_myelin_ranges", "the NVTX domain myelin-exec has ranges"),
+        flag("has_api_calls", "CUDA API calls were traced"),
+        flag("has_syncs", "synchronisations were traced"),
+        flag("has_osrt", "OS runtime calls were traced"),
+        integer("processes", "processes with GPU work"),
+        integer("threads", "threads with CUDA calls"),
+        integer("streams", "streams with GPU work"),
+        integer("devices", "devices with GPU work"),
+        integer("dropped_rows", "rows that made no sense and were left out"),
+        integer("unmatched_launches", "kernels whose launch call is not in the trace"),
+        integer("overhead_ns", "time in which the profiler held a thread that launched work, within the window of GPU work", "ns"),
+        text("tensorrt_version", "TensorRT's version, where trace or engine tells", null=True),
+    ),
+)
+
+
+MEMBERSHIP = Spec(
+    "membership",
+    "Kernel to inference, one row a kernel in the order of the kernels; by `inferences`.",
+    (
+        integer("inference", "row in inferences", null=True),
+        integer("position", "place among the kernels of that inference, in launch order, from 0", null=True),
+    ),
+)
+
+
+INFERENCES = Spec(
+    "inferences",
+    "Executions of an engine, by start time; by `inferences`.",
+    (
+        integer("inference", "row number, from 0"),
+        integer("start_ns", "begin of its first host call or GPU work", "ns"),
+        integer("end_ns", "end of its last host call or GPU work", "ns"),
+        integer("process", "nsys globalPid"),
+        integer("pid", "process id"),
+        integer("thread", "nsys globalTid of the enqueuing thread", null=True),
+        integer("device", "CUDA device ordinal", null=True),
+        integer("context", "CUDA context id", null=True),
+        integer("stream", "stream of most of its GPU work", null=True),
+        integer("engine", "which engine file, from 0", null=True),
+        text("found_by", "range (ExecutionContext::…), graph-launch or period"),
+        text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
+        flag("graph", "replayed from a CUDA graph"),
+        flag("warmup", "set apart: slower than the later ones, before the first steady one"),
+        flag("complete", "has as many kernels as its like; a cut first or last one has fewer"),
+        integer("kernels", "kernels"),
+        integer("launches", "launch calls"),
+        integer("enqueue_start_ns", "begin of the enqueue range or launch call", "ns", null=True),
+        integer("enqueue_end_ns", "its end", "ns", null=True),
+        integer("enqueue_ns", "host time to enqueue it", "ns", null=True),
+        integer("gpu_start_ns", "begin of its first kernel, copy or memset", "ns", null=True),
+        integer("gpu_end_ns", "end of its last", "ns", null=True),
+        integer("gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True),
+        integer("gpu_span_ns", "from the first to the last of them", "ns", null=True),
+        integer("idle_ns", "span less busy", "ns", null=True),
+        integer("shape", "inferences of the same shape launch the same kernels in the same order", null=True),
+    ),
+)
+
+
+STEADY = Spec(
+    "steady",
+    "The part of the trace that findings are priced on, one row a device: its complete inferences after the warm-up; by `rules`.",
+    (
+        integer("device", "CUDA device ordinal", null=True),
+        integer("start_ns", "begin of the first of them, host call or GPU work", "ns"),
+        integer("end_ns", "end of the last", "ns"),
+        integer("window_ns", "from the one to the other; what a finding's share is of", "ns"),
+        integer("inferences", "how many"),
+        integer("span_ns", "union of their spans on the GPU, from first to last GPU work of each", "ns"),
+    ),
+)

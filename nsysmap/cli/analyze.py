@@ -1,0 +1,66 @@
+"""`nsysmap analyze`: the whole report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nsysmap.cli.console import colour, progress, width
+from nsysmap.cli.inputs import onnx_model
+
+
+@click.command("analyze")
+@click.argument("report")
+@click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the report: .json, .md or .db. Repeatable.")
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
+@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
+@click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
+def analyze_command(  # noqa: PLR0913  # one parameter an option
+    *,
+    report: str,
+    engine_files: tuple[str, ...],
+    profile: str | None,
+    outputs: tuple[str, ...],
+    onnx_file: str | None,
+    folders: tuple[str, ...],
+    params: tuple[str, ...],
+    fail_on: str | None,
+) -> int:
+    """Say what ran, which layer each kernel belongs to, where the time goes, and what the rules find.
+
+    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
+    one, layers are those that the trace's NVTX ranges name.
+
+    \b
+    Example:
+      nsysmap analyze report.nsys-rep engine.json -o report.md -o report.json
+    """
+    from nsysmap.analysis import analyze_mapped
+    from nsysmap.base.output_file import check_output
+    from nsysmap.mapping.mapped_trace import map_report, read_engines
+    from nsysmap.report.build import report_of
+    from nsysmap.report.text import report_text
+    from nsysmap.report.write import SUFFIXES, write_report
+    from nsysmap.rules.run import builtin_rules_dir, load_params, load_rules, parse_params, with_params
+
+    files = [Path(path) for path in outputs]
+    inputs = [Path(path) for path in (report, *engine_files, profile, onnx_file) if path]
+    for path in files:
+        check_output(path, SUFFIXES, inputs)
+    rules = load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)
+    rules = with_params(with_params(rules, load_params(Path())), parse_params(params))
+    with progress() as tell:
+        engines = read_engines(engine_files, profile=profile)
+        mapped = map_report(report, engines, model=onnx_model(onnx_file), progress=tell)
+        content = report_of(analyze_mapped(mapped, rules=rules, progress=tell))
+        for path in files:
+            tell(f"writing {path.name}")
+            write_report(content, path)
+    click.echo(report_text(content, width=width(), colour=colour()), nl=False)
+    levels = ("info", "warning", "error")
+    failing = levels[levels.index(fail_on) :] if fail_on else ()
+    return 1 if any(finding.severity in failing for finding in content.findings) else 0

@@ -1,0 +1,59 @@
+"""`nsysmap cache`: the exports that are kept."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+def cache() -> None:
+    """The exports that nsysmap keeps, so that each report is exported once.
+
+    \b
+    Example:
+      nsysmap cache clear
+    """
+
+
+@cache.command("clear")
+def cache_clear() -> None:
+    """Remove every export from the cache.
+
+    \b
+    Example:
+      nsysmap cache clear
+    """
+    from nsysmap.trace.nsys_export import clear_cache
+
+    cleared = clear_cache()
+    click.echo(f"removed {cleared.files} file{'' if cleared.files == 1 else 's'}, {cleared.size_bytes:,} bytes")
+
+
+@cache.command("path")
+def cache_path() -> None:
+    """Print the folder that exports are kept in.
+
+    \b
+    Example:
+      du -sh "$(nsysmap cache path)"
+    """
+    from nsysmap.trace.nsys_export import cache_folder
+
+    click.echo(cache_folder())
+
+
+@cache.command("list")
+def cache_list() -> None:
+    """List the exports in the cache: size, when it was made, the nsys that made it, file.
+
+    \b
+    Example:
+      nsysmap cache list
+    """
+    import datetime
+
+    from nsysmap.trace.nsys_export import cached
+
+    for entry in cached():
+        made_at = datetime.datetime.fromtimestamp(entry.made_at_s).isoformat(" ", "minutes")
+        click.echo(f"{entry.size_bytes:>15,}  {made_at}  nsys {entry.nsys_version:<14}  {entry.path.name}")

@@ -1,0 +1,62 @@
+"""`nsysmap layers`: the layers of an engine file, with times where there are any."""
+
+from __future__ import annotations
+
+import click
+
+from nsysmap.cli.console import progress
+from nsysmap.cli.inputs import onnx_model
+
+
+@click.command()
+@click.argument("engine_file", metavar="ENGINE")
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("--trace", "report", metavar="REPORT", help="Report of a run: adds measured times and what each Myelin region spends.")
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="With --trace, the ONNX model behind the engine: names what opaque regions run.")
+@click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
+@click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
+    engine_file: str, profile: str | None, report: str | None, onnx_file: str | None, precision: bool, findings: bool, as_json: bool
+) -> None:
+    """Show the layers of an engine file, and the time of each where a trace or a profile is given.
+
+    ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan
+    where TensorRT is installed.  With --trace, opaque {ForeignNode[...]} regions are shown by part.
+
+    \b
+    Examples:
+      nsysmap layers engine.json --profile profile.json
+      nsysmap layers engine.json --trace report.nsys-rep
+      nsysmap layers engine.json --trace report.nsys-rep --precision
+    """
+    from nsysmap.engine.reader import read_engine
+    from nsysmap.report.layers import Measured, layers_json, layers_text, precision_text
+
+    engine = read_engine(engine_file, profile=profile)
+    if findings:
+        if report is not None or precision or as_json:
+            raise click.UsageError("--findings stands alone; with a trace, `nsysmap analyze` shows what the rules find.")
+        from nsysmap.analysis import engine_outcomes
+        from nsysmap.report.findings import findings_text
+
+        click.echo(findings_text(engine_outcomes(engine)))
+        return
+    if onnx_file is not None and report is None:
+        raise click.UsageError("--onnx needs the report of a run too: --trace REPORT.")
+    of_trace = None
+    if report is not None:
+        from nsysmap.analysis import measured, notes_of
+        from nsysmap.mapping.mapped_trace import map_report
+
+        with progress() as tell:
+            mapped = map_report(report, [engine], model=onnx_model(onnx_file), progress=tell)
+            tables = measured(mapped)
+            notes = tuple(note for note in notes_of(mapped, tables) if note not in engine.notes)
+            of_trace = Measured(mapped.trace.source, tables, notes)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(layers_json(engine, of_trace, precision=precision), indent=1))
+    else:
+        click.echo(precision_text(engine, of_trace) if precision else layers_text(engine, of_trace))

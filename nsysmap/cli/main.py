@@ -1,0 +1,120 @@
+"""The command `nsysmap`: its subcommands, signals, closed streams, and errors as one line with exit status 2."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import io
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from nsysmap import __version__
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.terminal import escaped
+from nsysmap.cli.analyze import analyze_command
+from nsysmap.cli.cache import cache
+from nsysmap.cli.decode import decode
+from nsysmap.cli.export import export_command
+from nsysmap.cli.graph import graph_command
+from nsysmap.cli.layers import layers
+from nsysmap.cli.map import map_command
+from nsysmap.cli.rules import rules_group
+from nsysmap.cli.what_if import what_if_command
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)  # paths stay plain text: our own errors name them
+@click.version_option(__version__, prog_name="nsysmap")
+def cli() -> None:
+    """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time goes.
+
+    \b
+    Example:
+      nsysmap --version
+    """
+
+
+for command in (analyze_command, map_command, layers, graph_command, what_if_command, export_command, decode, rules_group, cache):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and exit status 2."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _stop)
+    gc.set_threshold(100_000)  # hundreds of thousands of small values are made, hardly one of them in a cycle
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's import starts a thread a core; nothing here multiplies matrices
+    _open_streams()
+    try:
+        _run()
+    finally:
+        if _stopped_by:  # whatever it became on the way: DuckDB makes an error of its own of it
+            sys.exit(128 + _stopped_by[0])
+
+
+def _run() -> None:
+    try:
+        status = cli(prog_name="nsysmap", standalone_mode=False)
+        sys.stdout.flush()
+    except NsysmapError as error:
+        _fail(str(error))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(1)  # as click does, where it meets the closed pipe first
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        _drop_output()
+        _fail(f"standard output: cannot be written ({error.strerror}); free disk space, or write elsewhere")
+    if isinstance(status, int):  # what a command gave to Context.exit
+        sys.exit(status)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _open_streams() -> None:
+    """Put /dev/null where the caller closed a stream, and have characters that a stream cannot hold escaped."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # open until the process ends
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Nobody can read it: what is still buffered must not fail again when Python shuts down."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(line: str) -> NoReturn:
+    if not _stopped_by:
+        with suppress(OSError):  # standard error may be full or closed too
+            click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
+    sys.exit(2)
+
+
+_stopped_by: list[int] = []
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    _stopped_by.append(number)
+    raise KeyboardInterrupt  # so that everything on the way out tidies up after itself

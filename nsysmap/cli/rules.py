@@ -1,0 +1,93 @@
+"""`nsysmap rules`: the rules that come with nsysmap, and those of a user's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nsysmap.base.errors import NsysmapError
+
+
+@click.group("rules")
+def rules_group() -> None:
+    """The rules that look for what costs time, those that come with nsysmap and your own.
+
+    \b
+    Example:
+      nsysmap rules list
+    """
+
+
+_FOLDERS = click.option("--rules", "folders", metavar="DIR", multiple=True, help="The rules in this folder too. Repeatable.")
+
+
+@rules_group.command("list")
+@_FOLDERS
+def rules_list(folders: tuple[str, ...]) -> None:
+    """List the rules by group, with their severity and what they find.
+
+    \b
+    Example:
+      nsysmap rules list --rules our-rules
+    """
+    from nsysmap.report.rules import rules_list as listing
+    from nsysmap.rules.run import builtin_rules_dir, load_rules
+
+    click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)))
+
+
+@rules_group.command("show")
+@click.argument("name")
+@_FOLDERS
+def rules_show(name: str, folders: tuple[str, ...]) -> None:
+    """Show all of one rule: why, what to do, its parameters, its SQL and its cases.
+
+    \b
+    Example:
+      nsysmap rules show launch-bound
+    """
+    from nsysmap.report.rules import rule_text
+    from nsysmap.rules.run import builtin_rules_dir, load_rules
+
+    rules = {rule.name: rule for rule in load_rules([builtin_rules_dir(), *map(Path, folders)])}
+    if name not in rules:
+        import difflib
+
+        close = difflib.get_close_matches(name, rules, n=3)
+        remedy = f"did you mean {', '.join(close)}?" if close else "see `nsysmap rules list`"
+        raise NsysmapError(f"rules show {name}", "there is no such rule", remedy)
+    click.echo(rule_text(rules[name]))
+
+
+@rules_group.command("check")
+@click.argument("folder", metavar="DIR")
+def rules_check(folder: str) -> None:
+    """Check that the rule files of a folder are sound, without running them.
+
+    \b
+    Example:
+      nsysmap rules check our-rules
+    """
+    from nsysmap.base.units import counted
+    from nsysmap.rules.run import load_rules
+
+    click.echo(f"{counted(len(load_rules([Path(folder)])), 'rule')} read and checked: sound")
+
+
+@rules_group.command("test")
+@click.argument("folder", metavar="DIR")
+def rules_test(folder: str) -> int:
+    """Run the cases in the rule files of a folder; exit with status 1 if a rule does not answer as its cases say.
+
+    \b
+    Example:
+      nsysmap rules test our-rules
+    """
+    from nsysmap.report.rules import cases_text
+    from nsysmap.rules.cases import run_cases
+    from nsysmap.rules.run import load_rules
+
+    results = run_cases(load_rules([Path(folder)]))
+    click.echo(cases_text(results))
+    return 1 if any(result.wrong is not None for result in results) else 0

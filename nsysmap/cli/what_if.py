@@ -1,0 +1,60 @@
+"""`nsysmap what-if`: what a change to the program would save."""
+
+from __future__ import annotations
+
+import click
+
+from nsysmap.cli.console import progress
+
+
+@click.command("what-if")
+@click.argument("report")
+@click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
+@click.option(
+    "--change",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="cuda-graph, two-in-flight, pinned-copies, no-host-gap, drop-layers or join-kernels. Repeatable; all without it.",
+)
+@click.option(
+    "--layer",
+    "layers_named",
+    metavar="NAME",
+    multiple=True,
+    help="For drop-layers: a layer to leave out (else the reformats); for join-kernels: the layers of one run, in order. "
+    "A NAME that ends in * is every layer that begins so. Repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+def what_if_command(
+    report: str, engine_files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool
+) -> None:
+    """Say what a change to the program would save, by replaying the timeline with and without it.
+
+    \b
+    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one, taken with the kernels visible
+    (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; join-kernels needs it.
+
+    \b
+    Example:
+      nsysmap what-if report.nsys-rep engine.json --change cuda-graph
+    """
+    from nsysmap.engine.chains import chain_tables
+    from nsysmap.mapping.mapped_trace import map_report, read_engines
+    from nsysmap.report.whatif import whatif_json, whatif_text
+    from nsysmap.whatif.predict import chosen_changes, what_if
+
+    with progress() as tell:
+        engines = read_engines(engine_files)
+        mapped = map_report(report, engines, progress=tell)
+        chains, chain_layers = chain_tables(engines)
+        tables = {"layers": mapped.mapped.layers, "chains": chains, "chain_layers": chain_layers}
+        changes = chosen_changes(names, layers_named, tables)
+        tell("replaying the timeline")
+        answers = what_if(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=changes)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(whatif_json(answers), indent=1))
+    else:
+        click.echo(whatif_text(answers, mapped.trace.source))

@@ -1,0 +1,145 @@
+"""An engine as a graph: who writes what whom reads, and the runs in which each layer has one reader."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.tensor_formats import elements, tensor_bytes
+
+if TYPE_CHECKING:
+    import networkx
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The data between the layers of one engine, by the layers' index in the file; tensors as the reader sees them."""
+
+    readers: dict[int, tuple[int, ...]]
+    writers: dict[int, tuple[int, ...]]
+    tensors: dict[tuple[int, int], tuple[Tensor, ...]]
+    leaves: frozenset[int]  # layers that write an output of the engine, which must stay in memory
+
+    def only_reader(self, index: int) -> int | None:
+        """The one layer that reads anything this layer writes; None where there are more or none, or where it writes an engine output."""
+        readers = self.readers.get(index, ())
+        return readers[0] if len(readers) == 1 and index not in self.leaves else None
+
+    def only_writer(self, index: int) -> int | None:
+        """The one layer that this layer reads from; None where there are more or none."""
+        writers = self.writers.get(index, ())
+        return writers[0] if len(writers) == 1 else None
+
+    def bytes_between(self, source: int, target: int) -> int | None:
+        """Size of what passes from one layer to another; None where a size is not known."""
+        sizes = [tensor_bytes(tensor) for tensor in self.tensors.get((source, target), ())]
+        return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
+
+
+def flow_of(engine: Engine) -> Flow:
+    """Producers and consumers of every layer, joined by tensor as `tables.edges_table` says; it has no cycles."""
+    readers: dict[int, dict[int, None]] = defaultdict(dict)
+    writers: dict[int, dict[int, None]] = defaultdict(dict)
+    tensors: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
+    for source, target, tensor in links(engine):
+        readers[source.index][target.index] = None
+        writers[target.index][source.index] = None
+        tensors[source.index, target.index].append(tensor)
+    bound = set(engine.bindings)
+    leaves = frozenset(layer.index for layer in engine.layers if any(tensor.name in bound for tensor in layer.outputs))
+    return Flow(
+        {index: tuple(found) for index, found in readers.items()},
+        {index: tuple(found) for index, found in writers.items()},
+        {pair: tuple(found) for pair, found in tensors.items()},
+        leaves,
+    )
+
+
+def runs(engine: Engine, flow: Flow, member: Callable[[Layer], bool]) -> list[tuple[int, ...]]:
+    """The longest runs of two or more members, each the only reader of the one before it; every layer is in one run at most."""
+    inside = {layer.index for layer in engine.layers if member(layer)}
+    following = {index: reader for index in inside if (reader := flow.only_reader(index)) in inside and reader is not None}
+    leading: dict[int, int] = {}
+    for index in sorted(following):
+        leading.setdefault(following[index], index)  # two branches into one reader: the run goes along the first
+    found: list[tuple[int, ...]] = []
+    for first in sorted(index for index in following if index not in leading):
+        run = [first]
+        while (after := following.get(run[-1])) is not None and leading[after] == run[-1]:
+            run.append(after)
+        if len(run) > 1:
+            found.append(tuple(run))
+    return found
+
+
+def engine_graph(engine: Engine) -> networkx.DiGraph[int]:
+    """The engine as a networkx graph: nodes are layer indices with name, kind, precision and region, edges carry tensor names and bytes."""
+    import networkx as nx
+
+    graph: networkx.DiGraph[int] = nx.DiGraph()
+    for layer in engine.layers:
+        graph.add_node(layer.index, name=layer.name, kind=layer.kind, precision=layer.precision, region=layer.region)
+    flow = flow_of(engine)
+    for (source, target), tensors in flow.tensors.items():
+        graph.add_edge(source, target, tensors=tuple(tensor.name for tensor in tensors), bytes=flow.bytes_between(source, target))
+    return graph
+
+
+def common_path(nodes: Iterable[str]) -> str | None:
+    """The path that most of these ONNX nodes share, at least two steps deep (/encoder/layer.5/attention); None where there is none.
+
+    A node is named after its module's path and its own operation; of several modules the deepest path of at least half of the nodes counts.
+    """
+    paths = [tuple(node.split("/")[:-1]) for node in nodes if node.startswith("/")]
+    best: tuple[str, ...] = ()
+    for path in dict.fromkeys(paths):
+        for depth in range(len(path), max(len(best), 2), -1):
+            if 2 * sum(other[:depth] == path[:depth] for other in paths) > len(paths):
+                best = path[:depth]
+                break
+    return "/".join(best) or None
+
+
+def ancestors(flow: Flow, index: int, steps: int) -> Iterable[int]:
+    """Layers that this one depends on, nearest first, at most so many steps away."""
+    seen, frontier = {index}, [index]
+    for _ in range(steps):
+        frontier = [writer for at in frontier for writer in flow.writers.get(at, ()) if writer not in seen]
+        frontier = list(dict.fromkeys(frontier))
+        seen.update(frontier)
+        yield from frontier
+
+
+def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:
+    """Producer, consumer and the tensor that passes between them, each pair and name once; see `edges_table`."""
+    written: dict[tuple[int | None, str], list[tuple[Layer, Tensor]]] = defaultdict(list)
+    for layer in engine.layers:
+        seen: set[str] = set()
+        for tensor in layer.inputs:
+            if tensor.name not in seen:
+                seen.add(tensor.name)
+                for source, part in _producers(written.get((layer.profile, tensor.name), []), tensor):
+                    yield source, layer, part
+        for tensor in layer.outputs:
+            written[layer.profile, tensor.name].append((layer, tensor))
+
+
+def _producers(writers: Sequence[tuple[Layer, Tensor]], tensor: Tensor) -> list[tuple[Layer, Tensor]]:
+    """The nearest writer with the tensor as it is read; or the last few with the part of each, where those make up exactly what is read."""
+    nearest = [(layer, tensor) for layer, _ in writers[-1:]]
+    wanted = elements(tensor)
+    if wanted is None:
+        return nearest
+    parts: list[tuple[Layer, Tensor]] = []
+    for layer, part in reversed(writers):
+        held = elements(part)
+        if not held or held > wanted:
+            return nearest
+        parts.append((layer, part))
+        wanted -= held
+        if wanted == 0:
+            return nearest if len(parts) == 1 else parts[::-1]
+    return nearest

@@ -1,0 +1,287 @@
+"""TensorRT's layer information, as the engine inspector and `trtexec --exportLayerInfo` write it, read into an Engine."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Note
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
+from nsysmap.names.decode import layer_kind
+
+REBUILD = "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed --exportLayerInfo=FILE.json"
+
+_LARGEST_EXTENT = 2**48
+_REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
+_PROFILE = re.compile(r"\[profile (\d{1,18})\]")
+_SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
+_WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\]$", re.DOTALL)
+_BARE_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf))\b", re.IGNORECASE)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_OWN_KEYS = {
+    "name", "layertype", "inputs", "outputs", "constants", "tacticname", "streamid", "metadata", "origin",
+}  # fmt: skip
+_NO_ARITHMETIC = {"shape", "signal", "noop", "constant", "reformat", "myelin", "loop"}
+_TEXT_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Document:
+    """Layer information before it is understood: the rows, the bindings and the version that the file tells."""
+
+    rows: Sequence[object]
+    bindings: tuple[str, ...] = ()
+    tensorrt_version: str | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def parse_json(text: str, source: str) -> Any:
+    """The JSON value that the text holds; NaN and infinities come as text, so that no number is one.
+
+    Raises NsysmapError where it is no JSON, cut short, too deeply nested or holds a number of thousands of digits.
+    TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters: both are read.
+    """
+    for attempt in (text, _BARE_NUMBER.sub(r'\1"\2"', text)):
+        try:
+            return _without_lone_surrogates(json.loads(attempt, parse_constant=str, strict=False), attempt)
+        except json.JSONDecodeError as error:
+            failure = error
+        except RecursionError:
+            raise NsysmapError(source, "is nested too deeply to be TensorRT's layer information", REBUILD) from None
+        except ValueError:
+            raise NsysmapError(source, "holds a number too long to be true", REBUILD) from None
+    if failure.pos >= len(failure.doc.rstrip()) or failure.msg.startswith("Unterminated string"):
+        raise NsysmapError(source, f"is cut short: the JSON ends in the middle, at line {failure.lineno}", "copy or " + REBUILD)
+    raise NsysmapError(source, f"is not valid JSON ({failure.msg}, line {failure.lineno} column {failure.colno})", REBUILD)
+
+
+def _without_lone_surrogates(value: Any, text: str) -> Any:
+    """The value with half characters (`"\\ud800"` alone), which no file or terminal can hold, replaced by question marks."""
+    if not _SURROGATE.search(text):
+        return value
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace"))
+
+
+def document_of(value: Any, source: str) -> Document:
+    """The rows in a parsed JSON value: `{"Layers": […]}`, a bare list, or either one written into a JSON string."""
+    if isinstance(value, str):
+        value = parse_json(value, source)
+    if isinstance(value, list):
+        _refuse_other_lists(value, source)
+        return Document(value)
+    if not isinstance(value, dict):
+        raise NsysmapError(source, f"holds {_described(value)}, not an engine's layers", REBUILD)
+    keys = {key.lower(): key for key in value}
+    if "layers" not in keys:
+        if "name" in keys and "layertype" in keys:
+            return Document([value])
+        shown = ", ".join(_shown(key) for key in list(value)[:4]) or "no keys"
+        raise NsysmapError(source, f"is JSON of something else (an object with {shown}), not TensorRT's layer information", REBUILD)
+    rows = value[keys["layers"]]
+    if not isinstance(rows, list):
+        raise NsysmapError(source, f'"Layers" is {_described(rows)}, not a list', REBUILD)
+    bindings = value[keys["bindings"]] if "bindings" in keys else []
+    named = tuple(item for item in bindings if isinstance(item, str)) if isinstance(bindings, list) else ()
+    return Document(rows, named)
+
+
+def engine_of(document: Document, source: str) -> Engine:
+    """The engine that the rows describe; NsysmapError where there is no layer or a row makes no sense."""
+    if not document.rows:
+        raise NsysmapError(
+            source,
+            "lists no layers (an engine built with profilingVerbosity=none hides them)",
+            "rebuild it with --profilingVerbosity=detailed",
+        )
+    layers = [_layer(row, index, source) for index, row in enumerate(document.rows)]
+    if any(layer.profile is not None for layer in layers):
+        layers = [layer if layer.profile is not None else replace(layer, profile=0) for layer in layers]
+    detailed = any(layer.type is not None or layer.inputs or layer.outputs for layer in layers)
+    return Engine(
+        source=source,
+        layers=tuple(layers),
+        detailed=detailed,
+        bindings=document.bindings,
+        tensorrt_version=document.tensorrt_version,
+        notes=(*document.notes, *_notes(layers, detailed)),
+    )
+
+
+def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
+    """The ONNX nodes that a layer's Metadata names, in its order, each once.
+
+    U+001F stands between fused layers, U+001E inside a pair merged earlier; one-line dumps lose both and leave `][`.
+    """
+    names: dict[str, None] = {}
+    for piece in _SEPARATORS.split(metadata or ""):
+        wrapped = _WRAPPED.match(piece.strip())
+        name = wrapped.group(1) if wrapped else piece.strip()
+        if name:
+            names[name] = None
+    return tuple(names)
+
+
+def _notes(layers: Sequence[Layer], detailed: bool) -> Iterator[Note]:
+    if not detailed:
+        yield Note(
+            "warning",
+            "the engine file holds layer names only (no types, shapes or tactics); rebuild with --profilingVerbosity=detailed for more",
+        )
+    repeated = [name for name, count in Counter(layer.name for layer in layers).items() if count > 1]
+    if repeated:
+        yield Note("info", f"{len(repeated)} layer names occur more than once in the engine file, such as {_shown(repeated[0])}")
+
+
+def _layer(row: object, index: int, source: str) -> Layer:
+    where = f"layer {index}"
+    if isinstance(row, str):
+        return _named_layer(row, index)
+    if not isinstance(row, dict):
+        raise NsysmapError(source, f"{where} is {_described(row)}, neither a name nor an object", REBUILD)
+    held = {str(key).lower(): value for key, value in row.items()}
+    name = held.get("name")
+    if not isinstance(name, str):
+        raise NsysmapError(source, f"{where} has no name", REBUILD)
+    layer = _named_layer(name, index)
+    kind = _text(held.get("layertype"))
+    tensors = {side: _tensors(held.get(side), f"{where}, {side}", source) for side in ("inputs", "outputs", "constants")}
+    filled = replace(
+        layer,
+        kind=layer_kind(name, kind),
+        type=kind,
+        inputs=tensors["inputs"],
+        outputs=tensors["outputs"],
+        constants=tensors["constants"],
+        tactic=_text(held.get("tacticname")),
+        stream=_small(held.get("streamid")),
+        onnx=onnx_nodes(_text(held.get("metadata"))),
+        origin=_text(held.get("origin")),
+        parameters={str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS},
+    )
+    return replace(filled, precision=_precision(filled))
+
+
+def _named_layer(name: str, index: int) -> Layer:
+    region = _REGION.search(name)
+    profile = _PROFILE.search(name)
+    return Layer(
+        index=index,
+        name=name,
+        kind=layer_kind(name, None),
+        region=_small(int(region.group(1))) if region else None,
+        region_index=_small(int(region.group(2))) if region else None,
+        profile=_small(int(profile.group(1))) if profile else None,
+    )
+
+
+def _precision(layer: Layer) -> str | None:
+    """The type of the weights, else of the first floating or 8-bit input, else of such an output; None where the layer does no arithmetic.
+
+    A fused TF32 gemm shows FP32 tensors; only its tactic (…_tf32f32_…) tells.
+    """
+    if layer.kind in _NO_ARITHMETIC:
+        return None
+    weights = layer.parameters.get("Weights", layer.parameters.get("weights"))
+    declared = data_type(_text(weights.get("Type", weights.get("type")))) if isinstance(weights, dict) else None
+    arithmetic = FLOATING | {"INT8", "INT4", "UINT8"}
+    found = [tensor.datatype for tensor in (*layer.inputs, *layer.outputs) if tensor.datatype in arithmetic]
+    precision = declared if declared in arithmetic else (found[0] if found else None)
+    if precision == "FP32" and layer.tactic and "tf32" in layer.tactic:
+        return "TF32"
+    return precision
+
+
+def _tensors(value: object, where: str, source: str) -> tuple[Tensor, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise NsysmapError(source, f"{where}: {_described(value)} in place of a list of tensors", REBUILD)
+    return tuple(_tensor(item, where, source) for item in value)
+
+
+def _tensor(value: object, where: str, source: str) -> Tensor:
+    if isinstance(value, str):
+        return Tensor(value)
+    if not isinstance(value, dict):
+        raise NsysmapError(source, f"{where}: {_described(value)} in place of a tensor", REBUILD)
+    held: Mapping[str, object] = {str(key).lower(): item for key, item in value.items()}
+    name = held.get("name")
+    if not isinstance(name, str):
+        raise NsysmapError(source, f"{where}: a tensor has no name", REBUILD)
+    where = f"{where}, tensor {_shown(name)}"
+    both = _text(held.get("format/datatype"))
+    shape = _extents(held.get("dimensions"), where, source)
+    strides = held.get("strides")
+    known = isinstance(strides, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in strides)
+    return Tensor(
+        name=name,
+        dimensions=shape,
+        datatype=data_type(_text(held.get("datatype"))) or data_type(both),
+        format=layout(_text(held.get("format")) or both),
+        strides=tuple(strides) if known and isinstance(strides, list) else None,
+        location=_text(held.get("location")),
+    )
+
+
+def _extents(value: object, where: str, source: str) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise NsysmapError(source, f"{where}: dimensions are {_described(value)}, not a list", REBUILD)
+    extents: list[int] = []
+    for item in value:
+        extent = int(item) if isinstance(item, float) and item.is_integer() else item
+        if isinstance(extent, bool) or not isinstance(extent, int) or not -1 <= extent <= _LARGEST_EXTENT:
+            raise NsysmapError(source, f"{where}: impossible dimension {_shown(str(item))}", REBUILD)
+        extents.append(extent)
+    return tuple(extents)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _small(value: object) -> int | None:
+    """The value where it is a whole number that a table can hold."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None
+
+
+def _refuse_other_lists(rows: list[Any], source: str) -> None:
+    """NsysmapError where the list is another file of trtexec, or a list of something else."""
+    objects = [row for row in rows if isinstance(row, dict)]
+    if any("startComputeMs" in row or "computeMs" in row for row in objects):
+        raise NsysmapError(source, "is a trtexec --exportTimes file, not an engine's layers", "give the --exportLayerInfo file")
+    if objects and is_profile(rows):
+        raise NsysmapError(
+            source,
+            "is a trtexec --exportProfile file, not an engine's layers",
+            "give the --exportLayerInfo file, and this one with --profile",
+        )
+    strange = next((row for row in rows if not isinstance(row, (str, dict))), None)
+    if strange is not None or any("Name" not in row and "name" not in row for row in objects):
+        raise NsysmapError(source, "is JSON of something else, not TensorRT's layer information", REBUILD)
+
+
+def is_profile(value: Any) -> bool:
+    """Whether a parsed JSON value has the form of a trtexec --exportProfile file."""
+    rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    return any(("timeMs" in row or "averageMs" in row) and "name" in row for row in rows) or (len(rows) == 1 and set(rows[0]) == {"count"})
+
+
+def _described(value: object) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isfinite(value):
+        return "not a number"
+    return {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _shown(text: str) -> str:
+    """The text for one line of a message: control characters escaped, cut to a readable length."""
+    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return plain if len(plain) <= _TEXT_SHOWN else plain[: _TEXT_SHOWN - 1] + "…"

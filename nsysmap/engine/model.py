@@ -1,0 +1,62 @@
+"""The engine as read: its layers, their tensors, and what the file tells of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nsysmap.base.note import Note
+
+LAYER_KINDS = (
+    "convolution", "deconvolution", "gemm", "attention", "myelin", "fused", "pointwise", "activation", "scale", "softmax", "normalization",
+    "reduce", "pooling", "reformat", "shuffle", "slice", "concat", "gather", "scatter", "resize", "topk", "nms", "cast", "quantize",
+    "constant", "plugin", "shape", "signal", "loop", "noop", "other", "unknown",
+)  # fmt: skip
+"""What ``Layer.kind`` can be.  ``myelin`` is an opaque region; ``fused`` a Myelin-generated kernel (kgen, fusion); ``other`` a type
+that we do not class; ``unknown`` a layer of which the file gives the name only and the name does not tell."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a layer reads or writes."""
+
+    name: str
+    dimensions: tuple[int, ...] | None = None  # -1 is a dynamic extent
+    datatype: str | None = None  # see nsysmap.formats.TYPE_BITS
+    format: str | None = None  # the layout, as the file says it
+    strides: tuple[int, ...] | None = None
+    location: str | None = None  # Device or Host, where the file tells
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One row of an engine file."""
+
+    index: int
+    name: str
+    kind: str
+    type: str | None = None
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    constants: tuple[Tensor, ...] = ()  # weights and the like, where the file lists them apart (TensorRT 11.3)
+    precision: str | None = None  # data type it computes in, where the file tells
+    tactic: str | None = None
+    stream: int | None = None
+    region: int | None = None  # R of _myl<R>_<i>
+    region_index: int | None = None  # i of _myl<R>_<i>
+    profile: int | None = None  # optimisation profile
+    onnx: tuple[str, ...] = ()  # ONNX nodes, from Metadata
+    origin: str | None = None  # of a reformat
+    parameters: dict[str, object] = field(default_factory=dict)  # everything else the row holds, as in the file
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The layers of one TensorRT engine."""
+
+    source: str  # file name, for messages
+    layers: tuple[Layer, ...]
+    detailed: bool  # False: names only
+    bindings: tuple[str, ...] = ()  # names of the engine's inputs and outputs
+    tensorrt_version: str | None = None
+    profile_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
+    notes: tuple[Note, ...] = ()  # what the reader must know about this file

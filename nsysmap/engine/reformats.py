@@ -1,0 +1,209 @@
+"""Why each reformat is in the engine, which of them take each other back, and which quantisations no neighbour took in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nsysmap.base.engine_schema import QUANTIZERS, REFORMATS
+from nsysmap.base.table import Table
+from nsysmap.engine.dataflow import Flow, flow_of
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.operations import converts, operations, quantizes
+from nsysmap.engine.tensor_formats import FLOATING, tensor_bytes
+
+_STEPS_BACK = 6
+
+
+@dataclass(frozen=True)
+class Reformat:
+    """One layer that only changes type or layout."""
+
+    layer: Layer
+    cause: str
+    producer: int | None
+    consumer: int | None
+    consumers: int
+    undoes: int | None
+
+    @property
+    def source(self) -> Tensor | None:
+        """What it reads."""
+        return self.layer.inputs[0] if self.layer.inputs else None
+
+    @property
+    def target(self) -> Tensor | None:
+        """What it writes."""
+        return self.layer.outputs[0] if self.layer.outputs else None
+
+
+def reformats_table(engines: Sequence[Engine]) -> Table:
+    """The table `reformats`."""
+    rows: list[dict[str, object]] = []
+    first_id = 0
+    for number, engine in enumerate(engines):
+        for found in engine_reformats(engine):
+            source, target = found.source, found.target
+            rows.append(
+                {
+                    "layer_id": first_id + found.layer.index,
+                    "engine": number,
+                    "cause": found.cause,
+                    "origin": found.layer.origin,
+                    "from_type": source.datatype if source else None,
+                    "to_type": target.datatype if target else None,
+                    "from_format": source.format if source else None,
+                    "to_format": target.format if target else None,
+                    "converts": converts(found.layer),
+                    "free": found.layer.kind == "noop",
+                    "producer": _shifted(found.producer, first_id),
+                    "consumer": _shifted(found.consumer, first_id),
+                    "consumers": found.consumers,
+                    "undoes": _shifted(found.undoes, first_id),
+                    "bytes": _moved(found.layer),
+                }
+            )
+        first_id += len(engine.layers)
+    return Table.of_rows(REFORMATS, rows)
+
+
+def quantizers_table(engines: Sequence[Engine]) -> Table:
+    """The table `quantizers`."""
+    rows: list[dict[str, object]] = []
+    first_id = 0
+    for number, engine in enumerate(engines):
+        flow = flow_of(engine)
+        for layer in engine.layers:
+            direction = quantizes(layer)
+            if direction is None:
+                continue
+            writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
+            rows.append(
+                {
+                    "layer_id": first_id + layer.index,
+                    "engine": number,
+                    "direction": direction,
+                    "from_type": layer.inputs[0].datatype if layer.inputs else None,
+                    "to_type": layer.outputs[0].datatype if layer.outputs else None,
+                    "producer": _shifted(writers[0] if writers else None, first_id),
+                    "consumer": _shifted(readers[0] if readers else None, first_id),
+                    "blocked_by": _blocked_by(engine, flow, layer),
+                    "bytes": _moved(layer),
+                }
+            )
+        first_id += len(engine.layers)
+    return Table.of_rows(QUANTIZERS, rows)
+
+
+def engine_reformats(engine: Engine) -> list[Reformat]:
+    """Every layer that only changes type or layout, in the order of the file: reformats, casts, and reformats made free."""
+    flow = flow_of(engine)
+    found: list[Reformat] = []
+    for layer in engine.layers:
+        done = operations(layer)
+        free = layer.kind == "noop" and layer.name.startswith("Reformatting CopyNode")
+        if not (layer.kind in ("reformat", "cast") or (done.cast and layer.kind == "fused") or free):
+            continue
+        writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
+        found.append(
+            Reformat(
+                layer=layer,
+                cause=_cause(engine, flow, layer),
+                producer=writers[0] if writers else None,
+                consumer=readers[0] if readers else None,
+                consumers=len(readers),
+                undoes=_undone(engine, flow, layer),
+            )
+        )
+    return found
+
+
+def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
+    """The first that fits: quantize, the engine's own input or output, precision, a plugin or Myelin region next to it, layout."""
+    writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
+    if quantizes(layer) is not None:
+        return "quantize"
+    if "Network Input" in layer.name or _reads_binding(engine, flow, layer):
+        return "input"
+    if "Network Output" in layer.name or layer.index in flow.leaves or (layer.outputs and not readers and not engine.bindings):
+        return "output"
+    if converts(layer) or layer.origin == "CAST" or operations(layer).cast:
+        return "precision"
+    beside = {engine.layers[index].kind for index in (*writers, *readers)}
+    if "plugin" in beside:
+        return "plugin"
+    across = {engine.layers[index].region is not None or engine.layers[index].kind == "myelin" for index in (*writers, *readers)}
+    if across == {True, False} or (across == {True} and layer.region is None):
+        return "myelin"
+    formats = [layer.inputs[0].format, layer.outputs[0].format] if layer.inputs and layer.outputs else []
+    if len(formats) == 2 and None not in formats and formats[0] != formats[1]:
+        return "layout"
+    return "layout" if layer.origin == "REFORMAT" and writers and readers else "unknown"
+
+
+def _reads_binding(engine: Engine, flow: Flow, layer: Layer) -> bool:
+    """Whether the layer reads an input of the engine; without a list of bindings, whether nothing in the file writes what it reads."""
+    if flow.writers.get(layer.index) or not layer.inputs:
+        return False
+    return not engine.bindings or layer.inputs[0].name in engine.bindings
+
+
+def _undone(engine: Engine, flow: Flow, layer: Layer) -> int | None:
+    """An earlier reformat whose change this one takes back, with at most one other layer between them; None where there is none."""
+    if not layer.inputs or not layer.outputs:
+        return None
+    here = _form(layer.inputs[0]), _form(layer.outputs[0])
+    if None in (*here[0], *here[1]) or here[0] == here[1]:
+        return None
+    at, others = layer, 0
+    for _ in range(_STEPS_BACK):
+        before = flow.only_writer(at.index)
+        if before is None:
+            return None
+        at = engine.layers[before]
+        if at.kind in ("reformat", "cast") or operations(at).cast:
+            if at.inputs and at.outputs and (_form(at.outputs[0]), _form(at.inputs[0])) == here:
+                return at.index
+        elif at.kind != "noop":
+            others += 1
+        if others > 1:
+            return None
+    return None
+
+
+def _form(tensor: Tensor) -> tuple[str | None, str]:
+    return tensor.datatype, tensor.format or ""
+
+
+def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
+    """Why the layer before did not quantise (or the one after did not dequantise) itself."""
+    writers = flow.writers.get(layer.index, ())
+    if not writers:
+        return "input"
+    writer = engine.layers[writers[0]]
+    if writer.kind == "plugin":
+        return "plugin"
+    read = layer.inputs[0].name if layer.inputs else ""
+    floats = [
+        index
+        for index in flow.readers.get(writer.index, ())
+        if index != layer.index and any(tensor.name == read and tensor.datatype in FLOATING for tensor in engine.layers[index].inputs)
+    ]
+    if floats:
+        return "residual"
+    return (
+        "producer"
+        if operations(writer).product or writer.kind in ("pooling", "fused", "pointwise", "activation", "reformat")
+        else "unknown"
+    )
+
+
+def _moved(layer: Layer) -> int | None:
+    if layer.kind == "noop":
+        return 0
+    sizes = [tensor_bytes(tensor) for tensor in (*layer.inputs, *layer.outputs)]
+    return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
+
+
+def _shifted(index: int | None, first_id: int) -> int | None:
+    return None if index is None else first_id + index

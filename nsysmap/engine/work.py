@@ -1,0 +1,368 @@
+"""How much a layer has to do: multiply-adds, operations and bytes, worked out from dimensions, types and parameters.
+
+Figures are what the layer's definition needs.  A Winograd or sparse kernel multiplies less, padding inside a kernel more; a tensor that
+stays in the level-2 cache never reaches memory.  One multiply-add (MAC) is two operations (FLOPs; on integers too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from nsysmap.base.engine_schema import WORK
+from nsysmap.base.table import Table
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.operations import operations, quantizes
+from nsysmap.engine.tensor_formats import TYPE_BITS, data_type, elements, tensor_bytes
+from nsysmap.names.decode import decode
+from nsysmap.names.fusion import NORM_PATTERNS
+
+_NO_WORK = {"shape", "signal", "noop", "constant", "loop"}
+_MOVES = {"reformat", "shuffle", "slice", "concat", "gather", "scatter", "cast", "quantize"}
+_PER_ELEMENT = {"softmax": 5, "normalization": 8, "pointwise": 1, "activation": 1, "scale": 2, "reduce": 1, "resize": 7}
+"""Operations per element: a softmax's are maximum, subtract, exponentiate, add, divide; a norm's subtract, square, add, add, divide, scale,
+shift and the mean's add; a resize is taken as bilinear."""
+
+Shape = tuple[int, ...]
+_LARGEST = 2**58  # operations or weights, far from what 64 bits hold
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one execution of a layer needs at the least; None where the file does not tell."""
+
+    macs: int | None = None
+    flops: int | None = None
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    weight_bytes: int | None = None
+    reason: str | None = None  # why a figure is missing, or what it assumes
+    channels_in: int | None = None  # of a product: C, or the extent that is summed over
+    channels_out: int | None = None
+    groups: int | None = None
+
+    @property
+    def bytes_moved(self) -> int | None:
+        """Everything read and written once, weights included where they are known."""
+        if self.bytes_in is None or self.bytes_out is None:
+            return None
+        return self.bytes_in + self.bytes_out + (self.weight_bytes or 0)
+
+
+@dataclass(frozen=True)
+class _Count:
+    macs: int | None = None
+    flops: int | None = None
+    weight_elements: int | None = None
+    reason: str | None = None
+    channels: tuple[int, int] | None = None  # in, out
+    groups: int | None = None
+
+
+def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work:
+    """The work of one layer; `written` has the shapes in which its inputs were written, where those differ from how it reads them."""
+    if layer.kind in _NO_WORK:
+        return Work(0, 0, 0, 0, 0)
+    if not layer.inputs and not layer.outputs:
+        return Work(reason="the engine file gives no tensors")
+    if layer.kind == "myelin":
+        return Work(None, None, _total(layer.inputs), _total(layer.outputs), None, "an opaque region: what is inside is not in the file")
+    count = _count(layer, written or {})
+    if max(count.flops or 0, count.weight_elements or 0) > _LARGEST:
+        count = _Count(reason="the dimensions are beyond any device")
+    weights = _listed_weights(layer)
+    if weights is None and count.weight_elements is not None:
+        bits = TYPE_BITS.get(layer.precision or "")
+        weights = None if bits is None else (count.weight_elements * bits + 7) // 8
+    moved_in, moved_out = _total(layer.inputs), _total(layer.outputs)
+    reason = count.reason
+    if reason is None and (moved_in is None or moved_out is None):
+        reason = "a dimension or type is not in the file"
+    channels_in, channels_out = count.channels or (None, None)
+    return Work(count.macs, count.flops, moved_in, moved_out, weights, reason, channels_in, channels_out, count.groups)
+
+
+def work_table(engines: Sequence[Engine]) -> Table:
+    """The table `work`, one row a layer, in the order of `layers`."""
+    rows: list[dict[str, object]] = []
+    for engine in engines:
+        for layer, work in engine_work(engine):
+            rows.append(
+                {
+                    "layer_id": len(rows),
+                    "macs": work.macs,
+                    "flops": work.flops,
+                    "bytes_in": work.bytes_in,
+                    "bytes_out": work.bytes_out,
+                    "weight_bytes": work.weight_bytes,
+                    "bytes": work.bytes_moved,
+                    "precision": layer.precision,
+                    "tensor_cores": tensor_cores(layer),
+                    "does": does(layer),
+                    "channels_in": work.channels_in,
+                    "channels_out": work.channels_out,
+                    "groups": work.groups,
+                    "reason": work.reason,
+                }
+            )
+    return Table.of_rows(WORK, rows)
+
+
+def engine_work(engine: Engine) -> Iterator[tuple[Layer, Work]]:
+    """Every layer with its work, in the file's order."""
+    written: dict[tuple[int | None, str], Shape] = {}
+    for layer in engine.layers:
+        shapes = {tensor.name: written[layer.profile, tensor.name] for tensor in layer.inputs if (layer.profile, tensor.name) in written}
+        yield layer, layer_work(layer, shapes)
+        for tensor in layer.outputs:
+            shape = _shape(tensor)
+            if shape is not None:
+                written[layer.profile, tensor.name] = shape
+
+
+def tensor_cores(layer: Layer) -> str:
+    """yes, no or unknown, from an exact decode of the tactic; no for layers that do no matrix product."""
+    if layer.tactic:
+        told = decode(layer.tactic).tensor_cores
+        if told != "unknown" or layer.kind in ("gemm", "convolution", "deconvolution", "attention", "fused"):
+            return told
+    return (
+        "unknown" if layer.kind in ("gemm", "convolution", "deconvolution", "attention", "myelin", "fused", "plugin", "unknown") else "no"
+    )
+
+
+def does(layer: Layer) -> str:
+    """What the layer is for, in the words of the table `work`."""
+    if layer.kind in _NO_WORK or layer.kind in ("myelin", "attention"):
+        return {"myelin": "region", "attention": "attention"}.get(layer.kind, "nothing")
+    done = operations(layer)
+    patterns = set(done.patterns)
+    told = (
+        ("product", done.product),
+        ("quantize", quantizes(layer) is not None),
+        ("norm", layer.kind == "normalization" or bool(patterns & NORM_PATTERNS)),
+        ("softmax", done.softmax),
+        ("reformat", layer.kind == "reformat"),
+        ("cast", done.cast),
+        ("movement", done.movement),
+        ("pointwise", done.pointwise),
+    )
+    return next((word for word, holds in told if holds), "other")
+
+
+def product_extent(result: Shape, left: Sequence[Shape], right: Sequence[Shape], *, merged: bool = False) -> int | None:
+    """The summed extent K of a matrix product, from the shape of its result and those that its operands may have; None where none fits.
+
+    Operands may be transposed, batched, broadcast over the batch, or shown in another view of the same elements ([1,128,768] for 12 heads).
+    `right` is empty where the file hides the weights.  `merged`: several products over one input (A+B+C), so the batch of the result is
+    not one of the input.
+    """
+    if len(result) < 1 or 0 in result:
+        return None
+    columns, rows = result[-1], result[-2] if len(result) > 1 else 1
+    batch: int = prod(result[:-2])
+    for shared in (batch, 1):  # both operands batched; or one used for the whole batch
+        for a in left:
+            for b in right:
+                for m, n in ((rows, columns), (columns, rows)):
+                    for k in dict.fromkeys((*a[-1:], *a[-2:-1])):
+                        if _fits(a, m, k, {batch, shared}) and _fits(b, n, k, {batch, shared}):
+                            return k
+    lines = batch * rows
+    for a in left:
+        if a and prod(a[:-1]) == lines:
+            return a[-1]
+    for step in ("row", "all") if merged else ("all", "row"):
+        for a in left:
+            size: int = prod(a)
+            if step == "row" and len(a) > 1 and a[-2] == rows:
+                return a[-1]
+            if step == "all" and size and size % lines == 0:
+                return size // lines
+    return None
+
+
+def _fits(shape: Shape, other: int, k: int, batches: set[int]) -> bool:
+    """Whether k is one of the shape's last two axes and its elements are other x k, times one of the batches."""
+    return k in shape[-2:] and prod(shape) in {batch * other * k for batch in batches}
+
+
+def _count(layer: Layer, written: Mapping[str, Shape]) -> _Count:
+    if layer.kind in ("convolution", "deconvolution") or layer.parameters.get("ParameterType") in ("Convolution", "Deconvolution"):
+        return _convolution(layer)
+    if layer.kind == "attention":
+        return _attention(layer)
+    if layer.kind == "pooling":
+        return _pooling(layer)
+    if layer.kind == "gemm":
+        return _gemm(layer, written)
+    if layer.kind == "fused":
+        return _fused(layer, written)
+    if layer.kind in _MOVES:
+        return _Count(0, 0)
+    return _elementwise(layer)
+
+
+def _convolution(layer: Layer) -> _Count:
+    """N*K*P*Q*(C/G)*R*S for a convolution; for a deconvolution every input element meets (K/G)*R*S weights."""
+    source, target = _shape_of(layer.inputs), _shape_of(layer.outputs)
+    if source is None or target is None:
+        return _Count(reason="a dimension is dynamic or not in the file")
+    transposed = layer.kind == "deconvolution" or layer.parameters.get("ParameterType") == "Deconvolution"
+    each = source if transposed else target
+    kernel, groups = _whole_numbers(layer.parameters.get("Kernel")), _number(layer.parameters.get("Groups")) or 1
+    if kernel and len(kernel) < len(source) == len(target):
+        axis = len(source) - len(kernel) - 1
+        inward, outward = source[axis], target[axis]
+        across = outward if transposed else inward
+        macs = prod(each) * across * prod(kernel) // groups
+        return _Count(macs, 2 * macs, inward * outward * prod(kernel) // groups, None, (inward, outward), groups)
+    weights = _weight_count(layer)
+    maps = _number(layer.parameters.get("OutMaps")) or (target[1] if len(target) > 2 else 0)
+    if weights is None or not maps or transposed:
+        return _Count(reason="the kernel size is not in the file")
+    macs = prod(each) * weights // maps
+    return _Count(macs, 2 * macs, weights, "from the number of weights", (source[1], maps) if len(source) > 2 else None, groups)
+
+
+def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
+    result = _shape_of(layer.outputs)
+    if result is None:
+        return _Count(reason="a dimension is dynamic or not in the file")
+    weights, maps = _weight_count(layer), _number(layer.parameters.get("OutMaps"))
+    if weights is not None and maps and layer.parameters.get("Weights") is not None:
+        macs = prod(result) * weights // maps
+        return _Count(macs, 2 * macs, weights, None, (weights // maps, maps))
+    operands = [tensor for tensor in layer.inputs if (elements(tensor) or 0) > 1 and len(tensor.dimensions or ()) > 1]
+    constants = [
+        shape for tensor in layer.constants if (shape := _shape(tensor)) is not None and len(shape) > 1 and prod(shape) > max(result[-1], 1)
+    ]
+    shapes = [shape for tensor in operands[:1] for shape in _views(tensor, written)]
+    others = [shape for tensor in operands[1:] for shape in _views(tensor, written)] + constants
+    if not shapes and len(constants) > 1:
+        shapes, others = constants[:1], constants[1:]
+    k = product_extent(result, shapes, others, merged="+" in layer.name)
+    if k is None:
+        return _Count(reason="the operands' dimensions do not say what is summed over")
+    macs = prod(result) * k
+    if others:
+        return _Count(macs, 2 * macs, channels=(k, result[-1]))
+    return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: taken as one K x N matrix", (k, result[-1]))
+
+
+def _attention(layer: Layer) -> _Count:
+    """Q*K^T and P*V: 2 * batch * heads * Sq * Sk * d multiply-adds; the softmax between them is not counted."""
+    result = _shape_of(layer.outputs)
+    inputs = [shape for tensor in layer.inputs if (shape := _shape(tensor)) is not None]
+    if result is None or len(inputs) != len(layer.inputs) or len(result) < 2:
+        return _Count(reason="a dimension is dynamic or not in the file")
+    rows = result[-2]
+    keys = _key_length(result, inputs)
+    if keys is None or not rows:
+        return _Count(reason="the inputs' dimensions do not say how long keys and queries are")
+    macs = 2 * prod(result) * keys
+    return _Count(macs, 2 * macs)
+
+
+def _key_length(result: Shape, inputs: Sequence[Shape]) -> int | None:
+    """Sk, from separate Q, K, V in any order of the last two axes, from packed QKV, or from Q with packed KV."""
+    size = prod(result)
+    if len(inputs) >= 3 and prod(inputs[0]) == size and prod(inputs[1]) == prod(inputs[2]):
+        keys = prod(inputs[1]) * result[-2]
+        return keys // size if size and keys % size == 0 else None
+    if inputs and prod(inputs[0]) == 3 * size:
+        return result[-2]
+    if len(inputs) >= 2 and prod(inputs[0]) == size:
+        keys = prod(inputs[1]) * result[-2]
+        return keys // (2 * size) if size and keys % (2 * size) == 0 else None
+    return None
+
+
+def _pooling(layer: Layer) -> _Count:
+    target, window = _shape_of(layer.outputs), _whole_numbers(layer.parameters.get("WindowSize"))
+    if target is None or not window:
+        return _Count(reason="the window or a dimension is not in the file")
+    return _Count(0, prod(target) * prod(window))
+
+
+def _fused(layer: Layer, written: Mapping[str, Shape]) -> _Count:
+    """A generated kernel: a product where its ops have one, else one operation per element and arithmetic op of its name."""
+    ops = decode(layer.name).ops
+    classes = {op.cls for op in ops}
+    if "gemm" in classes:
+        return _gemm(layer, written)
+    if "convolution" in classes:
+        return _convolution(layer)
+    sizes = [size for tensor in (*layer.inputs, *layer.outputs) if (size := elements(tensor)) is not None]
+    if len(sizes) != len(layer.inputs) + len(layer.outputs) or not sizes:
+        return _Count(reason="a dimension is dynamic or not in the file")
+    if not ops or classes & {"cut", "unknown"}:
+        return _Count(macs=0, reason="the name does not list every operation")
+    arithmetic = sum(op.cls in ("pointwise", "reduction", "compare", "logical", "quantize", "pointwise or reduction") for op in ops)
+    return _Count(0, arithmetic * max(sizes))
+
+
+def _elementwise(layer: Layer) -> _Count:
+    each = _PER_ELEMENT.get(layer.kind)
+    target = _shape_of(layer.outputs)
+    if each is None:
+        return _Count(reason=f"the work of a layer of kind {layer.kind} is not known")
+    if target is None:
+        return _Count(reason="a dimension is dynamic or not in the file")
+    operations = _number(layer.parameters.get("NbOperations")) if layer.kind == "pointwise" else None
+    source = _shape_of(layer.inputs) if layer.kind == "reduce" else None
+    return _Count(0, prod(source or target) * (operations or each))
+
+
+def _views(tensor: Tensor, written: Mapping[str, Shape]) -> list[Shape]:
+    """The shape in which the tensor is read, and the one in which it was written where that is another."""
+    shapes = [shape for shape in (_shape(tensor), written.get(tensor.name)) if shape is not None and shape]
+    return list(dict.fromkeys(shapes))
+
+
+def _listed_weights(layer: Layer) -> int | None:
+    """Bytes of the weights that the file lists: TensorRT 11's constants, or the counts of Weights and Bias."""
+    if layer.constants:
+        return _total(layer.constants)
+    sizes: list[int] = []
+    for key in ("Weights", "Bias"):
+        held = layer.parameters.get(key)
+        if isinstance(held, dict):
+            count, bits = _number(held.get("Count")), TYPE_BITS.get(data_type(str(held.get("Type"))) or "")
+            if count is None or bits is None:
+                return None
+            sizes.append((count * bits + 7) // 8)
+    return sum(sizes) if sizes else None
+
+
+def _weight_count(layer: Layer) -> int | None:
+    held = layer.parameters.get("Weights")
+    if isinstance(held, dict):
+        return _number(held.get("Count"))
+    counts = [count for tensor in layer.constants if (count := elements(tensor)) is not None and len(tensor.dimensions or ()) > 2]
+    return max(counts, default=None)
+
+
+def _total(tensors: Sequence[Tensor]) -> int | None:
+    """Bytes of the tensors in device memory; None where one is not known."""
+    sizes = [tensor_bytes(tensor) for tensor in tensors if tensor.location != "Host"]
+    return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
+
+
+def _shape_of(tensors: Sequence[Tensor]) -> Shape | None:
+    return _shape(tensors[0]) if tensors else None
+
+
+def _shape(tensor: Tensor) -> Shape | None:
+    return tensor.dimensions if elements(tensor) is not None else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**56 else None
+
+
+def _whole_numbers(value: object) -> tuple[int, ...]:
+    """The list where it holds whole numbers only, else nothing."""
+    numbers = [_number(item) for item in value] if isinstance(value, list) else []
+    return () if None in numbers else tuple(number for number in numbers if number is not None)

@@ -1,0 +1,341 @@
+"""Places kernels that no range explains in the layers of the engine that fits: one alignment for all inferences of a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nsysmap.base.groups import distinct, numbered, sorted_order
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
+from nsysmap.engine.model import Engine
+from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
+from nsysmap.mapping.scores import KernelFacts, surely_run
+from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
+from nsysmap.trace.model import Trace
+from nsysmap.trace.periods import find_periods
+from nsysmap.trace.tensorrt_ranges import TensorRtRanges
+
+_MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
+_LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
+_RECURS = 2  # inferences; what ran less often says nothing about which engines ran
+_NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
+_UNPROVED = 0.85  # the most that is believed of an engine that nothing in the trace proves
+_MOST = 64  # shapes of a home that are placed
+
+TOO_FEW = "too few kernels to tell which engine they belong to"
+PERHAPS = "nothing in the trace proves that this engine ran, or speaks against it"
+TOO_MANY = "the inferences of this stream differ too often from one another"
+NO_FIT = "no engine file given can have run these kernels"
+
+
+@dataclass(frozen=True)
+class EngineVerdict:
+    """What an engine file explains of one home (process, context, stream) of inferences, judged by its most frequent complete shape."""
+
+    process: int
+    context: int
+    stream: int
+    inferences: int
+    engine: int
+    match: EngineMatch
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One row a kernel of the trace; kernels that were not asked for have no layer and confidence 0."""
+
+    layer: IntArray  # layer number over all engines, MISSING for none
+    confidence: FloatArray  # probability of that layer; of the likeliest one where it is left empty
+    by_tactic: BoolArray  # the name is that layer's tactic, besides the order
+    refused: BoolArray  # of an inference that none of the engines can have run
+    reason: Text
+    verdicts: tuple[EngineVerdict, ...]
+    wanted: BoolArray  # which kernels were asked for
+    known: IntArray  # the layer that another method settled, MISSING elsewhere
+
+
+@dataclass(frozen=True)
+class Considered:
+    """How the order placed one kernel."""
+
+    engine: int
+    place: int  # of the kernel in the alignment
+    alignment: Alignment  # of its inference, and of all that launch the same
+    inferences: int  # that many
+
+
+def expected_kernels(engine: Engine) -> int | None:
+    """About how many kernels one inference launches; None where the engine has opaque regions or its file does not tell."""
+    if any(layer.kind in ("myelin", "plugin", "loop") for layer in engine.layers):
+        return None
+    profile = min((layer.profile for layer in engine.layers if layer.profile is not None), default=None)
+    mine = [layer for layer in engine.layers if layer.profile in (None, profile)]
+    return int(surely_run(engine, mine).sum()) or None
+
+
+def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> Inferences:
+    """The inferences of a trace: by ranges and graph launches; of processes that show neither by what repeats on their streams.
+
+    So is what a graph replayed whose launch lies before the capture: the end of an inference.
+    """
+    found = find_inferences(trace, tensorrt)
+    process = trace.kernels.ints("process")
+    inside = found.membership.ints("inference") != MISSING
+    if inside.all():
+        return found
+    shown = distinct(process[inside])
+    replayed = (trace.kernels.ints("graph_node") != MISSING) & (trace.kernels.ints("launch") == MISSING)
+    rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
+    if len(rows) == 0:
+        return found
+    expected = expected_kernels(engines[0]) if len(engines) == 1 else None
+    return find_inferences(trace, tensorrt, find_periods(trace, rows, expected=expected).inference)
+
+
+def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], wanted: BoolArray, known: IntArray) -> Placed:
+    """The layers of the wanted kernels, by their order within their inference.
+
+    ``known`` is each kernel's layer (over all engines) where another method settled it, MISSING elsewhere: the alignment holds to it.
+    Inferences of one home (process, context, stream) ran one engine: the one of ``engines`` that fits best; where none fits, no kernel
+    of it gets a layer.
+    """
+    count = len(trace.kernels)
+    layer = np.full(count, MISSING, np.int64)
+    confidence = np.zeros(count)
+    by_tactic = np.zeros(count, np.bool_)
+    refused = np.zeros(count, np.bool_)
+    reasons: dict[str, int] = {}
+    reason = np.full(count, -1, np.int32)
+    verdicts: list[EngineVerdict] = []
+    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    tried = _Tried(engines)
+    for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
+        home, found = _choose(shapes, tried)
+        verdicts.extend(found)
+        for place, shape in enumerate(shapes):
+            rows = shape.rows
+            engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
+            if engine is None:
+                refused[rows] = bool(found) and not any(verdict.match.undecided for verdict in found)
+                text = TOO_FEW if not found or any(verdict.match.undecided for verdict in found) else NO_FIT
+                reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
+                continue
+            aligned = _aligned(shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine))
+            sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
+            layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
+            unproved = _match(shape, tried, engine)[0].undecided
+            confidence[rows] = np.minimum(aligned.confidence, _UNPROVED if unproved else 1.0)
+            by_tactic[rows] = aligned.by_tactic & sure
+            texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
+            texts = [PERHAPS if text is None and unproved else text for text in texts]
+            reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
+    layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
+    return Placed(layer, confidence, by_tactic, refused & wanted, Text(reason, tuple(reasons)), tuple(verdicts), wanted, known)
+
+
+def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int) -> Considered | None:
+    """How `place_by_order` placed a kernel, worked out again; None where it was not asked to, or no engine can have run the kernel."""
+    if not engines or not placed.wanted[kernel]:
+        return None
+    tried = _Tried(engines)
+    (shapes,) = _homes(trace, inferences, np.arange(len(trace.kernels)) == kernel)
+    home, _ = _choose(shapes, tried)
+    place, shape = next((place, shape) for place, shape in enumerate(shapes) if (shape.rows == kernel).any())
+    engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
+    if engine is None:
+        return None
+    aligned = _aligned(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
+    return Considered(engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows))
+
+
+def _pins(known: IntArray, rows: IntArray, engines: Sequence[Engine], engine: int) -> IntArray:
+    """The layers of these kernels that are known already, as that engine numbers them; -1 for the others."""
+    pins = known[rows] - sum(len(other.layers) for other in engines[:engine])
+    return np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Inferences of one home that launch the same kernels."""
+
+    home: tuple[int, int, int]
+    rows: IntArray  # inferences x kernels, rows of the kernels table in launch order
+    codes: IntArray  # kernel names
+    facts: tuple[KernelFacts, ...]
+    complete: bool
+    first: bool  # it holds the first inference of its home
+    last: bool
+
+
+def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list[_Shape]]:
+    """The shapes of each home that has wanted kernels, the most frequent first."""
+    kernels = trace.kernels
+    number = inferences.membership.ints("inference")
+    table = inferences.table
+    inside = np.flatnonzero(number >= 0)
+    if len(inside) == 0:
+        return []
+    order = launch_order(kernels, number, inside)
+    of = number[order]
+    begin = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
+    size = np.diff(np.append(begin, len(of)))
+    which = of[begin]
+    places, home = numbered(*(table.ints(name)[which] for name in ("process", "context", "stream")))
+    open_one = np.logical_or.reduceat(wanted[order], begin)
+    shape = _shapes(kernels, order, begin, size)
+    complete = table.bools("complete")[which]
+    result = []
+    for key in np.unique(home[open_one]).tolist():
+        mine = np.flatnonzero(home == key)
+        found = []
+        for value in np.unique(shape[mine]).tolist():
+            members = mine[shape[mine] == value]
+            rows = order[begin[members][:, None] + np.arange(size[members[0]])]
+            found.append(
+                _Shape(
+                    (int(places[0][key]), int(places[1][key]), int(places[2][key])),
+                    rows,
+                    kernels.text("name").codes[rows[0]].astype(np.int64),
+                    _facts(kernels, rows),
+                    bool(complete[members].any()),
+                    bool(members[0] == mine[0]),
+                    bool(members[-1] == mine[-1]),
+                )
+            )
+        result.append(sorted(found, key=lambda one: (-len(one.rows), -len(one.codes))))
+    return result
+
+
+def launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArray:
+    """Rows by inference and launch; those of one graph launch by graph node, which is the order in which they were captured."""
+    node = kernels.ints("graph_node")[inside]
+    within = np.where(node == MISSING, kernels.ints("start_ns")[inside], node)
+    launched = kernels.ints("launch_start_ns")[inside]
+    # mostly they are in order of launch already, inference by inference: two quick sorts of nearly sorted rows
+    by_launch = sorted_order(launched, within)
+    by_inference: IntArray = np.argsort(number[inside][by_launch], kind="stable")
+    return inside[by_launch[by_inference]]
+
+
+def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
+    """A number per inference; equal for those with the same kernel names in the same order."""
+    _, inverse = np.unique(sequence_hashes(kernels.text("name").codes[order], begin, size), return_inverse=True)
+    return inverse.reshape(-1).astype(np.int64)
+
+
+def _facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEASURED)).astype(np.int64)]
+    took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
+    names = kernels.text("name").take(rows[0]).list()
+    grids = np.stack([kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1)
+    return tuple(
+        KernelFacts(name or "", float(time), (int(x), int(y), int(z)))
+        for name, time, (x, y, z) in zip(names, took, grids.tolist(), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What was tried already, by kernels and engine: threads with one context each mostly run the same."""
+
+    engines: Sequence[Engine]
+    matches: dict[tuple[int, bytes, bool, bool], tuple[EngineMatch, tuple[bool, bool]]] = field(default_factory=dict)
+    alignments: dict[tuple[int, bytes, tuple[bool, bool], bytes], Alignment] = field(default_factory=dict)
+
+
+def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[EngineVerdict]]:
+    """The engine that fits the home's most frequent complete inference best, None where none fits; and what was found of each shape."""
+    verdicts: list[EngineVerdict] = []
+    usual: int | None = None
+    first = next((shape for shape in shapes if shape.complete), shapes[0])
+    for shape in [first, *(one for one in shapes[:_MOST] if one is not first)]:
+        recurs = shape.complete and len(shape.rows) >= _RECURS
+        if len(shape.codes) < _LEAST or (verdicts and not recurs and usual is not None):
+            continue
+        best = _best(shape, tried)
+        usual = best if usual is None else usual
+        for number in range(len(tried.engines)):
+            match = _match(shape, tried, number)[0]
+            verdicts.append(EngineVerdict(*shape.home, len(shape.rows), number, match, number == best))
+    return usual, verdicts
+
+
+def _best(shape: _Shape, tried: _Tried) -> int | None:
+    """The engine that explains the shape best, None where none can have run it.
+
+    An engine that nothing speaks against is taken for whole inferences if it is the only such one.
+    """
+    matches = [_match(shape, tried, number) for number in range(len(tried.engines))]
+    best = max(range(len(matches)), key=lambda at: (matches[at][0].accepted, matches[at][0].share, matches[at][0].evidence))
+    if matches[best][0].accepted:
+        return best
+    possible = [at for at, (match, cut) in enumerate(matches) if match.undecided and cut == (False, False)]
+    return possible[0] if len(possible) == 1 and len(shape.rows) >= _RECURS else None
+
+
+def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | None) -> int | None:
+    """The engine that ran a shape: of a cut inference that of the complete one it is a part of, else the best, else the home's if near."""
+    found = _part_of(shape, shapes)
+    if found is not None:
+        return _engine_of(found[0], shapes, tried, home)
+    best = _best(shape, tried) if len(shape.codes) >= _LEAST else None
+    if best is not None or home is None:
+        return best
+    near = _match(shape, tried, home)[0]
+    return home if near.share >= _NEAR and near.evidence > 0 else None
+
+
+def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
+    """Of an inference that may be cut: a complete one which it is the end or the beginning of, and from which kernel on."""
+    size = len(shape.codes)
+    if not _maybe_cut(shape):
+        return None
+    for full in shapes[:_MOST]:
+        longer = len(full.codes) - size
+        if longer > 0 and full.complete and shape.first and np.array_equal(full.codes[longer:], shape.codes):
+            return full, longer
+        if longer > 0 and full.complete and shape.last and np.array_equal(full.codes[:size], shape.codes):
+            return full, 0
+    return None
+
+
+def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray) -> Alignment:
+    """The alignment of a shape; of a cut inference that of the complete one which it is a part of."""
+    tried, number = by
+    found = _part_of(shape, shapes)
+    if found is not None:
+        full, begin = found
+        whole = _align(full, by, (False, False), np.full(len(full.codes), -1, np.int64))
+        return whole.part(begin, begin + len(shape.codes))
+    cut = _match(shape, tried, number)[1] if _maybe_cut(shape) else (False, False)
+    return _align(shape, by, cut, pins)
+
+
+def _align(shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray) -> Alignment:
+    tried, number = by
+    key = (number, shape.codes.tobytes(), cut, pins.tobytes())
+    if key not in tried.alignments:
+        tried.alignments[key] = align_inference(shape.facts, tried.engines[number], cut=cut, pins=pins)
+    return tried.alignments[key]
+
+
+def _maybe_cut(shape: _Shape) -> bool:
+    """Only the first and the last inference of a home can be cut, and each is cut elsewhere."""
+    return len(shape.rows) == 1 and (shape.first or shape.last)
+
+
+def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tuple[bool, bool]]:
+    """How an engine explains a shape, and at which ends it must be cut for that: as little as will do."""
+    maybe = _maybe_cut(shape)
+    key = (number, shape.codes.tobytes(), maybe and shape.first, maybe and shape.last)
+    if key not in tried.matches:
+        found = engine_match(shape.facts, tried.engines[number]), (False, False)
+        for cut in ((True, False), (False, True), (True, True)):
+            if not found[0].accepted and cut[0] <= key[2] and cut[1] <= key[3]:
+                match = engine_match(shape.facts, tried.engines[number], cut=cut)
+                found = (match, cut) if (match.accepted, match.share) > (found[0].accepted, found[0].share) else found
+        tried.matches[key] = found
+    return tried.matches[key]

@@ -1,0 +1,218 @@
+"""Aligns the kernels of one inference with the layers of an engine, in order, and says how sure each kernel's layer is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.engine.execution_order import execution_orders
+from nsysmap.engine.model import Engine, Layer
+from nsysmap.mapping.scores import SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
+from nsysmap.mapping.sequence_alignment import Costs, Path, best_path, evidence, likeliest
+
+__all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match"]
+
+SURE = 0.5
+"""Below this confidence a kernel's layer is left empty."""
+ACCEPTED = 0.95
+"""Least share of kernels placed and of layers used for an engine to be taken as the one that ran.
+Measured on the captures: 1.00 for the right engine, 0.93 at most for a wrong one."""
+ACCEPTED_TACTICS = 0.9
+"""Least share of the tactics that must have run: a kernel's name can differ from the tactic's in ways not yet seen."""
+ROUNDS = 2  # alignments that learn from the one before
+_DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
+_PINNED = 50.0  # nats: what is known by other evidence
+_SHUFFLES = 3
+_ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
+_BETTER_THAN_CHANCE = 5.0  # nats over the whole inference
+_SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """One entry a kernel of the inference, in launch order."""
+
+    layer: IntArray  # layer index in the engine, -1 for none
+    confidence: FloatArray  # probability, 0 to 1
+    rival: IntArray  # the likeliest other layer's index, -1 for none
+    rival_confidence: FloatArray
+    explained: BoolArray  # the kernel's name speaks for that layer; otherwise its place alone does
+    by_tactic: BoolArray  # the kernel's name is that layer's tactic
+    foreign: BoolArray  # left out, and nothing in its name speaks of TensorRT: the application's own
+    order: tuple[int, ...]  # indexes of the layers that it was aligned with, in the order in which they run
+    evidence: float  # log of the sum over all alignments, nats: comparable between engines for the same kernels
+
+    def part(self, begin: int, end: int) -> Alignment:
+        """The same for the kernels from ``begin`` up to ``end``: what a cut inference ran."""
+        return Alignment(
+            self.layer[begin:end],
+            self.confidence[begin:end],
+            self.rival[begin:end],
+            self.rival_confidence[begin:end],
+            self.explained[begin:end],
+            self.by_tactic[begin:end],
+            self.foreign[begin:end],
+            self.order,
+            self.evidence,
+        )
+
+    def reason(self, position: int, engine: Engine) -> str | None:
+        """Why that kernel's layer is left empty or unsure: the two best candidates; None where it is sure."""
+        layer, rival = int(self.layer[position]), int(self.rival[position])
+        chance, rival_chance = float(self.confidence[position]), float(self.rival_confidence[position])
+        other = f"{engine.layers[rival].name} ({rival_chance:.0%})" if rival >= 0 else f"none at all ({rival_chance:.0%})"
+        if layer < 0:
+            return f"no layer of the engine suits it where it ran; the likeliest is {other}"
+        return f"by order it is {engine.layers[layer].name} ({chance:.0%}), or {other}" if chance < _DOUBTFUL else None
+
+
+def align_inference(
+    kernels: Sequence[KernelFacts],
+    engine: Engine,
+    *,
+    cut: tuple[bool, bool] = (False, False),
+    pins: IntArray | None = None,
+    rounds: int = ROUNDS,
+) -> Alignment:
+    """The layers of the kernels of one inference, given in launch order.
+
+    ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index of the layer that it is known to
+    belong to, -1 where none is.  ``rounds``: how often what was learnt of the kernels' habits and times is used to align again.
+    Aligned with each optimisation profile's layers in each order that they can run in; what explains the kernels best is taken.
+    """
+    best: Alignment | None = None
+    for layers in _profiles(engine):
+        for number, order in enumerate(execution_orders(layers)):
+            found = _align(kernels, engine, [layers[at] for at in order], _How(cut, pins, rounds))
+            if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
+                best = found
+    assert best is not None  # an engine has layers, and a list of layers an order
+    return best
+
+
+@dataclass(frozen=True)
+class _How:
+    cut: tuple[bool, bool]
+    pins: IntArray | None
+    rounds: int
+
+
+def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
+    """The layers of each optimisation profile: an inference runs those of one."""
+    profiles = sorted({layer.profile for layer in engine.layers if layer.profile is not None})
+    if len(profiles) < 2:
+        return [engine.layers]
+    return [tuple(layer for layer in engine.layers if layer.profile in (None, profile)) for profile in profiles]
+
+
+def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], how: _How) -> Alignment:
+    scores = score(kernels, engine, layers)
+    fixed = _pinned(how.pins, len(kernels), layers)
+    profile = profile_of(engine, layers)
+    timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
+    by_kernel = timed or fixed is not None
+    row = np.arange(len(kernels)) if by_kernel else scores.row
+    match = scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
+    more, drop = (scores.more[scores.row], scores.drop[scores.row]) if by_kernel else (scores.more, scores.drop)
+    costs = Costs(match, row, scores.skip, more, drop, *how.cut)
+    for _ in range(how.rounds):
+        slot, _ = likeliest(costs)
+        habit = habits(scores, slot)
+        if by_kernel:
+            habit = habit[scores.row] + (times(kernels, profile, slot) if timed else 0.0)
+        costs = replace(costs, match=match + habit)
+    return _alignment(best_path(costs), scores, layers)
+
+
+def _pinned(pins: IntArray | None, kernels: int, layers: Sequence[Layer]) -> FloatArray | None:
+    """What to add so that kernels whose layer is known stay in it; None where none is known."""
+    if pins is None or not (pins >= 0).any():
+        return None
+    index = np.array([layer.index for layer in layers])
+    return np.where(pins[:, None] < 0, 0.0, np.where(pins[:, None] == index[None, :], _PINNED, -_PINNED)).reshape(kernels, len(layers))
+
+
+def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment:
+    index = np.array([*(layer.index for layer in layers), -1], np.int64)
+    placed = path.slot >= 0
+    at = np.maximum(path.slot, 0)
+    return Alignment(
+        layer=index[path.slot],
+        confidence=path.chance,
+        rival=index[path.rival],
+        rival_confidence=path.rival_chance,
+        explained=placed & (scores.match[scores.row, at] >= SPEAKS),
+        by_tactic=placed & scores.tactic[scores.row, at],
+        foreign=~placed & scores.foreign[scores.row],
+        order=tuple(layer.index for layer in layers),
+        evidence=path.evidence,
+    )
+
+
+@dataclass(frozen=True)
+class EngineMatch:
+    """How well an engine explains the kernels of one inference; the shares are 0 to 1."""
+
+    placed: float  # of the engine's kernels (not the application's own): in a layer that is theirs alone, or that they suit by name
+    used: float  # of the layers that must run kernels: got one
+    tactics: float | None  # of the layers with a tactic: got a kernel of that name; None for an engine file without (enough) tactics
+    evidence: float  # nats a kernel, for the kernels as they ran
+    by_chance: float  # the same for the kernels in random order, mean of several
+    accepted: bool
+    undecided: bool = False  # nothing speaks against it, but as much could be said of the same kernels in any order
+
+    @property
+    def share(self) -> float:
+        """The least of the shares: what this engine leaves unexplained is the rest."""
+        return min(self.placed, self.used, 1.0 if self.tactics is None else self.tactics)
+
+
+def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[bool, bool] = (False, False)) -> EngineMatch:
+    """Whether this engine can have run these kernels of one inference, given in launch order; ``cut`` as for align_inference.
+
+    A wrong engine leaves kernels over or layers without any, names other tactics, or does no better than for the kernels in random order.
+    """
+    found = align_inference(kernels, engine, cut=cut)
+    layers = [engine.layers[at] for at in _passed(found, cut)]
+    in_order, by_chance = _against_chance(kernels, engine, found.order, cut)
+    got = set(found.layer.tolist())
+    first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
+    must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
+    named = [layer.index for layer in layers if layer.tactic]
+    tactics = None
+    if named and len(named) >= _ENOUGH_TACTICS * max(len(must), 1):
+        tactics = len({int(at) for at in found.layer[found.by_tactic]} & set(named)) / len(named)
+    count = max(len(kernels), 1)
+    match = EngineMatch(
+        placed=float((first | found.explained)[~found.foreign].mean()) if not found.foreign.all() else 0.0,
+        used=sum(at in got for at in must) / len(must) if must else 1.0,
+        tactics=tactics,
+        evidence=in_order / count,
+        by_chance=by_chance / count,
+        accepted=False,
+    )
+    same = min(match.placed, match.used) >= ACCEPTED and (tactics is None or tactics >= ACCEPTED_TACTICS)
+    better = in_order - by_chance >= _BETTER_THAN_CHANCE
+    speaks = same and match.evidence >= _SPEAKS
+    return replace(match, accepted=speaks and better, undecided=speaks and not better)
+
+
+def _against_chance(kernels: Sequence[KernelFacts], engine: Engine, order: tuple[int, ...], cut: tuple[bool, bool]) -> tuple[float, float]:
+    """The evidence of the kernels as they ran, and the mean of that of the same kernels in random order."""
+    scores = score(kernels, engine, [engine.layers[at] for at in order])
+    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
+    mixed = np.random.default_rng(20260104)
+    shuffled = [evidence(replace(costs, row=mixed.permutation(scores.row))) for _ in range(_SHUFFLES)]
+    return evidence(costs), float(np.mean(shuffled))
+
+
+def _passed(found: Alignment, cut: tuple[bool, bool]) -> tuple[int, ...]:
+    """The layers that the inference went through: all, but for those before its first or after its last kernel where it is cut."""
+    place = {at: number for number, at in enumerate(found.order)}
+    reached = [place[at] for at in found.layer.tolist() if at >= 0]
+    if not reached:
+        return found.order
+    return found.order[min(reached) if cut[0] else 0 : max(reached) + 1 if cut[1] else len(found.order)]

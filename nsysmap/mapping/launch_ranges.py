@@ -1,0 +1,97 @@
+"""For each kernel the layer range that it was launched in, or that its graph node was captured in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct_rows
+from nsysmap.base.intervals import innermost
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One row a kernel."""
+
+    place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING where none is
+    in_call: BoolArray  # without a layer range, but launched or captured inside an ExecutionContext:: range
+    replayed: BoolArray  # replayed from a CUDA graph
+    created: BoolArray  # … and the creation of its graph node is in the trace
+
+
+def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
+    """Where each kernel's launch call lies, or for a replayed kernel where its graph node was first created.
+
+    The launch is joined by process and correlation id.  A node cloned into an instantiated graph names the node that it was
+    cloned from; the chain ends at the node that stream capture created, at a moment when the layer's range was open.
+    """
+    kernels = trace.kernels
+    replayed = kernels.ints("graph_node") != MISSING
+    launches = distinct_rows(kernels.ints("launch")[~replayed], len(trace.api_calls))
+    spot = np.full(len(trace.api_calls), MISSING, np.int64)
+    spot[launches] = innermost(spans(trace.ranges, tensorrt.layers), spans(trace.api_calls, launches))
+    place = gather(spot, kernels.ints("launch"))
+    stray = distinct_rows(kernels.ints("launch")[place == MISSING], len(trace.api_calls))
+    around = np.zeros(len(trace.api_calls), np.bool_)
+    around[stray] = innermost(spans(trace.ranges, tensorrt.calls), spans(trace.api_calls, stray)) >= 0
+    launched = kernels.ints("launch")
+    in_call = (place == MISSING) & (launched >= 0)
+    in_call[in_call] = around[launched[in_call]]
+    created = np.zeros(len(kernels), np.bool_)
+    if replayed.any() and len(trace.graph_nodes):
+        root = root_nodes(trace.graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node"), np.int64(MISSING)))
+        created = root >= 0
+        moments = spans(trace.graph_nodes, np.arange(len(trace.graph_nodes)))
+        place = np.where(replayed, gather(innermost(spans(trace.ranges, tensorrt.layers), moments), root), place)
+        node_call = gather(innermost(spans(trace.ranges, tensorrt.calls), moments), root)
+        in_call = np.where(replayed, node_call >= 0, in_call)
+    return Evidence(place, in_call & (place == MISSING), replayed, created)
+
+
+def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
+    """The row in graph_nodes of the first creation behind each (process, graphNodeId); MISSING where the trace does not have it.
+
+    Follows ``original`` from clone to clone; a chain that leads out of the trace, or round in a circle, gives MISSING.
+    """
+    result = np.full(len(graph_node), MISSING, np.int64)
+    if len(nodes) == 0 or len(graph_node) == 0:
+        return result
+    parent = _node_rows(nodes, nodes.ints("process"), nodes.ints("original"))
+    is_root = nodes.ints("original") == MISSING
+    root = np.where(is_root, np.arange(len(nodes)), parent)
+    for _ in range(int(np.ceil(np.log2(len(nodes) + 1))) + 1):  # pointer jumping: the distance doubles each time
+        root = np.where((root >= 0) & ~is_root[np.where(root >= 0, root, 0)], root[np.where(root >= 0, root, 0)], root)
+    root = np.where((root >= 0) & is_root[np.where(root >= 0, root, 0)], root, np.int64(MISSING))
+    return gather(root, _node_rows(nodes, process, graph_node))
+
+
+def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
+    """Rows in graph_nodes from a node's own creation back to the first that it was cloned from, as far as the trace goes."""
+    chain: list[int] = []
+    while graph_node != MISSING:
+        (row,) = _node_rows(nodes, np.array([process]), np.array([graph_node])).tolist()
+        if row < 0 or row in chain:
+            break
+        chain.append(row)
+        graph_node = int(nodes.ints("original")[row])
+    return chain
+
+
+def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
+    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING where there is none."""
+    result = np.full(len(graph_node), MISSING, np.int64)
+    processes = np.unique(nodes.ints("process"))
+    for key in processes.tolist():
+        rows = np.flatnonzero(nodes.ints("process") == key)
+        rows = rows[np.argsort(nodes.ints("graph_node")[rows], kind="stable")]
+        ids = nodes.ints("graph_node")[rows]
+        asked = np.flatnonzero((process == key) & (graph_node != MISSING))
+        at = np.searchsorted(ids, graph_node[asked], side="right") - 1
+        found = (at >= 0) & (ids[np.maximum(at, 0)] == graph_node[asked])
+        result[asked[found]] = rows[at[found]]
+    return result

@@ -1,0 +1,268 @@
+"""Kernel to layer: the strategies in their fixed order, each saying how it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.engine_schema import LAYERS
+from nsysmap.base.groups import distinct_rows, runs
+from nsysmap.base.note import Note
+from nsysmap.base.result_schema import MAPPING
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
+from nsysmap.engine.model import Engine
+from nsysmap.engine.onnx_model import OnnxModel
+from nsysmap.engine.tables import layers_table
+from nsysmap.mapping.by_order import Placed, place_by_order
+from nsysmap.mapping.engine_match import engine_fits, fit_notes
+from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
+from nsysmap.mapping.parts import Settled, either, find_parts
+from nsysmap.mapping.parts_by_onnx import note_of, place_on_model
+from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
+from nsysmap.names.decode import layer_kind, matches_tactic
+from nsysmap.trace.inferences import Inferences
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+from nsysmap.trace.tensorrt_ranges import MYELIN, TensorRtRanges
+
+METHODS = ("nvtx", "graph-node", "tactic", "order", "region", "none")
+_NVTX, _GRAPH_NODE, _TACTIC, _ORDER, _REGION, _NONE = range(len(METHODS))
+_NO_KERNELS = ("constant", "noop", "shape", "signal")  # kinds whose layers need no tactic to be known as such
+
+_OUTSIDE_TENSORRT = "launched outside any TensorRT range"
+_OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer range"
+_NO_LAUNCH = "its launch call is not in the trace"
+_NO_CREATION = "the creation of its graph node is not in the trace: the graph was captured before the trace began"
+_CREATED_OUTSIDE = "its graph node was created outside any layer range"
+_AMBIGUOUS = "the layer range's text names several layers of the engine, and not as many as ran"
+_NO_RANGES = "the trace has no TensorRT layer ranges"
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Every kernel's layer, or why it has none."""
+
+    table: Table  # MAPPING, one row a kernel
+    layers: Table  # LAYERS: of the engines, then those known from ranges only
+    engine_of_inference: IntArray  # MISSING where no engine file fits
+    engine_fits: Table  # ENGINE_FITS
+    notes: tuple[Note, ...]
+    evidence: Evidence  # where each kernel was launched or captured
+    placed: Placed  # what the order says
+
+
+def map_kernels(
+    trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine], model: OnnxModel | None = None
+) -> Mapped:
+    """Maps every kernel; ``model`` is what the engines were built from.
+
+    Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
+    that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
+    that order leads into an opaque region).  A range around a whole Myelin region that the engine file has split into its nodes says
+    less than the order does.
+    """
+    evidence = gather_evidence(trace, tensorrt)
+    resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
+    layer = gather(resolved.layer, evidence.place)
+    method = np.full(len(layer), _NONE, np.int32)
+    in_range = evidence.place >= 0
+    named = in_range & ~_at(resolved.ambiguous, evidence.place)
+    method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
+    method[named & _at(resolved.inner, evidence.place)] = _REGION
+    split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, evidence.place)
+    by_range = method.copy()
+    method[split] = _NONE
+    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=any(fit.accepted for fit in resolved.fits))
+    kept = split & (method == _NONE)
+    method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
+    table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(evidence.place, layer, named & (layer == MISSING)))
+    opaque = _at(table.text("kind").equals("myelin"), layer)
+    method[opaque & (method == _ORDER)] = _REGION
+    inference = inferences.membership.ints("inference")
+    settled = Settled(evidence.place, layer, inference, _at(inferences.table.bools("complete"), inference))
+    placing = place_on_model(model, engines, table) if model is not None else None
+    parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)
+    reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
+    if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
+        placed.reason.codes[layer == MISSING] = -1
+    reason = either(placed.reason, reason)
+    engine = gather(table.ints("engine"), layer)
+    mapping = Table(
+        MAPPING,
+        {
+            "layer_id": layer,
+            "engine": engine,
+            "layer_index": gather(table.ints("layer_index"), layer),
+            "layer": table.text("name").take(layer),
+            "part": parts.part,
+            "method": Text(method, METHODS),
+            "confidence": confidence,
+            "reason": reason,
+            "part_by": parts.by,
+        },
+    )
+    fits = engine_fits(engines, resolved.fits, placed)
+    notes = fit_notes(fits)
+    if model is not None and placing is not None:
+        notes += (*placing.notes, note_of(model, parts.by))
+    return Mapped(mapping, table, _engine_of_inference(inferences, engine), fits, notes, evidence, placed)
+
+
+@dataclass(frozen=True)
+class _Places:
+    place: IntArray  # per kernel
+    layer: IntArray  # per kernel
+    unknown: BoolArray  # per kernel: in a layer range that no engine has
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What the strategies have settled so far; they write into it."""
+
+    layer: IntArray
+    method: np.ndarray[tuple[int], np.dtype[np.int32]]
+
+
+def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
+    """``flags[rows]``, False where a row is MISSING."""
+    if len(flags) == 0:
+        return np.zeros(len(rows), np.bool_)
+    result: BoolArray = (rows >= 0) & flags[np.where(rows >= 0, rows, 0)]
+    return result
+
+
+def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places) -> tuple[Table, IntArray]:
+    """The layers with those added that only the trace's ranges name, and each kernel's layer number in the longer table.
+
+    A TensorRT range's text is one layer however often it is opened; Myelin's unnumbered texts repeat, so there the k-th of a call is
+    a layer of its own.
+    """
+    kernels = np.flatnonzero(places.unknown)
+    if len(kernels) == 0:
+        return layers, places.layer
+    ranges = tensorrt.ranges
+    place = places.place[kernels]
+    shown = place.copy()
+    name = ranges.text("name").take(tensorrt.layers)
+    tagged = np.array([*(value.startswith("$$myelin$$") for value in name.values), False])[name.codes[place]]
+    outer = tensorrt.outer(place[tagged])
+    shown[tagged] = np.where(outer >= 0, outer, place[tagged])
+    myelin = ranges.text("domain").take(tensorrt.layers).equals(MYELIN)
+    occurrence = np.where(myelin, _occurrence(tensorrt, name.codes.astype(np.int64)), 0)
+    key = np.stack([name.codes[shown].astype(np.int64), occurrence[shown]])
+    distinct, first, inverse = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)  # numbered in the order in which the trace shows them
+    rank[np.argsort(first)] = np.arange(len(first))
+    inverse = rank[inverse.reshape(-1)]
+    texts = [name.values[code] for code in distinct[0, np.argsort(first)].tolist()]
+    rows = layers.records()
+    for number, text in enumerate(texts):
+        rows.append({"layer_id": len(layers) + number, "name": text, "kind": layer_kind(text, None)})
+    layer = places.layer.copy()
+    layer[kernels] = len(layers) + inverse
+    return Table.of_rows(LAYERS, rows), layer
+
+
+def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:
+    """How many ranges of the same text the same call had before each range."""
+    start = tensorrt.ranges.ints("start_ns")[tensorrt.layers]
+    order = np.lexsort((start, code, tensorrt.call_of_layer))
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (code[order[1:]] != code[order[:-1]]) | (tensorrt.call_of_layer[order[1:]] != tensorrt.call_of_layer[order[:-1]])
+    first = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    result = np.empty(len(order), np.int64)
+    result[order] = np.arange(len(order)) - first
+    return result
+
+
+def _in_split_region(tensorrt: TensorRtRanges, engines: Sequence[Engine], place: IntArray) -> BoolArray:
+    """Kernels whose innermost range is a whole Myelin region's, where an engine file has the nodes of its regions."""
+    if not any(layer.region is not None for engine in engines for layer in engine.layers):
+        return np.zeros(len(place), np.bool_)
+    names = tensorrt.ranges.text("name").take(tensorrt.layers)
+    regions = np.array([*(value.startswith("{ForeignNode[") for value in names.values), False])
+    return _at(regions[names.codes], place)
+
+
+def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen) -> None:
+    """Kernels whose name only one layer's tactic can have, and that run once in each inference (or every layer's tactic is known)."""
+    names = trace.kernels.text("name")
+    inside = inferences.membership.ints("inference") >= 0
+    open_rows = np.flatnonzero((chosen.method == _NONE) & inside)
+    tactics: dict[str, list[int]] = {}
+    complete = True
+    offset = 0
+    for engine in engines:
+        for layer in engine.layers:
+            if layer.tactic:
+                tactics.setdefault(layer.tactic, []).append(offset + layer.index)
+            elif layer.kind not in _NO_KERNELS:
+                complete = False
+        offset += len(engine.layers)
+    if not tactics or len(open_rows) == 0:
+        return
+    runs = len(inferences.table)
+    used = np.bincount(names.codes[inside], minlength=len(names.values))
+    only = np.full(len(names.values), MISSING, np.int64)
+    for code in np.flatnonzero(np.bincount(names.codes[open_rows], minlength=len(names.values))).tolist():
+        value = names.values[code]
+        matching = [value] if value in tactics else [tactic for tactic in tactics if tactic[:8] in value and matches_tactic(value, tactic)]
+        if len(matching) != 1 or len(tactics[matching[0]]) != 1:
+            continue
+        if complete or used[code] <= runs:
+            only[code] = tactics[matching[0]][0]
+    rows = open_rows[only[names.codes[open_rows]] >= 0]
+    chosen.layer[rows] = only[names.codes[rows]]
+    chosen.method[rows] = _TACTIC
+
+
+def _by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen, *, sure: bool) -> tuple[Placed, FloatArray]:
+    """Places the kernels that ranges left open; a tactic that only one layer has is exact if the engine fits or is ``sure`` to have run."""
+    exact = chosen.method != _NONE
+    known = np.where(exact, chosen.layer, np.int64(MISSING))
+    open_ones = ~exact & (inferences.membership.ints("inference") >= 0)
+    _by_tactic(trace, inferences, engines, chosen)
+    placed = place_by_order(trace, inferences, engines, open_ones, known)
+    agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused)
+    by_tactic = (chosen.method == _TACTIC) & (sure | agreed)
+    ordered = open_ones & ~by_tactic
+    chosen.layer[ordered] = placed.layer[ordered]
+    chosen.method[ordered] = np.where(placed.layer[ordered] >= 0, _ORDER, _NONE)
+    confidence = np.where(chosen.method == _NONE, 0.0, 1.0)
+    in_order = chosen.method == _ORDER
+    confidence[in_order] = placed.confidence[in_order]
+    placed.reason.codes[by_tactic] = -1
+    return placed, confidence
+
+
+def _reasons(
+    trace: Trace, evidence: Evidence, resolved: RangeLayers, method: np.ndarray[tuple[int], np.dtype[np.int32]], *, has_ranges: bool
+) -> Text:
+    texts = (_OUTSIDE_TENSORRT, _OUTSIDE_LAYERS, _NO_LAUNCH, _NO_CREATION, _CREATED_OUTSIDE, _AMBIGUOUS, _NO_RANGES)
+    reason = np.full(len(method), texts.index(_OUTSIDE_TENSORRT), np.int32)
+    if not has_ranges:
+        reason[:] = texts.index(_NO_RANGES)
+    reason[evidence.in_call] = texts.index(_OUTSIDE_LAYERS)
+    reason[evidence.replayed & evidence.created] = texts.index(_CREATED_OUTSIDE)
+    reason[evidence.replayed & ~evidence.created] = texts.index(_NO_CREATION)
+    reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(_NO_LAUNCH)
+    reason[_at(resolved.ambiguous, evidence.place)] = texts.index(_AMBIGUOUS)
+    if not has_ranges:
+        reason[evidence.created] = texts.index(_NO_RANGES)
+    reason[method != _NONE] = -1
+    return Text(reason, texts)
+
+
+def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
+    """The engine of most of each inference's kernels."""
+    number = inferences.membership.ints("inference")
+    result = np.full(len(inferences.table), MISSING, np.int64)
+    rows = np.flatnonzero((number >= 0) & (engine >= 0))
+    if len(rows):
+        wide = int(engine.max()) + 1
+        pair, _, size = runs(np.sort(number[rows] * wide + engine[rows]))
+        order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
+        result[pair[order] // wide] = pair[order] % wide
+    return result

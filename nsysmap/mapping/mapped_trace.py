@@ -1,0 +1,98 @@
+"""A trace with every kernel's inference and layer, from a report and engine files: what `nsysmap map` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.result_schema import KERNELS
+from nsysmap.base.table import IntArray, Table
+from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.engine.model import Engine
+from nsysmap.engine.onnx_model import OnnxModel
+from nsysmap.engine.reader import read_engine
+from nsysmap.mapping.by_order import inferences_of
+from nsysmap.mapping.map_kernels import Mapped, map_kernels
+from nsysmap.trace.inferences import Inferences
+from nsysmap.trace.model import Trace
+from nsysmap.trace.nsys_export import export
+from nsysmap.trace.reader import read_trace
+from nsysmap.trace.sqlite_columns import is_sqlite
+from nsysmap.trace.steady import steady_inferences
+from nsysmap.trace.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
+
+Progress = Callable[[str], None]
+"""Told what is being done, in a few words."""
+
+
+@dataclass(frozen=True)
+class MappedTrace:
+    """A trace with every kernel's inference and layer: what `nsysmap map` writes."""
+
+    trace: Trace
+    tensorrt: TensorRtRanges
+    engines: tuple[Engine, ...]
+    found: Inferences
+    mapped: Mapped
+
+    @cached_property
+    def kernels(self) -> Table:
+        """schema.KERNELS: every kernel with its launch, inference and layer."""
+        return self.trace.kernels.with_columns(KERNELS, {**self.found.membership.columns, **self.mapped.table.columns})
+
+    @cached_property
+    def inferences(self) -> Table:
+        """schema.INFERENCES, with the engine that ran each."""
+        return self.found.table.with_columns(INFERENCES, {"engine": self.mapped.engine_of_inference})
+
+    @cached_property
+    def steady(self) -> IntArray:
+        """Numbers of the inferences that medians are over: complete and after the warm-up."""
+        return steady_inferences(self.found.table)
+
+
+def open_trace(report: str | Path, *, progress: Progress | None = None) -> Trace:
+    """The trace in a .nsys-rep (exported through nsys into the cache) or an SQLite export."""
+    path = Path(report)
+    if is_sqlite(path):
+        return read_trace(path)
+    tell = progress or silent
+    return read_trace(export(path, progress=lambda percent: tell(f"exporting with nsys: {percent} %")), source=path.name)
+
+
+def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:
+    """The engines, each named by as much of its path as tells it from the others: a report names no folders of its own."""
+    if profile is not None and len(paths) != 1:
+        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine, or leave the profile out")
+    names = [Path(path).parts[-1:] for path in paths]
+    while len(set(names)) < len(names):
+        longer = [Path(path).parts[-len(name) - 1 :] if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+        if longer == names:
+            raise NsysmapError(str(paths[-1]), "is given twice", "give each engine file once")
+        names = longer
+    return [replace(read_engine(path, profile=profile), source="/".join(name)) for path, name in zip(paths, names, strict=True)]
+
+
+def map_report(
+    report: str | Path, engines: Sequence[Engine], *, model: OnnxModel | None = None, progress: Progress | None = None
+) -> MappedTrace:
+    """The report's kernels with their inferences and layers; ``model`` (of onnx_file.read_model) names the parts of opaque regions."""
+    tell = progress or silent
+    trace = open_trace(report, progress=progress)
+    tell("mapping kernels to layers")
+    return map_trace(trace, engines, model=model)
+
+
+def map_trace(trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None) -> MappedTrace:
+    """The same for a trace that is read already."""
+    tensorrt = tensorrt_ranges(trace.ranges)
+    found = inferences_of(trace, tensorrt, engines)
+    mapped = map_kernels(trace, tensorrt, found, engines, model)
+    return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)
+
+
+def silent(_text: str) -> None:
+    """A Progress that tells nobody."""

@@ -1,0 +1,200 @@
+"""Weighs how well each kernel of an inference suits each layer of an engine, and what a layer without kernels or with several costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.engine.model import Engine, Layer
+from nsysmap.names.decode import KernelName, affinity, decode, matches_tactic, split_layer_name
+
+# Nats.  What counts is how they compare: to force a wrong layer on one kernel must cost more than an odd name does.
+_TACTIC = 6.0  # the kernel's name is the layer's tactic
+_NOT_TACTIC = -6.0  # … is the tactic of other layers, and this one has a different tactic
+_ELSEWHERE = -2.5  # … is the tactic of other layers, and of this one no tactic is known
+_HELPER = -1.0  # the kernel is no layer's tactic: at best a helper of a layer that has one
+_AFFINITY = 8.0  # times (affinity - 0.5)
+_NEVER = -9.0  # a layer that runs no kernels
+_DROP = -5.5  # a kernel that is none of the engine's
+_DROP_HELPER = -9.0  # … that is of a kind which goes with another kernel's layer
+_HELPERS = ("reformat", "shuffle", "copy", "cast", "constant", "reduce")
+_DROP_FOREIGN = -2.0  # … by whose name it need not be TensorRT's at all
+_FOREIGN = -1.5  # such a kernel in a layer that is no plugin
+_HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
+SPEAKS = 1.0  # from that on a kernel's name speaks for its layer
+_TIME_SPREAD = 0.35  # of the log of measured over profiled time
+_TIME = (0.5, 2.0)  # at most that for, and that against
+
+_SKIP = {
+    "shape": 0.0, "signal": 0.0, "constant": 0.0, "noop": 0.0, "shuffle": -1.5, "slice": -2.0, "concat": -2.0, "cast": -2.5,
+    "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -4.5, "gather": -3.0, "reformat": -3.0, "plugin": -4.0,
+}  # fmt: skip
+_SKIP_ELSE = -6.0
+_SURELY = -3.0
+_MORE = {"myelin": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.5, "unknown": -2.0, "other": -2.0, "resize": -2.0}
+_MORE_ELSE = -3.5
+_MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is not its first: helpers come after it
+_COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """What is known of one kernel of an inference, taken over all inferences of its shape."""
+
+    name: str
+    duration_ns: float = 0.0  # median; 0 where not measured
+    grid: tuple[int, int, int] = (1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Distinct kernels (by name and grid) against layers."""
+
+    row: IntArray  # for each kernel its row in the matrices
+    match: FloatArray  # rows x layers, nats
+    tactic: BoolArray  # rows x layers: the name is the layer's tactic
+    skip: FloatArray  # per layer
+    more: FloatArray  # rows x layers
+    runs: BoolArray  # per layer: it surely runs kernels
+    layer_class: IntArray  # layers of one class differ in the numbers of their names only
+    drop: FloatArray  # per row
+    foreign: BoolArray  # per row: nothing in its name speaks of TensorRT
+
+
+def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
+    """Scores of these kernels against these layers of the engine, in the order given."""
+    index: dict[tuple[str, tuple[int, int, int]], int] = {}
+    row = np.array([index.setdefault((kernel.name, kernel.grid), len(index)) for kernel in kernels], np.int64)
+    names = [name for name, _ in index]
+    profile = profile_of(engine, layers)
+    tactic = _tactics(names, layers)
+    decoded = [decode(name) for name in names]
+    match = _matches(decoded, layers, tactic)
+    foreign = np.array([_is_foreign(kernel) for kernel in decoded])
+    own = ~foreign[:, None] | tactic | np.array([layer.kind == "plugin" for layer in layers])
+    match = np.where(own, match, np.minimum(match, _FOREIGN))
+    helper = np.array([kernel.fields.get("operation") in _HELPERS for kernel in decoded])
+    drop = np.where(foreign, _DROP_FOREIGN, np.where(helper, _DROP_HELPER, _DROP))
+    drop = np.where(np.asarray(tactic.any(axis=1)), _DROP, drop)
+    skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
+    more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
+    more = more + np.where((more < 0) & (match >= SPEAKS), _MAIN_LATER, 0.0)
+    idle = [
+        at
+        for at, (layer, time) in enumerate(zip(layers, profile, strict=True))
+        if _makes_nothing(layer) or (time == 0 and not layer.tactic)
+    ]
+    match[:, idle] = np.minimum(match[:, idle], _NEVER)
+    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign)
+
+
+def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
+    """The profiled time of each of these layers, ns; None where there is none."""
+    return [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
+
+
+def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
+    """Which of these layers must run kernels."""
+    return np.array([_skip(layer, time) <= _SURELY for layer, time in zip(layers, profile_of(engine, layers), strict=True)], np.bool_)
+
+
+def _is_foreign(kernel: KernelName) -> bool:
+    """Whether nothing in the name speaks of TensorRT, its libraries or an operation of a network."""
+    unknown = kernel.fields.get("operation", "unknown") == "unknown"
+    return kernel.family == "pytorch" or (kernel.family in ("cuda", "unknown") and unknown)
+
+
+def _makes_nothing(layer: Layer) -> bool:
+    return layer.kind in ("shape", "signal", "constant", "noop") or bool(_COMPILER_MADE.match(split_layer_name(layer.name).node))
+
+
+def _skip(layer: Layer, profile_ns: int | None) -> float:
+    if layer.tactic:
+        return -7.0
+    if _makes_nothing(layer) or profile_ns == 0:
+        return 0.0
+    usual = _SKIP.get(layer.kind, _SKIP_ELSE)
+    return min(usual, -5.0) if profile_ns else usual
+
+
+def _tactics(names: Sequence[str], layers: Sequence[Layer]) -> BoolArray:
+    result = np.zeros((len(names), len(layers)), np.bool_)
+    having: dict[str, list[int]] = {}
+    for at, layer in enumerate(layers):
+        if layer.tactic:
+            having.setdefault(layer.tactic, []).append(at)
+    for tactic, where in having.items():
+        for number, name in enumerate(names):
+            if name == tactic or (name[:6] == tactic[:6] and matches_tactic(name, tactic)):
+                result[number, where] = True
+    return result
+
+
+def _matches(decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: BoolArray) -> FloatArray:
+    """Nats from tactic and affinity; affinity is asked once for layers that only differ in their numbers."""
+    columns: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    column = []
+    asked: list[Layer] = []
+    for layer in layers:
+        node = split_layer_name(layer.name).node
+        bare = node if node.startswith(("__my", "_gem")) else _DIGITS.sub("", node)
+        key = (layer.kind, bare + ("_myl" if "_myl" in layer.name else ""), tuple(_DIGITS.sub("", node) for node in layer.onnx))
+        if key not in columns:
+            columns[key] = len(asked)
+            asked.append(layer)
+        column.append(columns[key])
+    like = np.array([[affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked] for kernel in decoded])
+    match: FloatArray = _AFFINITY * (like.reshape(len(decoded), len(asked))[:, column] - 0.5)
+    has = np.array([bool(layer.tactic) for layer in layers])
+    known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
+    match = np.where(has & ~tactic & known, _NOT_TACTIC, match)
+    match = np.where(has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match)
+    match = np.where(~has & known, np.minimum(match, 0.0) + _ELSEWHERE, match)
+    return np.where(tactic, _TACTIC, match)
+
+
+def _classes(layers: Sequence[Layer]) -> IntArray:
+    index: dict[tuple[str, str, str], int] = {}
+    keys = [(layer.kind, _DIGITS.sub("", split_layer_name(layer.name).node), layer.type or "") for layer in layers]
+    return np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
+
+
+def habits(scores: Scores, slot: IntArray) -> FloatArray:
+    """What to add to the scores for what kernels of that name do elsewhere in this engine: in layers of the same class, by ``slot``."""
+    kinds = int(scores.layer_class.max(initial=-1)) + 1
+    count = np.zeros((scores.match.shape[0], kinds))
+    placed = slot >= 0
+    np.add.at(count, (scores.row[placed], scores.layer_class[slot[placed]]), 1.0)
+    of_class, of_row, everything = count.sum(axis=0), count.sum(axis=1), max(float(count.sum()), 1.0)
+    expected = of_row[:, None] * of_class[None, :] / everything
+    lift = np.log((count + 0.5) / (expected + 0.5))
+    trusted = np.minimum(of_class / 4.0, 1.0)[None, :]  # a class of one layer has no habits
+    result: FloatArray = np.clip(lift * trusted, -_HABIT, _HABIT)[:, scores.layer_class]
+    return result
+
+
+def times(kernels: Sequence[KernelFacts], profile_ns: Sequence[int | None], slot: IntArray) -> FloatArray:
+    """What to add per kernel (not per distinct kernel) for how its time compares with the layer's in the profile.
+
+    ``slot`` is a first alignment: it tells how much slower or faster than the profile this trace is as a whole.
+    """
+    profile = np.array([float(value) if value else np.nan for value in profile_ns])
+    took = np.array([kernel.duration_ns if kernel.duration_ns > 0 else np.nan for kernel in kernels])
+    nothing = np.zeros((len(kernels), len(profile)))
+    alone = np.bincount(slot[slot >= 0], minlength=len(profile)) == 1
+    at = np.flatnonzero((slot >= 0) & alone[np.maximum(slot, 0)])
+    ratio = np.log(took[at] / profile[slot[at]])
+    ratio = ratio[np.isfinite(ratio)]
+    if len(ratio) < 4:
+        return nothing
+    scale = float(np.median(ratio))
+    spread = max(_TIME_SPREAD, 1.5 * float(np.median(np.abs(ratio - scale))))
+    off = (np.log(took)[:, None] - np.log(profile)[None, :] - scale) / spread
+    off = np.where(off < 0, 0.5 * off, off)  # a shorter one may be one of several kernels
+    added = np.clip(_TIME[0] - 0.5 * off**2, -_TIME[1], _TIME[0])
+    return np.where(np.isfinite(added), added, 0.0)

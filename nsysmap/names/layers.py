@@ -1,0 +1,233 @@
+"""Reads the names of engine layers and NVTX ranges: ONNX nodes, merged nodes, Myelin's layers, reformats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nsysmap.names.model import Op, compiled
+from nsysmap.names.onnx_words import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
+
+_AROUND_ROW = NODES["reshape"]
+_CONSTANT = NODES["constant"]
+_LAST_KINDS = frozenset(("constant", "shape", "reformat"))  # they name a layer's class only where nothing else does
+_NODE_OPS = {row.word: Op(row.op, row.op, row.kind, "likely") for row in NODES.values()}
+
+
+class LayerName(NamedTuple):
+    """A layer's name without what TensorRT put around the node's own name."""
+
+    node: str
+    region: int | None  # R of _myl<R>_<i>
+    region_index: int | None  # i of _myl<R>_<i>
+    profile: int | None  # of " [profile 1]"
+
+
+_TAIL = r"_myl(\d{1,9})_(\d{1,9})$"
+_PROFILE = r" \[profile (\d{1,9})\]$"
+_REFORMAT = r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )"
+_UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
+_CLONE = r"_clone_\d+$"
+_CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
+_OUTPUT = r"_output_\d+$"
+_CONSTANT_ENDS = (".weight", ".bias", "[Constant]", "_scale", "_zero_point")
+_CONSTANT_BEGINS = ("onnx::", "ONNXTRT_")
+_AROUND_BEGINS = ("reshape_", "transpose_", "squeeze_", "unsqueeze_", "shuffle_", "copied_")
+_AROUND = (
+    r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"
+)
+_SPLIT = r" \+ | \|\| "
+
+
+def split_layer_name(name: str) -> LayerName:
+    """The node's own name, and the Myelin region, instruction number and optimisation profile written behind it."""
+    profile = region = index = None
+    node = name
+    if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
+        profile, node = int(found[1]), node[: found.start()]
+    if "_myl" in node and (found := compiled(_TAIL).search(node, max(len(node) - 24, 0))):
+        region, index, node = int(found[1]), int(found[2]), node[: found.start()]
+        if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
+            profile, node = int(found[1]), node[: found.start()]
+    return LayerName(node, region, index, profile)
+
+
+def normalized_range_text(name: str) -> str:
+    """What the myelin-exec ranges of TensorRT 10.3 show for that layer: no ``_myl<R>_<i>``, dots as underscores."""
+    return compiled(_TAIL).sub("", name).replace(".", "_")
+
+
+def node_row(node: str) -> NodeRow | None:
+    """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed Layer* 3) [Shuffle]``."""
+    if "(Unnamed" in node and (unnamed := compiled(_UNNAMED).search(node)):
+        return NODES.get(unnamed[1].lower())
+    if _is_constant(compiled(_CLONE).sub("", node) if "_clone_" in node else node):
+        return _CONSTANT
+    last = node.rstrip(")")
+    last = last[last.rfind("/") + 1 :]
+    last = last[last.rfind("::") + 2 :] if "::" in last else last
+    word = _without_number(last)
+    if not word or ("/" in node and compiled(_CONVERTED).search(last)):
+        return None
+    found = NODES.get(word.removeprefix("node_").replace("_", "").lower())
+    if found is None and "." in word:
+        found = NODES.get(_without_number(word[word.rfind(".") + 1 :]).lower())
+    return found or NODES.get(word.rstrip("0123456789").lower())
+
+
+def _is_constant(node: str) -> bool:
+    if node.endswith(_CONSTANT_ENDS) or node.startswith(_CONSTANT_BEGINS):
+        return True
+    return "_output_" in node and compiled(_OUTPUT).search(node) is not None
+
+
+def _without_number(text: str) -> str:
+    """The text without the numbers that exporters put behind an operation: ``MatMul_1``, ``Conv2D__6``, ``linear_2_1``."""
+    while text:
+        shorter = text.rstrip("0123456789")
+        if len(shorter) == len(text) or not shorter.endswith("_"):
+            break
+        text = shorter.rstrip("_")
+    return text
+
+
+def nodes_of(text: str) -> list[str]:
+    """The nodes merged into one layer, in order, out of ``A + B``, ``A || B``, ``PWN(A, PWN(B))`` and Myelin's ``A+B``."""
+    if "PWN(" in text:
+        text = (
+            text.replace("PWN(", " + ").replace(")", "").replace(", ", " + ") if "(Unnamed" not in text else compiled(_PWN).sub(" + ", text)
+        )
+    parts = compiled(_SPLIT).split(text)
+    if len(parts) == 1 and "+" in text:
+        parts = text.split("+")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def layer_ops(nodes: Sequence[str]) -> tuple[Op, ...]:
+    """The operations that the nodes' names tell; constants and unknown nodes tell none."""
+    return _ops_of([node_row(node) for node in nodes])
+
+
+def _ops_of(rows: list[NodeRow | None]) -> tuple[Op, ...]:
+    return tuple([_NODE_OPS[row.word] for row in rows if row is not None and row.kind != "constant"])
+
+
+def layer_kind(name: str, layer_type: str | None) -> str:
+    """The class (one of ``nsysmap.base.note.LAYER_KINDS``) of an engine layer, from its LayerType or, without one, from its name."""
+    split = split_layer_name(name)
+    words = layer_type.split() if layer_type else []
+    if not words:
+        return _read_node(split.node, myelin=split.region is not None)[0]
+    kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
+    if kind == "fused" and "_mha_v" in split.node:
+        return "attention"
+    return kind or ("plugin" if words[0].lower().startswith("plugin") else "other")
+
+
+def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow | None]]:
+    """The class of a layer of that (possibly merged) node, the nodes in it and what they are."""
+    special = _special_kind(node)
+    if special and special != "pointwise":
+        return special, [], []
+    nodes = nodes_of(node)
+    rows = [_AROUND_ROW if part.startswith(_AROUND_BEGINS) and compiled(_AROUND).match(part) else node_row(part) for part in nodes]
+    if special:
+        return special, nodes, rows
+    kinds = [row.kind for row in rows if row is not None]
+    for kind in MAIN_KINDS:
+        if kind in kinds:
+            return kind, nodes, rows
+    for kind in kinds:
+        if kind not in _LAST_KINDS:
+            return kind, nodes, rows
+    if myelin and len(nodes) > 1:
+        return "gemm", nodes, rows
+    return (kinds[0] if kinds else "unknown"), nodes, rows
+
+
+def _special_kind(node: str) -> str:
+    """The class of a layer whose name has a form of TensorRT's own; empty for one named after its nodes."""
+    first = node[:1]
+    if first == "_":
+        if node.startswith("__myl_"):
+            return "fused"
+        if "_mha_v" in node and node.startswith(("_gem", "__mye")):
+            return "attention"
+        if node.startswith("__mye"):
+            return "gemm" if "+" in node else "convolution" if "_conv_" in node else "unknown"
+    elif first == "R" and compiled(_REFORMAT).match(node):
+        return "reformat"
+    elif first == "{" and node.startswith("{ForeignNode["):
+        return "myelin"
+    elif first == "P" and node.startswith("PWN("):
+        return "pointwise"
+    elif first == "[" and node[-1] == "]":
+        return "shape" if "DeviceCopy" in node or "HostCopy" in node else "other"
+    elif first == "O" and node.startswith("ONNXTRT_") and " " not in node:
+        return next((kind for text, kind in _HELPERS if text in node), "")
+    if node.endswith((" copy", "_copy_input", "_copy_output")):
+        return "reformat"
+    if "^" in node:
+        if "^signal^" in node or "^wait^" in node:
+            return "signal"
+        if node.startswith("cast_hvar^"):
+            return "cast"
+    if "shape_call" in node:
+        return "shape"
+    if node.startswith("copied_") and " + " not in node:
+        return "noop"
+    return "plugin" if "PLUGIN_V" in node else ""
+
+
+class LayerReading(NamedTuple):
+    """What a reader made of a layer's or range's name."""
+
+    family: str
+    kind: str  # layer or range
+    ops: tuple[Op, ...]
+    fields: dict[str, str | int]
+    tensor_cores: str
+    rest: str
+
+
+_FOREIGN = r"(?s:\{ForeignNode\[(.*)\]\}$)"
+_NODE_SHAPE = r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d"
+_HELPERS = (("castHelper", "cast"), ("queezeTensor", "shuffle"), ("Shape", "shape"))  # nodes that the ONNX parser puts in
+_PWN = r"PWN\(|, (?=PWN\()"
+_TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
+_MYELIN_MADE = r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"
+
+
+def read_layer(name: str) -> LayerReading | None:
+    """What the name of an engine layer (or its range) says; None if the name has nothing of a layer's."""
+    split = split_layer_name(name)
+    numbers = (("region", split.region), ("region_index", split.region_index), ("profile", split.profile))
+    fields: dict[str, str | int] = {field: value for field, value in numbers if value is not None}
+    node = split.node
+    kind, nodes, rows = _read_node(node, myelin=split.region is not None)
+    fields["operation"] = kind
+    if kind == "reformat" and (reformat := compiled(_REFORMAT).match(node)):
+        if reformat[1]:
+            fields["direction"], fields["tensor"] = reformat[1].lower(), int(reformat[2])
+        fields["of_layer"] = node[reformat.end() :]
+        return LayerReading("reformat", "layer", (), fields, "no", "")
+    if kind == "myelin" and (foreign := compiled(_FOREIGN).match(node)):
+        first, _, last = foreign[1].partition("...")
+        fields["first_node"], fields["last_node"] = first, last or first
+        return LayerReading("myelin", "layer", (), fields, "unknown", "")
+    if compiled(_MYELIN_MADE).match(node):
+        if node.startswith("$$myelin$$"):
+            fields["nodes"] = node.removeprefix("$$myelin$$")
+            return LayerReading("myelin", "range", layer_ops([str(fields["nodes"])]), fields, "unknown", "")
+        fields["nodes"] = node
+        if compiled(_TENSOR).match(node):
+            fields["operation"] = "tensor"
+            return LayerReading("myelin", "unknown", (), fields, "unknown", "")
+        return LayerReading("myelin", "range" if split.region is None else "layer", (), fields, "unknown", "")
+    if split.region is None and kind == "unknown" and not compiled(_NODE_SHAPE).search(node):
+        return None
+    fields["nodes"] = " + ".join(nodes) if nodes else node
+    if " || " in node:
+        fields["branches"] = node.count(" || ") + 1  # layers side by side in one kernel
+    family = "myelin" if split.region is not None else kind if kind != "unknown" else "layer"
+    return LayerReading(family, "layer", _ops_of(rows), fields, "unknown", "")

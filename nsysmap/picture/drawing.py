@@ -1,0 +1,154 @@
+"""The picture of an engine as plain shapes on a page, for every writer that draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nsysmap.base.terminal import columns, escaped
+from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, Segment
+from nsysmap.picture.model import Box, Legend, Picture, ink_on
+
+TITLE_SIZE, SUBTITLE_SIZE = 10.5, 9.5
+BORDER, EDGE, INK, FAINT = "#495057", "#868e96", "#1a1d21", "#5c636a"
+STRIP_HEIGHT = 4.0
+PADDING = 7.0
+_PAGE_MARGIN, _HEADING_SIZE, _LEGEND_SIZE, _LINE = 16.0, 15.0, 11.0, 18.0
+_NARROWEST_PAGE = 640.0
+_NARROW, _WIDE = frozenset("ijltfrI.,:;'|!()[]{}/ "), frozenset("mwMW@%")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A rectangle: corner, size and colours."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    stroke: str | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """Pieces of line that belong together."""
+
+    segments: tuple[Segment, ...]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text that begins at a point on its base line."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    ink: str = INK
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A page of shapes, in units of a CSS pixel; later ones lie on top."""
+
+    width: float
+    height: float
+    lines: tuple[Line, ...]
+    shapes: tuple[Shape, ...]
+    words: tuple[Words, ...]
+
+
+def drawing(picture: Picture) -> Drawing:
+    """The first view of the picture in its colours, with title, notes and legend above it."""
+    view = picture.views[0]
+    width = max(view.layout.width, _NARROWEST_PAGE) + 2 * _PAGE_MARGIN
+    shapes: list[Shape] = []
+    words = [
+        Words(
+            _PAGE_MARGIN,
+            _PAGE_MARGIN + _HEADING_SIZE,
+            fitted(picture.title, width - 2 * _PAGE_MARGIN, _HEADING_SIZE),
+            _HEADING_SIZE,
+            bold=True,
+        )
+    ]
+    y = _PAGE_MARGIN + _HEADING_SIZE + _LINE
+    for note in picture.notes:
+        words.append(Words(_PAGE_MARGIN, y, fitted(note, width - 2 * _PAGE_MARGIN, _LEGEND_SIZE), _LEGEND_SIZE, FAINT))
+        y += _LINE
+    y = _draw_legend(view.legends[picture.mode], (width, y), shapes, words)
+    lines = [Line(shifted(trunk.segments, _PAGE_MARGIN, y), trunk.order) for trunk in view.trunks]
+    for box, (left, top) in zip(view.boxes, view.layout.boxes, strict=True):
+        swatch = box.swatch[picture.mode]
+        x0, y0 = left + _PAGE_MARGIN, top + y
+        shapes.append(Shape(x0, y0, BOX_WIDTH, BOX_HEIGHT, swatch.fill, BORDER, swatch.untold))
+        shapes.extend(Shape(x0 + x, y0 + BOX_HEIGHT - STRIP_HEIGHT, part, STRIP_HEIGHT, fill) for fill, x, part in strip(box, picture.mode))
+        title, subtitle = box_words(box)
+        ink = ink_on(swatch.fill)
+        words.append(Words(x0 + PADDING, y0 + 16, title, TITLE_SIZE, ink, bold=len(box.layers) > 1))
+        words.append(Words(x0 + PADDING, y0 + 30, subtitle, SUBTITLE_SIZE, ink))
+    return Drawing(width, y + view.layout.height + _PAGE_MARGIN, tuple(lines), tuple(shapes), tuple(words))
+
+
+def box_words(box: Box) -> tuple[str, str]:
+    """Title and subtitle as they fit into the box."""
+    room = BOX_WIDTH - 2 * PADDING
+    return fitted(box.title, room, TITLE_SIZE), fitted(box.subtitle, room, SUBTITLE_SIZE)
+
+
+def strip(box: Box, mode: str) -> Iterator[tuple[str, float, float]]:
+    """Colour, left and width of each part of the strip at the foot of a box that stands for layers of several colours."""
+    parts = box.parts.get(mode, ())
+    if len(parts) < 2:
+        return
+    left = 0.0
+    for fill, share in parts:
+        yield fill, left, share * BOX_WIDTH
+        left += share * BOX_WIDTH
+
+
+def shifted(segments: Sequence[Segment], x: float, y: float) -> tuple[Segment, ...]:
+    """The pieces of line moved by so much."""
+    return tuple(tuple((at + x, down + y) for at, down in segment) for segment in segments)
+
+
+def fitted(text: str, room: float, size: float) -> str:
+    """The text, control characters escaped, without its middle where it would be wider than the room in a common font."""
+    text = escaped(text)
+    if text_width(text, size) <= room:
+        return text
+    left, right = "", ""
+    for head, tail in zip(text, reversed(text), strict=True):
+        if text_width(left + head + "…" + right, size) > room:
+            break
+        left += head
+        if text_width(left + "…" + tail + right, size) > room:
+            break
+        right = tail + right
+    return f"{left}…{right}"
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a text is in a wide sans-serif font; never too little by much."""
+    return size * sum(
+        0.42 if char in _NARROW else 0.98 if char in _WIDE else 0.7 if char.isupper() else 0.63 * columns(char) for char in text
+    )
+
+
+def _draw_legend(legend: Legend, at: tuple[float, float], shapes: list[Shape], words: list[Words]) -> float:
+    """Draws the legend below that height, wrapped to the page's width; returns where it ends."""
+    width, y = at
+    words.append(Words(_PAGE_MARGIN, y, legend.title, _LEGEND_SIZE, FAINT))
+    x = _PAGE_MARGIN + text_width(legend.title, _LEGEND_SIZE) + 16
+    for swatch in legend.swatches:
+        taken = 20 + text_width(swatch.words, _LEGEND_SIZE) + 12
+        if x + taken > width - _PAGE_MARGIN:
+            x, y = _PAGE_MARGIN, y + _LINE
+        shapes.append(Shape(x, y - 10, 14, 12, swatch.fill, BORDER, swatch.untold))
+        words.append(Words(x + 20, y, swatch.words, _LEGEND_SIZE))
+        x += taken
+    return y + _LINE

@@ -1,0 +1,239 @@
+"""Works out the figures of a report from an analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from nsysmap.analysis import Analysis
+from nsysmap.base.intervals import covered
+from nsysmap.base.note import Level
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.report.model import (
+    EngineFacts,
+    FamilyRow,
+    Gpu,
+    IdleRow,
+    InferenceFigures,
+    KernelRow,
+    KindRow,
+    LayerKernelRow,
+    LayerRow,
+    MethodRow,
+    PrecisionRow,
+    ReplayFigures,
+    Report,
+    Spread,
+    TraceFacts,
+    UnmappedRow,
+    WhatIfRow,
+)
+from nsysmap.trace.steady import steady_inferences, steady_windows
+from nsysmap.trace.whole_graph import find_replays
+
+SHARE_DIGITS = 6
+_LEVELS: tuple[Level, ...] = ("error", "warning", "info")
+_WORK = ("kernels", "copies", "memsets", "graph_runs")
+_Row = TypeVar("_Row")
+_Windows = Mapping[int, tuple[int, int]]  # device → begin and end in ns
+
+
+def report_of(analysis: Analysis) -> Report:
+    """The report of an analysis."""
+    tables = analysis.tables
+    capture = tables["capture"].records()[0]
+    inferences = tables["inferences"]
+    measured = np.isin(inferences.ints("inference"), steady_inferences(inferences))
+    windows = _windows(tables)
+    gpus = _gpus(tables, windows)
+    worked = [(gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns]
+    kernels = _rows(KernelRow, tables["kernel_totals"])
+    layers = tuple(sorted(_rows(LayerRow, tables["layers"]), key=lambda row: (-(row.time_ns or 0), row.layer_id)))
+    engine = inferences.ints("engine")
+    return Report(
+        trace=TraceFacts(
+            source=analysis.source,
+            copies=len(tables["copies"]),
+            memsets=len(tables["memsets"]),
+            **{field.name: capture[field.name] for field in fields(TraceFacts) if field.name in capture},  # type: ignore[arg-type]
+        ),
+        gpus=gpus,
+        engines=tuple(
+            EngineFacts(
+                number, file.source, file.tensorrt_version, len(file.layers), file.detailed, int(np.count_nonzero(engine == number))
+            )
+            for number, file in enumerate(analysis.engines)
+        ),
+        inferences=_figures(inferences, measured, np.ones(len(inferences), np.bool_)),
+        by_engine=tuple(_figures(inferences, measured, engine == one) for one in np.unique(engine)) if len(np.unique(engine)) > 1 else (),
+        busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
+        busy_window="inferences" if measured.any() else "trace",
+        replays=_replays(tables, measured) if capture["graph_mode"] == "whole" else None,
+        coverage=_rows(MethodRow, tables["coverage"]),
+        unmapped=_rows(UnmappedRow, tables["unmapped"]),
+        layer_time="median per inference" if measured.any() else "total over the trace",
+        layers=layers,
+        kinds=_kinds(layers),
+        precision=_rows(PrecisionRow, tables["precision"]),
+        families=_families(kernels),
+        kernels=kernels,
+        layer_kernels=_layer_kernels(tables["kernels"]),
+        idle=_idle(tables["gaps"], windows) if "gaps" in tables else (),
+        executions=inferences,
+        whatif=_rows(WhatIfRow, tables["whatif"]) if "whatif" in tables else (),
+        outcomes=analysis.outcomes,
+        notes=tuple(sorted(analysis.notes, key=lambda note: _LEVELS.index(note.level))),
+    )
+
+
+def _rows(row: Callable[..., _Row], table: Table) -> tuple[_Row, ...]:
+    """A table's rows as values: the columns that the value has, shares rounded."""
+    names = [field.name for field in fields(row)]  # type: ignore[arg-type]  # every caller gives a dataclass
+    return tuple(
+        row(**{name: round(value, SHARE_DIGITS) if isinstance(value := record[name], float) else value for name in names})
+        for record in table.records()
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return round(part / whole, SHARE_DIGITS) if whole > 0 else 0.0
+
+
+def _spread(values: IntArray) -> Spread | None:
+    known = values[values != MISSING]
+    if len(known) == 0:
+        return None
+    return Spread(round(float(np.median(known))), round(float(np.percentile(known, 95))))
+
+
+def _windows(tables: Mapping[str, Table]) -> _Windows:
+    """For each device the time that its busy share is of: its measured inferences, else its GPU work."""
+    parts = steady_windows(tables["inferences"])
+    if len(parts):
+        rows = zip(*(parts.ints(name).tolist() for name in ("device", "start_ns", "end_ns")), strict=True)
+        return {device: (start, end) for device, start, end in rows if device != MISSING}
+    windows: dict[int, tuple[int, int]] = {}
+    for device, (start, end) in _work_by_device(tables).items():
+        windows[device] = (int(start.min()), int(end.max()))
+    return windows
+
+
+def _work_by_device(tables: Mapping[str, Table]) -> dict[int, tuple[IntArray, IntArray]]:
+    device, start, end = (np.concatenate([tables[name].ints(column) for name in _WORK]) for column in ("device", "start_ns", "end_ns"))
+    return {one: (start[device == one], end[device == one]) for one in np.unique(device).tolist()}
+
+
+def _gpus(tables: Mapping[str, Table], windows: _Windows) -> tuple[Gpu, ...]:
+    """The GPUs that worked; all GPUs of the machine where the trace shows no work."""
+    work = _work_by_device(tables)
+    known = {int(str(row["device"])): row for row in tables["devices"].records()}
+    gpus = []
+    for device in sorted(work or known):
+        row: Mapping[str, Any] = known.get(device, {})
+        window = windows.get(device)
+        busy = covered(*work[device], (np.array([window[0]]), np.array([window[1]]))) if window and device in work else None
+        major, minor = row.get("compute_major"), row.get("compute_minor")
+        gpus.append(
+            Gpu(
+                device=device,
+                name=row.get("name") or "unknown GPU",
+                chip=row.get("chip"),
+                compute=None if major is None else f"{major}.{minor or 0}",
+                sm_count=row.get("sm_count"),
+                memory_bytes=row.get("memory_bytes"),
+                bandwidth_bytes_per_s=row.get("bandwidth_bytes_per_s"),
+                window_ns=window[1] - window[0] if window else None,
+                busy_ns=None if busy is None else int(busy[0]),
+            )
+        )
+    return tuple(gpus)
+
+
+def _figures(inferences: Table, measured: BoolArray, mine: BoolArray) -> InferenceFigures:
+    rows, steady_rows = inferences.take(mine), inferences.take(mine & measured)
+    engines = np.unique(rows.ints("engine"))
+    return InferenceFigures(
+        engine=int(engines[0]) if len(engines) == 1 and engines[0] != MISSING else None,
+        count=len(rows),
+        warmup=int(np.count_nonzero(rows.bools("warmup"))),
+        cut=int(np.count_nonzero(~rows.bools("complete"))),
+        measured=len(steady_rows),
+        found_by=_most(rows.text("found_by")),
+        launch_api=_most(rows.text("launch_api")),
+        gpu_time_ns=_spread(steady_rows.ints("gpu_busy_ns")),
+        gpu_span_ns=_spread(steady_rows.ints("gpu_span_ns")),
+        enqueue_ns=_spread(steady_rows.ints("enqueue_ns")),
+    )
+
+
+def _most(text: Text) -> str | None:
+    """The text of the rows; several are joined by a plus sign, the most frequent first."""
+    count = np.bincount(text.codes[text.codes >= 0], minlength=len(text.values))
+    order = sorted(np.flatnonzero(count).tolist(), key=lambda code: (-int(count[code]), text.values[code]))
+    return "+".join(text.values[code] for code in order) or None
+
+
+def _replays(tables: Mapping[str, Table], measured: BoolArray) -> ReplayFigures:
+    starts = tables["inferences"].ints("start_ns")[measured]
+    found = find_replays(tables["api_calls"], tables["graph_runs"], int(starts.min()) if len(starts) else 0)
+    return ReplayFigures(
+        launches=found.launches,
+        runs=found.runs,
+        gpu_time_ns=_spread(found.gpu_ns),
+        launch_ns=_spread(found.launch_ns),
+        round_trip_ns=_spread(found.round_trip_ns),
+        gap_ns=_spread(found.gap_ns),
+        gaps_of_gpu=found.gaps_of_gpu,
+    )
+
+
+def _kinds(layers: tuple[LayerRow, ...]) -> tuple[KindRow, ...]:
+    rows = []
+    for engine, kind in {(row.engine, row.kind) for row in layers if row.time_ns}:
+        mine = [row for row in layers if row.time_ns and (row.engine, row.kind) == (engine, kind)]
+        share = round(sum(row.share or 0.0 for row in mine), SHARE_DIGITS)
+        rows.append(KindRow(engine, kind, len(mine), sum(row.time_ns or 0 for row in mine), share))
+    return tuple(sorted(rows, key=lambda row: (-1 if row.engine is None else row.engine, -row.time_ns, row.kind)))
+
+
+def _families(kernels: tuple[KernelRow, ...]) -> tuple[FamilyRow, ...]:
+    total = sum(row.time_ns for row in kernels)
+    rows = []
+    for family in {row.family for row in kernels}:
+        mine = [row for row in kernels if row.family == family]
+        time_ns = sum(row.time_ns for row in mine)
+        rows.append(FamilyRow(family, len(mine), sum(row.count for row in mine), time_ns, _share(time_ns, total)))
+    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.family)))
+
+
+def _layer_kernels(kernels: Table) -> tuple[LayerKernelRow, ...]:
+    layer, name = kernels.ints("layer_id"), kernels.text("name")
+    rows = np.flatnonzero(layer >= 0)
+    duration = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    pair, inverse, count = np.unique(layer[rows] * len(name.values) + name.codes[rows], return_inverse=True, return_counts=True)
+    time = np.zeros(len(pair), np.int64)
+    np.add.at(time, inverse.reshape(-1), duration)
+    found = [
+        LayerKernelRow(one // len(name.values), name.values[one % len(name.values)], times, spent)
+        for one, times, spent in zip(pair.tolist(), count.tolist(), time.tolist(), strict=True)
+    ]
+    return tuple(sorted(found, key=lambda row: (row.layer_id, -row.time_ns, row.name)))
+
+
+def _idle(gaps: Table, windows: _Windows) -> tuple[IdleRow, ...]:
+    """Idle time by cause, cut to the windows."""
+    cause = gaps.text("cause")
+    time, count = np.zeros(len(cause.values), np.int64), np.zeros(len(cause.values), np.int64)
+    for device, (start, end) in windows.items():
+        left, right = np.maximum(gaps.ints("start_ns"), start), np.minimum(gaps.ints("end_ns"), end)
+        rows = (gaps.ints("device") == device) & (right > left)
+        np.add.at(time, cause.codes[rows], (right - left)[rows])
+        np.add.at(count, cause.codes[rows], 1)
+    total = sum(end - start for start, end in windows.values())
+    rows_of = [
+        IdleRow(cause.values[code], int(count[code]), int(time[code]), _share(int(time[code]), total)) for code in np.flatnonzero(time)
+    ]
+    return tuple(sorted(rows_of, key=lambda row: (-row.time_ns, row.cause)))

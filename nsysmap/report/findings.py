@@ -1,0 +1,33 @@
+"""Findings on an engine file as text: what `nsysmap layers --findings` shows."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from nsysmap.base.units import duration
+from nsysmap.rules.finding import Outcome, by_cost
+
+WIDTH = 100
+
+
+def findings_text(outcomes: Sequence[Outcome]) -> str:
+    """Every finding, the most costly first, then the rules that could not tell, by reason."""
+    lines: list[str] = []
+    findings = by_cost(outcomes)
+    for finding in findings:
+        cost = f", {duration(finding.cost_ns)} an inference" if finding.cost_ns else ""
+        lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
+    told = [outcome for outcome in outcomes if outcome.skipped is None]
+    lines.append(f"{len(findings)} findings of {len(told)} rules that could tell. Costs of different rules overlap: never add them.")
+    reasons: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.skipped is not None:
+            reasons.setdefault(outcome.skipped, []).append(outcome.rule)
+    for reason, names in reasons.items():
+        lines += _wrapped(f"could not tell: {', '.join(names)}: {reason}", "  ")
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

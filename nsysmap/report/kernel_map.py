@@ -1,0 +1,203 @@
+"""Writes the map, one row a kernel with its layer, as CSV, Parquet or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.output_file import replacing
+from nsysmap.base.table import MISSING, Data, IntArray, Table, Text
+from nsysmap.base.units import percent
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SUFFIXES = (".csv", ".parquet", ".json")
+COLUMNS = {
+    "kernel_id": "kernel_id", "start_ns": "start_ns", "end_ns": "end_ns", "device": "device", "stream": "stream", "pid": "pid",
+    "inference": "inference", "position": "position", "kernel": "name", "engine": "engine", "layer_index": "layer_index",
+    "layer": "layer", "part": "part", "method": "method", "confidence": "confidence", "reason": "reason",
+    "part_by": "part_by",
+}  # fmt: skip
+"""The map's columns, in order, and which column of schema.KERNELS each is."""
+_DISTINCT = ("kernel_id", "start_ns", "end_ns", "inference", "position")  # formatted row by row; the others repeat and are looked up
+_BATCH_ROWS = 16_384
+_WORKERS = 2
+_CONFIDENCE_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a row of text is put together."""
+
+    begin: str
+    end: str
+    before: Callable[[int, str], str]  # what stands before the value of column number i, and its name
+    after: str
+    nothing: str
+    quoted: Callable[[str], str]
+
+
+def write_map(kernels: Table, path: Path) -> None:
+    """Write schema.KERNELS as a map to ``path``, in the format that its suffix names; whole or not at all."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise NsysmapError(str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}")
+    with replacing(path) as fresh:
+        if suffix == ".parquet":
+            _write_parquet(kernels, fresh)
+        else:
+            with fresh.open("wb") as file:
+                write_rows(kernels, file, as_json=suffix == ".json")
+
+
+def write_rows(kernels: Table, file: BinaryIO, *, as_json: bool = False) -> None:
+    """Write the map as CSV (a heading, then one line a kernel; no value is an empty cell) or as a JSON array of objects."""
+    form = _JSON if as_json else _CSV
+    file.write(form.begin.encode())
+    skip = len(",\n") if as_json else 0  # every JSON row begins with the comma that parts it from the one before
+    for batch in _batches(kernels, form):
+        file.write(batch[skip:])
+        skip = 0
+    file.write(form.end.encode())
+
+
+def coverage_line(coverage: Table) -> str:
+    """One line on schema.COVERAGE: how many kernels have a layer, in kernels and in time, and how that is known."""
+    rows = [(str(row["method"]), int(str(row["kernels"])), int(str(row["time_ns"]))) for row in coverage.records()]
+    kernels, time_ns = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    mapped = [row for row in rows if row[0] != "none"]
+    share = percent(sum(row[2] for row in mapped), time_ns, 2)
+    how = ", ".join(f"{method} {count:,}" for method, count, _ in rows)
+    return f"{sum(row[1] for row in mapped):,} of {kernels:,} kernels have a layer, {share} of kernel time ({how})"
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def _csv_quoted(text: str) -> str:
+    if text and not any(char in text for char in ',"\n\r'):
+        return text
+    return '"' + text.replace('"', '""') + '"'  # "" where the text is empty: a cell of nothing at all is no value
+
+
+_CSV = _Form(",".join(COLUMNS) + "\n", "", lambda i, _name: "," if i else "", "\n", "", _csv_quoted)
+_JSON = _Form("[\n", "\n]\n", lambda i, name: f'{"," if i else "," + chr(10) + "{"}"{name}":', "}", "null", json.dumps)
+
+
+def _batches(kernels: Table, form: _Form) -> Iterator[memoryview]:
+    """The rows as UTF-8, some thousands at a time.
+
+    Columns that repeat (the kernel's and the layer's names above all) are written once for each distinct combination and then looked
+    up: four times as fast as formatting every cell.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts: list[tuple[pyarrow.Array, pyarrow.Array | None]] = []  # numbers, or (codes, texts)
+    fixed: list[str] = []  # what stands before each part
+    run: list[tuple[int, str]] = []
+    for i, name in enumerate([*COLUMNS, ""]):
+        if run and (name in _DISTINCT or not name):
+            parts.append(_looked_up(kernels, run, form, form.before(i, name) if name else form.after))
+            fixed.append("")
+            run = []
+        if name in _DISTINCT:
+            values = kernels.ints(COLUMNS[name])
+            missing = values == MISSING
+            parts.append((pa.array(values, mask=missing if missing.any() else None), None))
+            fixed.append("" if fixed and parts[-2][1] is not None else form.before(i, name))  # the texts end with it
+        elif name:
+            run.append((i, name))
+
+    def rows_from(start: int) -> memoryview:
+        pieces: list[object] = []
+        for (first, texts), before in zip(parts, fixed, strict=True):
+            held = first.slice(start, _BATCH_ROWS)
+            if before:
+                pieces.append(pa.scalar(before))
+            pieces.append(held.cast(pa.string()) if texts is None else texts.take(held))
+        joined = pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement=form.nothing)
+        offsets = np.frombuffer(joined.buffers()[1], np.int32)
+        return memoryview(joined.buffers()[2])[: offsets[len(joined)]]
+
+    return _in_order(rows_from, range(0, len(kernels), _BATCH_ROWS))
+
+
+def _in_order(work: Callable[[int], memoryview], items: Iterable[int]) -> Iterator[memoryview]:
+    """The results in the order of the items; two are made at a time (Arrow lets go of the interpreter), few are kept waiting."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        waiting: deque[Future[memoryview]] = deque()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * _WORKERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _looked_up(kernels: Table, run: Sequence[tuple[int, str]], form: _Form, after: str) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """Adjacent columns as one: each row's code, and the text of every distinct combination with what stands behind it."""
+    import pyarrow as pa
+
+    data = [_rounded(kernels.columns[COLUMNS[name]]) for _, name in run]
+    codes, rows = _combined(data)
+    texts = [
+        "".join(form.before(i, name) + value for (i, name), value in zip(run, values, strict=True)) + after
+        for values in zip(*(_cells(column, rows, form) for column in data), strict=True)
+    ]
+    return pa.array(codes), pa.array(texts, pa.string())
+
+
+def _rounded(data: Data) -> Data:
+    return data if isinstance(data, Text) or data.dtype != np.float64 else np.round(data, _CONFIDENCE_DIGITS)
+
+
+def _cells(data: Data, rows: IntArray, form: _Form) -> list[str]:
+    chosen = data.take(rows)
+    if isinstance(chosen, Text):
+        quoted = [*(form.quoted(value) for value in chosen.values), form.nothing]  # code -1 reads the last one
+        return [quoted[code] for code in chosen.codes.tolist()]
+    if chosen.dtype == np.float64:
+        return [form.nothing if math.isnan(value) else f"{value:g}" for value in chosen.tolist()]
+    return [form.nothing if value == MISSING else str(value) for value in chosen.tolist()]
+
+
+def _combined(columns: Sequence[Data]) -> tuple[IntArray, IntArray]:
+    """For each row the number of its combination of values, and for each combination a row that has it."""
+    import pyarrow as pa
+
+    codes = np.zeros(len(columns[0]), np.int64)
+    for data in columns:
+        values = data.codes if isinstance(data, Text) else data
+        if len(values) == 0 or (values == values[0]).all():
+            continue
+        encoded = pa.array(values).dictionary_encode()
+        pair = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+        codes = pa.array(pair).dictionary_encode().indices.to_numpy().astype(np.int64)
+    rows = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    rows[codes] = np.arange(len(codes))
+    return codes, rows
+
+
+# --- Parquet ----------------------------------------------------------------------------------------------------------
+
+
+def _write_parquet(kernels: Table, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    held = kernels.arrow(list(COLUMNS.values())).rename_columns(list(COLUMNS))
+    at = held.schema.get_field_index("confidence")
+    held = held.set_column(at, "confidence", pa.array(np.round(kernels.floats("confidence"), _CONFIDENCE_DIGITS)))
+    texts = [field.name for field in held.schema if pa.types.is_dictionary(field.type)]
+    pq.write_table(held, path, compression="snappy", use_dictionary=texts)  # a dictionary of start times is work for nothing

@@ -1,0 +1,249 @@
+"""The report as Markdown that GitHub shows as it is meant, whatever the names hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import duration, microseconds, percent
+from nsysmap.report import precision
+from nsysmap.report.model import Report, Spread
+from nsysmap.report.words import (
+    CAUSES,
+    busy_words,
+    by_rule,
+    captured,
+    change_words,
+    engine_words,
+    found_by_words,
+    idle_heading,
+    kernel_words,
+    mapping_words,
+    set_apart,
+)
+
+_MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")
+_TOP_LAYERS, _TOP_KERNELS, _TOP_PLACES = 50, 50, 5
+
+
+def report_markdown(report: Report) -> str:
+    """The report as GitHub-flavoured Markdown."""
+    return "\n\n".join(part for part in _parts(report) if part) + "\n"
+
+
+def write_markdown(report: Report, path: Path) -> None:
+    """Write the report to ``path``."""
+    path.write_bytes(report_markdown(report).encode("utf-8", "backslashreplace"))
+
+
+def code(text: str) -> str:
+    """The text as code, also safe inside a table: a code span, or an element where a span cannot hold it."""
+    text = escaped(text)
+    if text.strip() and text == text.strip() and not re.search(r"[`|\\]", text):
+        return f"`{text}`"
+    return "<code>" + "".join(char if char.isalnum() or char in " ,-" else f"&#{ord(char)};" for char in text) + "</code>"
+
+
+def plain(text: str) -> str:
+    """The text with everything escaped that Markdown or HTML would take for a mark or a link."""
+    marked = _MARKS.sub(r"\\\1", escaped(" ".join(text.split())))
+    for mark, entity in ((r"\&", "&amp;"), (r"\<", "&lt;"), (r"\>", "&gt;"), ("://", ":&#47;&#47;"), ("www.", "www&#46;")):
+        marked = marked.replace(mark, entity)
+    return marked
+
+
+def _parts(report: Report) -> Iterator[str]:
+    yield f"# nsysmap: {code(report.trace.source)}"
+    yield _notes(report, errors=True)
+    yield "## Captured"
+    yield _table(("", ""), [(name, plain(text)) for name, text in captured(report)])
+    yield from _inferences(report)
+    yield from _replays(report)
+    if report.idle:
+        yield f"## {plain(idle_heading(report))}"
+        rows = [
+            (percent(row.share, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle
+        ]
+        yield _table(("share", "time", "gaps", "cause", ""), rows, right=3)
+    if report.coverage:
+        yield f"## {plain(mapping_words(report))}"
+        total = report.kernel_time_ns
+        rows_of = [(percent(one.time_ns, total, 2), duration(one.time_ns), f"{one.kernels:,}", one.method) for one in report.mapped]
+        rows_of += [
+            (percent(one.time_ns, total, 2), duration(one.time_ns), f"{one.kernels:,}", f"none: {plain(one.reason)}")
+            for one in report.unmapped
+        ]
+        yield _table(("share", "time", "kernels", "method"), rows_of, right=3)
+    yield from _layers(report)
+    yield from _precision(report)
+    yield from _kernels(report)
+    yield from _whatif(report)
+    yield from _findings(report)
+    yield _notes(report, errors=False)
+
+
+def _notes(report: Report, *, errors: bool) -> str:
+    lines = [f"- **{note.level}:** {plain(note.text)}" for note in report.notes if (note.level == "error") is errors]
+    return "\n".join((["## Notes", ""] if lines and not errors else []) + lines)
+
+
+def _inferences(report: Report) -> Iterator[str]:
+    figures = report.inferences
+    if figures.count:
+        yield f"## Inferences: {figures.count:,}, {plain(found_by_words(figures))}{plain(set_apart(figures))}"
+    else:
+        yield "## Inferences: none recognised\n\nTimes are totals over the trace."
+    rows = [
+        ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
+        ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),
+        ("enqueue", figures.enqueue_ns, "host time to launch it"),
+    ]
+    yield _spreads(rows)
+    yield "\n".join(f"- {line}" for gpu in report.gpus if (line := busy_words(report, gpu)))
+    if report.by_engine:
+        header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
+        cells = [
+            (f"{one.count:,}", *_two(one.gpu_time_ns), *_two(one.enqueue_ns), code(engine_words(report, one.engine)))
+            for one in report.by_engine
+        ]
+        yield _table(header, cells, right=5)
+
+
+def _two(spread: Spread | None) -> tuple[str, str]:
+    return ("–", "–") if spread is None else (duration(spread.median_ns), duration(spread.p95_ns))
+
+
+def _spreads(rows: Sequence[tuple[str, Spread | None, str]]) -> str:
+    cells = [(name, *_two(spread), hint) for name, spread, hint in rows if spread is not None]
+    return _table(("", "median", "p95", ""), cells, right=3) if cells else ""
+
+
+def _replays(report: Report) -> Iterator[str]:
+    found = report.replays
+    if found is None:
+        return
+    yield f"## CUDA graphs: {found.launches:,} replays measured from outside, as their kernels are hidden"
+    between = "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"
+    yield _spreads(
+        [
+            ("replay", found.gpu_time_ns, "on the GPU, by the trace's rows of whole graphs"),
+            ("launch call", found.launch_ns, "host time of one graph launch"),
+            ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: a replay takes no longer"),
+            ("between", found.gap_ns, between),
+        ]
+    )
+
+
+def _layers(report: Report) -> Iterator[str]:
+    timed = [row for row in report.layers if row.time_ns]
+    if not timed:
+        return
+    yield f"## Layers ({report.layer_time}; share of the engine's kernel time)"
+    rows = [
+        (
+            percent(row.share or 0, 1),
+            microseconds(row.time_ns),
+            f"{row.kernels or 0:,}",
+            "–" if row.engine is None else str(row.engine),
+            "–" if row.layer_index is None else str(row.layer_index),
+            row.kind,
+            code(row.name),
+        )
+        for row in timed[:_TOP_LAYERS]
+    ]
+    yield _table(("share", "µs", "kernels", "engine", "#", "kind", "layer"), rows, right=5)
+    yield _more(len(timed), _TOP_LAYERS, "layers")
+    yield "### By kind of layer"
+    kinds = [
+        (percent(row.share, 1), microseconds(row.time_ns), f"{row.layers:,}", "–" if row.engine is None else str(row.engine), row.kind)
+        for row in report.kinds
+    ]
+    yield _table(("share", "µs", "layers", "engine", "kind"), kinds, right=4)
+
+
+def _precision(report: Report) -> Iterator[str]:
+    rows = [vars(row) for row in report.precision]
+    if not rows:
+        return
+    yield f"## {plain(precision.heading(rows))}"
+    engines = precision.by_engine(rows)
+    for engine, mine in engines:
+        if len(engines) > 1:
+            yield f"### {code(engine_words(report, engine))}"
+        yield _table(("share", "µs", "layers", *precision.TYPES_HEADER), precision.type_cells(mine), right=3)
+        yield plain(" ".join(precision.sentences(mine)))
+        regions = [
+            (*map(plain, cells[:-1]), cells[-1] if cells[-1] == precision.OUTSIDE else code(cells[-1]))
+            for cells in precision.region_cells(mine)
+        ]
+        if len(regions) > 1:
+            yield _table(precision.REGIONS_HEADER, regions, right=6)
+
+
+def _kernels(report: Report) -> Iterator[str]:
+    if not report.kernels:
+        return
+    yield "## Kernels (over the whole trace)"
+    families = [(percent(row.share, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
+    yield _table(("share", "time", "kernels", "names", "family"), families, right=4)
+    rows = [
+        (
+            percent(row.time_ns, report.kernel_time_ns),
+            duration(row.time_ns),
+            f"{row.count:,}",
+            microseconds(row.median_ns),
+            plain(kernel_words(row)),
+            code(row.name),
+        )
+        for row in report.kernels[:_TOP_KERNELS]
+    ]
+    yield _table(("share", "total", "count", "median µs", "what it is", "kernel"), rows, right=4)
+    yield _more(len(report.kernels), _TOP_KERNELS, "kernel names")
+
+
+def _whatif(report: Report) -> Iterator[str]:
+    if not report.whatif:
+        return
+    yield "## What if (the timeline replayed with one change; per inference, without the profiler)"
+    rows = [
+        (
+            change_words(row.change),
+            duration(row.saving_ns),
+            f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
+            f"{duration(row.before_ns)} → {duration(row.after_ns)}",
+            plain(row.assumptions if row.after_ns is not None else f"cannot tell: {row.reason or ''}"),
+        )
+        for row in report.whatif
+    ]
+    yield _table(("change", "saving", "at least, at most", "inference", "assumes"), rows)
+
+
+def _findings(report: Report) -> Iterator[str]:
+    if not report.outcomes:
+        return
+    yield "## Findings"
+    findings = report.findings
+    yield f"{len(report.outcomes) - len(report.skipped):,} rules could tell, {len(report.skipped):,} could not."
+    for mine in by_rule(findings):
+        yield f"### {mine[0].severity}: {code(mine[0].rule)}"
+        lines = [f"- {plain(one.message)}" + (f" Cost: {duration(one.cost_ns)}." if one.cost_ns else "") for one in mine[:_TOP_PLACES]]
+        yield "\n".join(lines)
+        yield _more(len(mine), _TOP_PLACES, "places")
+        yield f"> {plain(mine[0].advice)}"
+    if any(finding.cost_ns for finding in findings):
+        yield "Costs are over all measured inferences; those of different rules overlap: never add them."
+    if report.skipped:
+        yield "### Could not tell"
+        yield "\n".join(f"- {code(one.rule)}: {plain(one.reason)}" for one in report.skipped)
+
+
+def _more(count: int, shown: int, what: str) -> str:
+    return f"… and {count - shown:,} more: all {count:,} {what} are in the .json and .db reports." if count > shown else ""
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> str:
+    """A table whose cells are Markdown already; the first ``right`` columns (but for a nameless first one) are aligned right."""
+    marks = ["--:" if i < right and (i or header[0]) else "---" for i in range(len(header))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, marks, *rows))

@@ -1,0 +1,297 @@
+"""What a report says: every figure of it as a value, so that all writers write the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysmap.base.note import Note
+from nsysmap.base.table import Table
+from nsysmap.rules.finding import Finding, Outcome, by_cost
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle and the slow end of many times: the median, and the 95th percentile by linear interpolation; rounded to ns."""
+
+    median_ns: int
+    p95_ns: int
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU of the machine, and how busy it was.
+
+    ``window_ns`` goes from the begin of the first to the end of the last measured inference (host call or GPU work); without
+    inferences, from the first to the last GPU work of the trace.  ``busy_ns`` is the part of it in which a kernel, copy, memset or
+    graph ran.
+    """
+
+    device: int
+    name: str
+    chip: str | None
+    compute: str | None
+    sm_count: int | None
+    memory_bytes: int | None
+    bandwidth_bytes_per_s: int | None
+    window_ns: int | None
+    busy_ns: int | None
+
+
+@dataclass(frozen=True)
+class TraceFacts:
+    """What was captured."""
+
+    source: str
+    nsys_version: str | None
+    schema_version: str | None
+    tensorrt_version: str | None
+    duration_ns: int
+    graph_mode: str
+    graph_launches: int
+    kernels: int
+    copies: int
+    memsets: int
+    processes: int
+    threads: int
+    streams: int
+    dropped_rows: int
+    overhead_ns: int
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """One engine file, and how many of the inferences ran it."""
+
+    number: int
+    source: str
+    tensorrt_version: str | None
+    layers: int
+    detailed: bool
+    inferences: int
+
+
+@dataclass(frozen=True)
+class InferenceFigures:
+    """The inferences of one engine, or of all; the spreads are over the measured ones: complete, and after the warm-up."""
+
+    engine: int | None
+    count: int
+    warmup: int
+    cut: int
+    measured: int
+    found_by: str | None
+    launch_api: str | None
+    gpu_time_ns: Spread | None  # union of its kernels, copies and memsets
+    gpu_span_ns: Spread | None  # from the first to the last of them
+    enqueue_ns: Spread | None
+
+
+@dataclass(frozen=True)
+class ReplayFigures:
+    """What is known of CUDA graph replays whose kernels the trace hides; see hidden_graphs.Replays."""
+
+    launches: int
+    runs: int
+    gpu_time_ns: Spread | None
+    launch_ns: Spread | None
+    round_trip_ns: Spread | None
+    gap_ns: Spread | None
+    gaps_of_gpu: bool
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """Kernels that one mapping method settled."""
+
+    method: str
+    kernels: int
+    time_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class UnmappedRow:
+    """Kernels without a layer, for one reason."""
+
+    reason: str
+    kernels: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One layer; the figures are as Report.layer_time says."""
+
+    layer_id: int
+    engine: int | None
+    layer_index: int | None
+    name: str
+    kind: str
+    type: str | None
+    tactic: str | None
+    precision: str | None
+    onnx: str | None
+    origin: str | None
+    profile_ns: int | None
+    time_ns: int | None
+    share: float | None
+    kernels: int | None
+
+
+@dataclass(frozen=True)
+class KindRow:
+    """Layers of one kind in one engine: their times added up."""
+
+    engine: int | None
+    kind: str
+    layers: int
+    time_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class PrecisionRow:
+    """Kernel time of one layer in one data type and kind of work (schema.PRECISION), over the measured inferences."""
+
+    layer_id: int | None
+    engine: int | None
+    region: str | None
+    work: str
+    datatype: str | None
+    told_by: str | None
+    to_type: str | None
+    tensor_cores: str
+    kernels: int | None
+    time_ns: int | None
+    mean_ns: int | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class FamilyRow:
+    """Kernels of one family of names, over the whole trace."""
+
+    family: str
+    names: int
+    count: int
+    time_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """All executions of one kernel name over the whole trace, and what the name says."""
+
+    name: str
+    family: str
+    summary: str
+    ops: str | None
+    patterns: str | None
+    arch: str | None
+    input_type: str | None
+    accumulate_type: str | None
+    output_type: str | None
+    tensor_cores: str
+    rest: str
+    count: int
+    time_ns: int
+    median_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class LayerKernelRow:
+    """Executions of one kernel name for one layer, over the whole trace."""
+
+    layer_id: int
+    name: str
+    count: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class IdleRow:
+    """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share`` is of the windows."""
+
+    cause: str
+    gaps: int
+    time_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class WhatIfRow:
+    """What one change would bring, per inference without the profiler (schema.WHATIF)."""
+
+    change: str
+    before_ns: int | None
+    after_ns: int | None
+    saving_ns: int | None
+    low_saving_ns: int | None
+    high_saving_ns: int | None
+    assumptions: str
+    reason: str | None
+    recorded_ns: int | None
+    replay_error: float | None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A rule that could not tell, and why."""
+
+    rule: str
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The content of a report, in the order in which it is read."""
+
+    trace: TraceFacts
+    gpus: tuple[Gpu, ...]
+    engines: tuple[EngineFacts, ...]
+    inferences: InferenceFigures
+    by_engine: tuple[InferenceFigures, ...]  # empty where one engine, or none, ran
+    busy_share: float | None  # busy_ns of window_ns, over the GPUs that worked
+    busy_window: str  # what the window is: inferences or trace
+    replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs
+    coverage: tuple[MethodRow, ...]
+    unmapped: tuple[UnmappedRow, ...]
+    layer_time: str  # what the layers' figures are: "median per inference" or "total over the trace"
+    layers: tuple[LayerRow, ...]  # most time first
+    kinds: tuple[KindRow, ...]
+    precision: tuple[PrecisionRow, ...]
+    families: tuple[FamilyRow, ...]
+    kernels: tuple[KernelRow, ...]
+    layer_kernels: tuple[LayerKernelRow, ...]
+    idle: tuple[IdleRow, ...]
+    executions: Table  # schema.INFERENCES: every inference
+    whatif: tuple[WhatIfRow, ...]
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[Note, ...]  # errors first
+
+    @property
+    def kernel_time_ns(self) -> int:
+        """Time of all kernels of the trace."""
+        return sum(row.time_ns for row in self.coverage)
+
+    @property
+    def mapped(self) -> tuple[MethodRow, ...]:
+        """The methods that found a layer."""
+        return tuple(row for row in self.coverage if row.method != "none")
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, the most costly first."""
+        return by_cost(self.outcomes)
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """The rules that could not tell."""
+        return tuple(Skipped(one.rule, one.group, one.skipped) for one in self.outcomes if one.skipped is not None)
+
+    @property
+    def clean(self) -> tuple[str, ...]:
+        """The rules that could tell and found nothing."""
+        return tuple(one.rule for one in self.outcomes if one.skipped is None and not one.findings)

@@ -1,0 +1,105 @@
+"""Renders decoded names for people and as JSON, and prints the reference entry of a code, a family or a pattern."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from nsysmap.names.decode import KernelName, Op, summary
+
+if TYPE_CHECKING:
+    from nsysmap.names.reference import Entry
+
+WIDTH = 100
+_MARKS = {"confirmed": "", "aligned": "~", "likely": "~", "guess": "?", "none": "??"}
+_BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_FIRST = ("operation", "arch", "input_type", "accumulate_type", "output_type", "tile", "stages", "cluster", "epilogue", "split_k")
+_LABEL = 17
+_LABELS = {"input_type": "reads", "output_type": "writes", "accumulate_type": "accumulates in", "compute_type": "computes in"}
+
+
+def printable(text: str) -> str:
+    """The text with every character that a terminal might obey written as an escape."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() if ord(c) < 0xD800 or ord(c) > 0xDFFF else f"\\u{ord(c):04x}"
+        for c in text
+    )
+
+
+def names_json(decoded: KernelName) -> dict[str, object]:
+    """All that is known of a name, as JSON holds it."""
+    return {
+        "name": decoded.name,
+        "family": decoded.family,
+        "kind": decoded.kind,
+        "summary": summary(decoded),
+        "generation": decoded.generation,
+        "ops": [{"code": op.code, "op": op.op, "class": op.cls, "evidence": op.evidence} for op in decoded.ops],
+        "patterns": [
+            {"name": pattern.name, "first": pattern.first, "last": pattern.last, "text": pattern.text, "evidence": pattern.evidence}
+            for pattern in decoded.patterns
+        ],
+        "fields": decoded.fields,
+        "tensor_cores": decoded.tensor_cores,
+        "pieces": list(decoded.pieces),
+        "rest": decoded.rest,
+    }
+
+
+def names_text(decoded: KernelName, *, colour: bool) -> str:
+    """A decoded name in lines of at most 100 columns: the name, what it is, its operations and patterns, its fields."""
+    lines = _entry("is", printable(summary(decoded)))
+    if decoded.ops:
+        lines += _entry("ops", "  ".join(_op_word(op) for op in decoded.ops))
+    for pattern in decoded.patterns:
+        span = f"{pattern.first + 1}-{pattern.last + 1}" if pattern.last > pattern.first else f"{pattern.first + 1}"
+        lines += _entry("pattern", f"{pattern.name}{_MARKS[pattern.evidence]} (ops {span}): {pattern.text}")
+    fields = {**{key: decoded.fields[key] for key in _FIRST if key in decoded.fields}, **decoded.fields}
+    for key, value in fields.items():
+        if value != "unknown":
+            lines += _entry(_LABELS.get(key, key.replace("_", " ")), printable(str(value)))
+    if decoded.generation:
+        lines += _entry(
+            "codes", f"{decoded.generation} letters: TensorRT {'10.9 or later' if decoded.generation == 4 else '10.8 or earlier'}"
+        )
+    if decoded.kind == "kernel":
+        lines += _entry("tensor cores", {"yes": "yes", "no": "no", "unknown": "the name does not tell"}[decoded.tensor_cores])
+    if marks := _evidence(decoded):
+        lines += _entry("evidence", marks)
+    if decoded.rest:
+        lines += _entry("rest", printable(decoded.rest) + "  (not understood)")
+    title = _wrap(printable(decoded.name), 0)
+    if colour:
+        title = [_BOLD + line + _RESET for line in title]
+        lines = [_DIM + line[: _LABEL + 2] + _RESET + line[_LABEL + 2 :] for line in lines]
+    return "\n".join([*title, *lines])
+
+
+def _op_word(op: Op) -> str:
+    return (printable(op.code) if op.op == "unknown" else op.op) + _MARKS.get(op.evidence, "")
+
+
+def _evidence(decoded: KernelName) -> str:
+    """What the marks mean, for those that this name has."""
+    found = {_MARKS[evidence] for evidence in [op.evidence for op in decoded.ops] + [pattern.evidence for pattern in decoded.patterns]}
+    words = {"~": "~ likely, not confirmed", "?": "? a guess", "??": "?? not known"}
+    return "; ".join(words[mark] for mark in ("~", "?", "??") if mark in found)
+
+
+def _entry(label: str, text: str) -> list[str]:
+    lines = _wrap(text, _LABEL + 2)
+    return [f"  {label:<{_LABEL}}{lines[0].lstrip()}", *lines[1:]]
+
+
+def _wrap(text: str, indent: int) -> list[str]:
+    pad = " " * indent
+    return textwrap.wrap(text, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False, drop_whitespace=True) or [pad]
+
+
+def entry_text(entry: Entry) -> str:
+    """One entry of the reference, for people."""
+    lines = [printable(entry.title)]
+    for label, text in (("is", entry.text), ("evidence", entry.evidence), ("source", entry.source), ("example", entry.example)):
+        if text:
+            lines += _entry(label, printable(text))
+    return "\n".join(lines)

@@ -1,0 +1,167 @@
+"""What the report says about precision: time by data type and tensor cores, as cells and sentences for every writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from nsysmap.base.units import counted, microseconds, percent
+from nsysmap.timing.precision import Total, totals
+
+Rows = Sequence[Mapping[str, object]]
+"""Rows of the table schema.PRECISION, as mappings."""
+
+WORK = {
+    "product": "matrix products",
+    "arithmetic": "other arithmetic",
+    "convert": "conversion between types",
+    "move": "moves data",
+    "unknown": "cannot tell",
+}
+"""What each kind of work (schema.PRECISION) is."""
+
+TENSOR_CORES = {"yes": "used", "no": "not used", "unknown": "cannot tell"}
+"""What the table's answers about tensor cores mean: not to know is an answer of its own."""
+
+TYPES_HEADER = ("type", "tensor cores", "work")
+REGIONS_HEADER = ("share", "µs", "on cores", "not on", "cannot tell", "convert", "types", "region")
+OUTSIDE = "outside of Myelin"
+_MOST_TYPES = 4
+
+
+def heading(rows: Rows) -> str:
+    """The section's heading, with what its times are."""
+    measured = any(row["mean_ns"] is not None for row in rows)
+    from_trace = any(row["kernels"] is not None for row in rows)
+    if not any(row["time_ns"] is not None for row in rows):
+        return "Precision (from the engine file; no times: none were given)"
+    if not from_trace:
+        return "Precision (times of the profile, tactics of the engine file)"
+    return f"Precision ({'mean per inference' if measured else 'total over the trace'}; share of kernel time)"
+
+
+def type_cells(rows: Rows) -> list[tuple[str, ...]]:
+    """Share, µs, layers, data type, tensor cores and work, the most time first."""
+    found = totals(rows, "work", "datatype", "to_type", "tensor_cores")
+    whole = _time(found)
+    return [(_share(one, whole), _microseconds(one), f"{one.layers:,}" if one.layers else "–", *_words(one.key)) for one in found]
+
+
+def region_cells(rows: Rows, most: int | None = None) -> list[tuple[str, ...]]:
+    """One line a Myelin region and one for what lies outside: its share, µs, shares of its own time by tensor cores, conversions, types."""
+    regions = totals(rows, "region")
+    if all(one.key == (None,) for one in regions):
+        return []
+    whole = _time(regions)
+    cells = []
+    for one in regions[:most]:
+        mine = [row for row in rows if row["region"] == one.key[0]]
+        of = one.time_ns or 0
+        cores = {str(part.key[0]): part.time_ns or 0 for part in totals(mine, "tensor_cores")}
+        converting = sum(part.time_ns or 0 for part in totals(mine, "work") if part.key == ("convert",))
+        cells.append(
+            (
+                _share(one, whole),
+                _microseconds(one),
+                *(percent(cores.get(answer, 0), of) for answer in TENSOR_CORES),
+                percent(converting, of),
+                _types(mine, of),
+                OUTSIDE if one.key[0] is None else str(one.key[0]),
+            )
+        )
+    return cells
+
+
+def layer_cells(rows: Rows) -> list[tuple[int, tuple[str, ...]]]:
+    """Layer id, and share, µs, data type, tensor cores and work, in the order of the layers; several rows where its kernels differ."""
+    found = totals((row for row in rows if row["layer_id"] is not None), "layer_id", "work", "datatype", "to_type", "tensor_cores")
+    whole = sum(int(str(row["time_ns"])) for row in rows if row["time_ns"] is not None)
+    ordered = sorted(found, key=lambda one: (int(str(one.key[0])), -(one.time_ns or 0)))
+    return [(int(str(one.key[0])), (_share(one, whole), _microseconds(one), *_words(one.key[1:])[:2], str(one.key[1]))) for one in ordered]
+
+
+def sentences(rows: Rows) -> list[str]:
+    """How much of the time tensor cores are used, not used and not told, and what conversions between types cost."""
+    timed = any(row["time_ns"] for row in rows)
+    cores = {str(one.key[0]): one for one in totals(rows, "tensor_cores")}
+    works = {str(one.key[0]): one for one in totals(rows, "work")}
+    products = {str(one.key[1]): one for one in totals(rows, "work", "tensor_cores") if one.key[0] == "product"}
+    if not timed:
+        told = ", ".join(
+            f"{words} in {counted(cores[answer].layers, 'layer')}" for answer, words in TENSOR_CORES.items() if answer in cores
+        )
+        return [f"Tensor cores: {told}."]
+    whole = _time(cores.values())
+
+    def part(found: Mapping[str, Total], key: str) -> str:
+        return percent((found[key].time_ns or 0) if key in found else 0, whole)
+
+    told = ", ".join(f"{words} in {part(cores, answer)}" for answer, words in TENSOR_CORES.items())
+    lines = [f"Tensor cores: {told} of the time; matrix products without them: {part(products, 'no')}."]
+    if "convert" in works:
+        count = f" ({counted(works['convert'].layers, 'layer')})" if works["convert"].layers else ""
+        lines.append(f"Conversions between types: {part(works, 'convert')} of the time{count}.")
+    return lines
+
+
+def by_engine(rows: Rows) -> list[tuple[int | None, Rows]]:
+    """The rows of each engine, in the order of the engine files; those of no engine file last."""
+    engines = {row["engine"] for row in rows}
+    known = sorted(engine for engine in engines if isinstance(engine, int))
+    found: list[tuple[int | None, Rows]] = [(engine, [row for row in rows if row["engine"] == engine]) for engine in known]
+    return found + ([(None, [row for row in rows if row["engine"] is None])] if None in engines else [])
+
+
+def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str]]) -> dict[str, object]:
+    """Totals, totals by region, and every layer's rows, as JSON values; `names` has the index and name of each layer id."""
+    work = ("work", "datatype", "to_type", "tensor_cores")
+    return {
+        "totals": [_total_json(one, ("engine", *work)) for one in totals(rows, "engine", *work)],
+        "regions": [_total_json(one, ("engine", "region", *work)) for one in totals(rows, "engine", "region", *work)],
+        "layers": [
+            {
+                "engine": row["engine"],
+                "index": names[layer_id][0],
+                "name": names[layer_id][1],
+                **{key: row[key] for key in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns", "share")},
+            }
+            for row in rows
+            if isinstance(layer_id := row["layer_id"], int)
+        ],
+    }
+
+
+def _total_json(one: Total, columns: Sequence[str]) -> dict[str, object]:
+    figures = {"layers": one.layers, "kernels": one.kernels, "time_ns": one.time_ns, "mean_ns": one.mean_ns}
+    return {**dict(zip(columns, one.key, strict=True)), **figures, "share": None if one.share is None else round(one.share, 6)}
+
+
+def _words(key: Sequence[object]) -> tuple[str, str, str]:
+    """Data type, tensor cores and work in words."""
+    work, datatype, to_type, cores = key
+    kept = str(datatype) if datatype is not None else "cannot tell"
+    if work == "convert" and (datatype, to_type) != (None, None):
+        kept = f"{datatype or '?'} → {to_type or '?'}"
+    return kept, TENSOR_CORES[str(cores)], WORK[str(work)]
+
+
+def _types(rows: Rows, whole: int) -> str:
+    """The data types of the work that has one, with their shares."""
+    found: dict[str, int] = {}
+    for one in totals(rows, "work", "datatype"):
+        word = "converting" if one.key[0] == "convert" else str(one.key[1] or "cannot tell")
+        found[word] = found.get(word, 0) + (one.time_ns or 0)
+    ordered = [word for word in sorted(found, key=lambda word: (-found[word], word)) if word != "converting"]
+    words = [f"{word} {percent(found[word], whole, 0)}" if whole else word for word in ordered]
+    return ", ".join(words[:_MOST_TYPES]) + (", …" if len(words) > _MOST_TYPES else "")
+
+
+def _time(found: Iterable[Total]) -> int:
+    return sum(one.time_ns or 0 for one in found)
+
+
+def _share(one: Total, whole: int) -> str:
+    return "–" if one.time_ns is None else percent(one.time_ns, whole)
+
+
+def _microseconds(one: Total) -> str:
+    return microseconds(one.mean_ns if one.mean_ns is not None else one.time_ns)

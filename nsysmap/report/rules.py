@@ -1,0 +1,205 @@
+"""What `nsysmap rules` shows, and the pages of docs/rules/: every rule as text and as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from nsysmap.base.schema import RULE_TABLES
+from nsysmap.base.table import Spec
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import counted
+from nsysmap.rules.cases import CaseResult
+from nsysmap.rules.rule_file import GROUPS, Rule
+
+WIDTH = 100
+
+
+def rules_list(rules: Sequence[Rule]) -> str:
+    """One line a rule, by group."""
+    wide = max(len(rule.name) for rule in rules)
+    lines: list[str] = []
+    for group in (group for group in GROUPS if any(rule.group == group for rule in rules)):
+        lines.append(group)
+        for rule in (rule for rule in rules if rule.group == group):
+            head = f"  {rule.name:<{wide}}  {rule.severity:<7}  "
+            lines += textwrap.wrap(escaped(rule.summary), WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
+    return "\n".join(lines)
+
+
+def rule_text(rule: Rule) -> str:
+    """Everything about one rule."""
+    parts = [
+        f"{rule.name}: {escaped(rule.summary)}",
+        f"group {rule.group}, severity {rule.severity}",
+        _block("Why", rule.why),
+        _block("What to do", rule.advice),
+    ]
+    if rule.params:
+        parts.append("Parameters\n" + "\n".join(f"  {rule.name}.{name} = {_value(value)}" for name, value in rule.params.items()))
+    parts.append("Cannot tell\n" + "\n".join(f"  {reason}" for reason in _skips(rule)))
+    parts.append("Message\n" + textwrap.fill(escaped(rule.message), WIDTH, initial_indent="  ", subsequent_indent="  "))
+    parts.append("SQL\n" + textwrap.indent("\n".join(escaped(line) for line in rule.query.sql.splitlines()), "  "))
+    parts.append("Cases\n" + "\n".join(f"  {escaped(case.name)}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
+    return "\n\n".join(parts)
+
+
+def cases_text(results: Sequence[CaseResult]) -> str:
+    """What went wrong, and how many cases there were."""
+    wrong = [result for result in results if result.wrong is not None]
+    lines = [f"{result.rule}: {escaped(result.case)}: {escaped(result.wrong or '')}" for result in wrong]
+    passed = len(results) - len(wrong)
+    of = counted(len({result.rule for result in results}), "rule")
+    return "\n".join([*lines, f"{passed} of {counted(len(results), 'case')} of {of} answered as they say"])
+
+
+def pages(rules: Sequence[Rule]) -> dict[str, str]:
+    """The files of docs/rules/: an index, a page a rule, and the tables that their SQL reads."""
+    ordered = sorted(rules, key=lambda rule: (GROUPS.index(rule.group), rule.name))
+    return {
+        "README.md": _index(ordered),
+        "tables.md": _tables(RULE_TABLES),
+        **{f"{rule.name}.md": _page(rule) for rule in ordered},
+    }
+
+
+def _index(rules: Sequence[Rule]) -> str:
+    lines = [_GENERATED, _INTRODUCTION]
+    for group in (group for group in GROUPS if any(rule.group == group for rule in rules)):
+        lines += [f"## {group}", "", "| rule | severity | what it finds |", "|---|---|---|"]
+        lines += [f"| [{rule.name}]({rule.name}.md) | {rule.severity} | {_cell(rule.summary)} |" for rule in rules if rule.group == group]
+        lines.append("")
+    return "\n".join([*lines, _WRITING])
+
+
+def _page(rule: Rule) -> str:
+    parts = [
+        _GENERATED,
+        f"# {rule.name}\n\n{rule.summary}",
+        f"Group [{rule.group}](README.md#{rule.group}), severity {rule.severity}. File: `rules/{rule.group}/{rule.name}.yaml`.",
+        f"## Why\n\n{rule.why}",
+        f"## What to do\n\n{rule.advice}",
+    ]
+    if rule.params:
+        rows = "\n".join(f"| `{name}` | {_value(value)} |" for name, value in rule.params.items())
+        name, value = next(iter(rule.params.items()))
+        parts.append(
+            f"## Parameters\n\n| name | default |\n|---|---|\n{rows}\n\n"
+            f"`--param {rule.name}.{name}={_value(value)}`, or `[tool.nsysmap.rules.{rule.name}]` in `pyproject.toml`."
+        )
+    parts.append("## When it cannot tell\n\n" + "\n".join(f"- {reason}" for reason in _skips(rule)))
+    parts.append(f"## How it tells\n\n```sql\n{rule.query.sql}\n```\n\nIt says: {rule.message}")
+    parts.append("## Cases\n\n" + "\n".join(f"- {case.name}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
+    return "\n\n".join(parts) + "\n"
+
+
+def _tables(specs: Iterable[Spec]) -> str:
+    parts = [
+        _GENERATED,
+        "# The tables that a rule's SQL can read\n\nTimes are nanoseconds since the session began; NULL where there is no value.",
+    ]
+    for spec in specs:
+        rows = "\n".join(
+            f"| `{column.name}` | {column.kind}{'?' if column.nullable else ''} | {column.unit} | {_cell(column.comment)} |"
+            for column in spec.columns
+        )
+        parts.append(f"## {spec.name}\n\n{spec.comment}\n\n| column | kind | unit | what it is |\n|---|---|---|---|\n{rows}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _skips(rule: Rule) -> list[str]:
+    needs = [f"there is no value in {need}" if "." in need else f"there are no rows in {need}" for need in rule.needs]
+    return [*needs, *(requirement.reason for requirement in rule.requires)] or ["never"]
+
+
+def _answer(skips: str | None, found: int) -> str:
+    if skips is not None:
+        return f"skipped ({skips})"
+    return "finds nothing" if found == 0 else "found" if found == 1 else f"found, {found} times"
+
+
+def _block(title: str, text: str) -> str:
+    return f"{title}\n" + textwrap.fill(escaped(" ".join(text.split())), WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+_GENERATED = "<!-- made by docs/make_rules.py out of rules/*/*.yaml and nsysmap/base/schema.py: change those -->"
+
+_INTRODUCTION = """# Rules
+
+A rule looks for one thing in the tables of an analysis and says where it is, what it costs and what to do. Each answers in one of three
+ways: findings, none, or *skipped* with the reason, so that "could not tell" never looks like "clean".
+
+- `cost_ns` is a total over the **steady inferences** of the trace, those that are complete and after the warm-up (table
+  [`steady`](tables.md#steady)): nanoseconds of GPU time or idle time, or of host time where the page of the rule says so. `share` is that
+  cost over the window from the first steady inference's begin to the last one's end, on the finding's device. Findings about the trace
+  itself cost what they hide, or 0. Costs of different rules overlap and are never added.
+- Severity `error` is for what makes the report as a whole unreliable, `warning` for time that can be saved, `info` for the rest.
+- Times are those of the trace, profiler included; the what-if figures are corrected for it.
+
+`nsysmap rules list`, `nsysmap rules show NAME`; thresholds: `--param RULE.NAME=VALUE`, or `[tool.nsysmap.rules.RULE]` in `pyproject.toml`,
+or `[rules.RULE]` in `nsysmap.toml` (which goes before `pyproject.toml`; the command line goes before both).
+"""
+
+_WRITING = """## Writing a rule
+
+A rule is one file, named after it, in a folder that is given with `--rules DIR`. `nsysmap rules check DIR` reads the files and checks them,
+`nsysmap rules test DIR` runs their cases.
+
+```yaml
+name: slow-softmax                 # the file is slow-softmax.yaml
+group: hotspot                     # capture launch host copy fusion reformat precision mapping hotspot
+severity: info                     # info warning error
+summary: One line that says what it finds.
+why: |
+  What it is and why it costs; what cost_ns stands for.
+advice: |
+  What to do, with the exact flag or call, and how to check that it helped.
+needs: [kernels, layers.share]     # tables or columns that must have rows or values; else the rule is skipped
+requires:                          # further conditions; the first column of the first row says whether the rule can tell
+  - sql: SELECT graph_mode <> 'whole' AS ok FROM capture
+    reason: the kernels inside CUDA graphs are hidden
+params: {min_share: 0.1}           # written $min_share in the SQL
+sql: |
+  SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS cost_ns,
+    l.layer_index, l.name AS layer, l.share AS time_share
+  FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference = k.inference
+  WHERE l.kind = 'softmax' AND l.share >= $min_share AND i.complete AND NOT i.warmup
+  GROUP BY l.layer_index, l.name, l.share
+message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in all)."
+cases:                             # at least one that finds and one that does not
+  - name: a slow softmax
+    given:
+      capture: [{graph_mode: none}]
+      inferences: [{inference: 0, start_ns: 0, end_ns: 1000, complete: true}]
+      layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share: 0.5}]
+      kernels: [{kernel_id: 0, inference: 0, layer_id: 0, start_ns: 0, end_ns: 500}]
+    finds: [{layer: sm, cost_ns: 500}]
+  - name: a quick one
+    given:
+      capture: [{graph_mode: none}]
+      inferences: [{inference: 0, start_ns: 0, end_ns: 1000, complete: true}]
+      layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share: 0.01}]
+      kernels: [{kernel_id: 0, inference: 0, layer_id: 0, start_ns: 0, end_ns: 10}]
+    finds: []
+```
+
+- The SQL is one SELECT of DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
+  `cost_ns`; `layer_index`, `layer` and `share` mean what they say; every other column is evidence: a number, a truth value or a text.
+  `share` is worked out from the cost where the SQL does not return it.
+- The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
+  `{name:list}`, a text that may be longer (400 columns in place of 120).
+  A part in double square brackets is left out where one of its values is NULL.
+- Rules come from strangers: no statement but SELECT, no file, network, setting, variable, clock or random number, no function that is not
+  on the list in `nsysmap/sandbox.py`, within a time and a memory limit. Each rule has a connection of its own.
+- A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text where the column cannot be NULL. Case findings name
+  the columns that matter; a message is matched by a part of it. `skips: part of the reason` stands in place of `finds` where the rule must
+  be skipped. Write the false alarm that the rule must not raise as a case.
+"""

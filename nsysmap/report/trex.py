@@ -1,0 +1,238 @@
+"""The file set of NVIDIA's trex (TensorRT engine explorer), with measured times: graph.json, profile.json and timing.json.
+
+What trex reads, by its own source (NVIDIA/TensorRT, tools/experimental/trt-engine-explorer, release/10.0): of the graph, `Layers` as
+objects with `Name`, `LayerType`, `Inputs` and `Outputs`, whose tensors need `Name`, `Dimensions` and `Format/Datatype`, and a `Bindings`
+that is not empty; of the profile, rows of four or five values, joined to the layers by place where there are as many, else by name; of
+the timing, `latencyMs`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.output_file import replacing
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.units import counted, percent
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.tensor_formats import data_type, layout
+
+Rows = list[dict[str, object]]
+_WORDS = {
+    "FP64": "Double", "FP32": "Float", "TF32": "Float", "FP16": "Half", "BF16": "BFloat16", "FP8": "FP8", "FP4": "FP4", "INT8": "Int8",
+    "INT16": "Int16", "INT32": "Int32", "INT64": "Int64", "INT4": "Int4", "UINT8": "UInt8", "BOOL": "Bool",
+}  # fmt: skip
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class TrexFiles:
+    """What the three files hold, and what their reader must know."""
+
+    graph: dict[str, object]
+    profile: Rows
+    timing: Rows
+    notes: tuple[str, ...]
+
+
+def trex_files(engine: Engine, tables: Mapping[str, Table], kernels: Table, inferences: Table) -> TrexFiles:
+    """The files of an engine that ran in a trace.
+
+    `tables` are those of nsysmap.analysis.measured, `kernels` and `inferences` schema.KERNELS and INFERENCES; the engine is the first of
+    the trace.  Raises NsysmapError where the trace shows no kernel of it.
+    """
+    spent = [row for row in tables["kernel_time"].records() if row["engine"] == 0]
+    if not any(row["layer_id"] is not None for row in spent):
+        raise NsysmapError(
+            engine.source,
+            "the trace shows no kernel of this engine, so there are no times to export",
+            "give the engine file of this run, and a trace taken with --cuda-graph-trace=node",
+        )
+    notes = []
+    if not engine.detailed:
+        notes.append(
+            "The engine file holds layer names only: trex refuses this graph.json, and has neither tensors, types nor shapes to show. "
+            "Only the times are usable; export the layers again with --profilingVerbosity=detailed."
+        )
+    elif not engine.bindings:
+        notes.append("The engine file names no bindings, which trex insists on: those in graph.json are the tensors at its edges.")
+    unmapped = sum(_whole(row["time_ns"]) for row in spent if row["layer_id"] is None)
+    if unmapped:
+        share = percent(unmapped, sum(_whole(row["time_ns"]) for row in spent))
+        notes.append(f"{share} of the kernel time belongs to no known layer and is not in profile.json.")
+    timing = _timing(kernels, inferences, tables["steady"])
+    if not timing:
+        notes.append("No inference was recognised: times are totals over the trace, and timing.json is empty.")
+    return TrexFiles(graph_of(engine), _profile(engine, tables["layers"], spent), timing, tuple(notes))
+
+
+def trex_name(engine_file: Path) -> str:
+    """What the files are named after: the engine file, without `.json` or trex's own `.graph.json`."""
+    return engine_file.name.removesuffix(".json").removesuffix(".graph")
+
+
+def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path], *, force: bool = False) -> list[Path]:
+    """Write the three files into the folder, all of them or none, and return their paths.
+
+    A file that is there already is kept and refused unless forced; one of the inputs, always.  The folder is made where its parent is.
+    """
+    contents = {"graph": files.graph, "profile": files.profile, "timing": files.timing}
+    paths = {folder / f"{name}.{part}.json": content for part, content in contents.items()}
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise NsysmapError(str(folder), "is a file, not a folder", "give the folder that the files go into")
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise NsysmapError(str(folder), f"cannot be made ({error.strerror})", "check the path and its permissions") from error
+    for path in paths:
+        if not path.exists():
+            continue
+        if any(given.exists() and path.samefile(given) for given in inputs):
+            raise NsysmapError(str(path), "is one of the inputs and would be overwritten", "give another folder")
+        if not force:
+            raise NsysmapError(str(path), "is there already", "give another folder, or --force to overwrite it")
+    with ExitStack() as stack:
+        for path, content in paths.items():
+            fresh = stack.enter_context(replacing(path))
+            text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
+    return list(paths)
+
+
+# --- graph.json -------------------------------------------------------------------------------------------------------
+
+
+def graph_of(engine: Engine) -> dict[str, object]:
+    """The engine in the form of `--exportLayerInfo`, as trex reads it; names only where that is all there is."""
+    if not engine.detailed:
+        return {"Layers": [layer.name for layer in engine.layers], "Bindings": list(engine.bindings)}
+    return {"Layers": [_layer(layer) for layer in engine.layers], "Bindings": list(engine.bindings) or _edge_tensors(engine)}
+
+
+def _layer(layer: Layer) -> dict[str, object]:
+    row: dict[str, object] = {
+        "Name": layer.name,
+        "LayerType": layer.type or layer.kind,
+        "Inputs": [_tensor(tensor) for tensor in layer.inputs],
+        "Outputs": [_tensor(tensor) for tensor in layer.outputs],
+    }
+    if layer.constants:
+        row["Constants"] = [_tensor(tensor) for tensor in layer.constants]
+    row |= layer.parameters
+    if layer.origin is not None:
+        row["Origin"] = layer.origin
+    row["TacticName"] = layer.tactic or ""
+    if layer.stream is not None:
+        row["StreamId"] = layer.stream
+    return {**row, "Metadata": "\x1f".join(f"[ONNX Layer: {node}]" for node in layer.onnx)}
+
+
+def _tensor(tensor: Tensor) -> dict[str, object]:
+    """The tensor with type and layout in one text, as TensorRT wrote them before 11.3; apart as well where one text cannot say both."""
+    word = _WORDS.get(tensor.datatype or "", tensor.datatype or "None")
+    both = tensor.format if tensor.format and data_type(tensor.format) == tensor.datatype else word
+    row: dict[str, object] = {"Name": tensor.name}
+    if tensor.location is not None:
+        row["Location"] = tensor.location
+    row["Dimensions"] = [-1] if tensor.dimensions is None else list(tensor.dimensions)  # trex computes with them: -1 is not known
+    row["Format/Datatype"] = both
+    if (data_type(both), layout(both)) != (tensor.datatype, tensor.format):
+        row |= {"Datatype": tensor.datatype or "", "Format": tensor.format or ""}
+    if tensor.strides is not None:
+        row["Strides"] = list(tensor.strides)
+    return row
+
+
+def _edge_tensors(engine: Engine) -> list[str]:
+    """What is read but written by no layer, and what is written but read by none."""
+    read = dict.fromkeys(tensor.name for layer in engine.layers for tensor in layer.inputs)
+    written = dict.fromkeys(tensor.name for layer in engine.layers for tensor in layer.outputs)
+    return [*(name for name in read if name not in written), *(name for name in written if name not in read)]
+
+
+# --- profile.json and timing.json -------------------------------------------------------------------------------------
+
+
+def _profile(engine: Engine, layers: Table, spent: Sequence[Mapping[str, object]]) -> Rows:
+    """One row a layer in the engine's order, as trex joins by place; a layer that ran no kernel took 0, as trtexec says it."""
+    medians = {
+        _whole(row["layer_index"]): row["time_ns"] for row in layers.records() if row["engine"] == 0 and row["layer_index"] is not None
+    }
+    total: dict[int, int] = {}
+    runs = 1
+    for row in spent:
+        runs = max(runs, _whole(row["inferences"]) if row["inferences"] is not None else 1)
+        if row["layer_id"] is not None:
+            total[_whole(row["layer_id"])] = total.get(_whole(row["layer_id"]), 0) + _whole(row["time_ns"])
+    whole = sum(total.values())
+    rows: Rows = [{"count": runs}]
+    for layer in engine.layers:
+        time = total.get(layer.index, 0)  # the first engine's layer ids are its indices
+        median = medians.get(layer.index)
+        rows.append(
+            {
+                "name": layer.name,
+                "timeMs": _ms(time),
+                "averageMs": _ms(time / runs),
+                "medianMs": _ms(_whole(median) if median is not None else 0),
+                "percentage": round(100 * time / whole, 4) if whole else 0.0,
+            }
+        )
+    return rows
+
+
+def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
+    """One row a measured inference, in milliseconds from the begin of the first: enqueue, input copies, compute, output copies.
+
+    Compute goes from the first to the last kernel; what the GPU did before and after it counts as copies, as in trtexec.
+    """
+    rows: Rows = []
+    if not len(steady):
+        return rows
+    number, start, end = kernels.ints("inference"), kernels.ints("start_ns"), kernels.ints("end_ns")
+    inside = np.flatnonzero(number >= 0)
+    size = int(inferences.ints("inference").max(initial=-1)) + 1
+    first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, MISSING)
+    np.minimum.at(first, number[inside], start[inside])
+    np.maximum.at(last, number[inside], end[inside])
+    wanted = [row for row in inferences.records() if row["engine"] == 0 and row["complete"] and not row["warmup"]]
+    origin = min((_whole(row["start_ns"]) for row in wanted), default=0)
+    for row in wanted:
+        at = _whole(row["inference"])
+        if last[at] == MISSING or row["gpu_start_ns"] is None or row["gpu_end_ns"] is None:
+            continue
+        begin, stop = _whole(row["gpu_start_ns"]), _whole(row["gpu_end_ns"])
+        compute, done = int(first[at]), int(last[at])
+        places = {"startEnqMs": row["enqueue_start_ns"], "endEnqMs": row["enqueue_end_ns"], "startH2dMs": begin, "endH2dMs": compute,
+                  "startComputeMs": compute, "endComputeMs": done, "startD2hMs": done, "endD2hMs": stop}  # fmt: skip
+        times: dict[str, object] = {key: _ms(_whole(place) - origin) for key, place in places.items() if place is not None}
+        spans = {"h2dMs": compute - begin, "computeMs": done - compute, "d2hMs": stop - done, "latencyMs": stop - begin}
+        rows.append({**times, **{key: _ms(span) for key, span in spans.items()}})
+    return rows
+
+
+def trex_words(files: TrexFiles, paths: Sequence[Path]) -> list[str]:
+    """What was written, one line a file, and what the reader must know."""
+    layers = files.graph["Layers"]
+    assert isinstance(layers, list)
+    runs = files.profile[0]["count"]
+    counts = (
+        counted(len(layers), "layer"),
+        f"{counted(len(files.profile) - 1, 'layer')}, {counted(int(str(runs)), 'inference')}",
+        counted(len(files.timing), "inference"),
+    )
+    return [*(f"{path}: {words}" for path, words in zip(paths, counts, strict=True)), *(f"note: {note}" for note in files.notes)]
+
+
+def _ms(time_ns: float) -> float:
+    return round(time_ns / 1e6, _DIGITS)
+
+
+def _whole(value: object) -> int:
+    return int(str(value))

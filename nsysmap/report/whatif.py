@@ -1,0 +1,68 @@
+"""What `nsysmap what-if` shows: before, after and saving of each change, and what the figures assume."""
+
+from __future__ import annotations
+
+import textwrap
+
+from nsysmap.base.table import Table
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import microseconds
+
+WIDTH = 100
+_FIGURES = (
+    "change",
+    "before_ns",
+    "after_ns",
+    "saving_ns",
+    "low_saving_ns",
+    "high_saving_ns",
+    "assumptions",
+    "reason",
+    "recorded_ns",
+    "replay_error",
+)
+
+
+def whatif_text(answers: Table, source: str) -> str:
+    """The answers as text: one line a change, then the assumptions."""
+    rows = answers.records()
+    lines = [f"{source}: wall time per inference without the profiler, µs", ""]
+    lines.append(f"{'change':<14}{'before':>12}{'after':>12}{'saving':>12}{'at least':>12}{'at most':>12}")
+    told = [row for row in rows if row["after_ns"] is not None]
+    reasons = {str(row["reason"]) for row in rows}
+    if not told and len(rows) > 1 and len(reasons) == 1:  # said once, not of each change
+        return "\n".join(map(escaped, _wrapped(f"{source}: no change can be told: {reasons.pop()}", "  ")))
+    for row in rows:
+        if row["after_ns"] is None:
+            lines.extend(_wrapped(f"{row['change']:<14}  {row['reason']}", "                "))
+            continue
+        figures = (row[name] for name in ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns"))
+        lines.append(f"{row['change']:<14}" + "".join(f"{microseconds(_number(value)):>12}" for value in figures))
+    common = _common([str(row["assumptions"]) for row in told])
+    if common:
+        lines.extend(["", *_wrapped(common, "")])
+    for row in told:
+        lines.extend(["", *_wrapped(f"{row['change']}: {str(row['assumptions'])[len(common) :].strip()}", "  ")])
+    return "\n".join(escaped(line) for line in lines)
+
+
+def whatif_json(answers: Table) -> dict[str, object]:
+    """The same as one JSON object: ``whatif``, one item a change, times in nanoseconds."""
+    return {"whatif": [{name: row[name] for name in _FIGURES} for row in answers.records()]}
+
+
+def _common(texts: list[str]) -> str:
+    """The sentences that all texts (two or more) begin with."""
+    if len(texts) < 2:
+        return ""
+    first, last = min(texts), max(texts)  # what these two share, all between them share
+    same = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[: first.rfind(". ", 0, same) + 1]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)

@@ -1,0 +1,147 @@
+"""The sentences that more than one writer of the report uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nsysmap.base.units import counted, duration, percent, size
+from nsysmap.report.model import Gpu, InferenceFigures, KernelRow, Report, TraceFacts
+from nsysmap.rules.finding import Finding
+
+CAUSES = {
+    "launch": "the host was still launching the work that came next",
+    "host": "the host did something else",
+    "sync": "a blocking call held the host",
+    "copy": "a blocking or pageable copy held the host",
+    "dispatch": "queued in time: the hardware's own step from one to the next",
+    "graph": "before a CUDA graph began",
+    "profiler": "the profiler held the host",
+    "no-work": "nothing was asked for",
+    "unknown": "the trace does not tell",
+}
+"""What each cause of a gap (schema.GAPS) means."""
+
+CHANGES = {
+    "cuda-graph": "run it as a CUDA graph",
+    "two-in-flight": "keep two inferences in flight",
+    "pinned-copies": "copy from and to pinned memory",
+    "drop-layers": "take reformat layers out",
+    "join-kernels": "join kernels that could be one",
+    "no-host-gap": "leave out host work between them",
+}
+"""What each change (schema.WHATIF) is."""
+
+_SEVERITIES = ("error", "warning", "info")
+_FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period in which kernels repeat"}
+_GRAPH_MODES = {
+    "none": "none",
+    "node": "{launches}, their kernels traced one by one",
+    "whole": "{launches}, their kernels hidden (whole-graph tracing)",
+}
+
+
+def captured(report: Report) -> list[tuple[str, str]]:
+    """What was captured, as name and text."""
+    trace = report.trace
+    work = ", ".join(
+        [
+            counted(trace.kernels, "kernel"),
+            *(counted(number, noun) for number, noun in ((trace.copies, "copy"), (trace.memsets, "memset")) if number),
+        ]
+    )
+    places = ", ".join(
+        counted(number, noun)
+        for number, noun in ((trace.processes, "process"), (trace.threads, "thread"), (trace.streams, "stream"))
+        if number
+    )
+    versions = f"nsys {trace.nsys_version or 'unknown'} (schema {trace.schema_version or 'unknown'})"
+    versions += f", TensorRT {trace.tensorrt_version}" if trace.tensorrt_version else ""
+    pairs = [(f"GPU {gpu.device}" if len(report.gpus) > 1 else "GPU", gpu_words(gpu)) for gpu in report.gpus]
+    pairs += [("trace", f"{duration(trace.duration_ns)}: {work}; {places}"), ("CUDA graphs", graph_words(trace)), ("versions", versions)]
+    for engine in report.engines:
+        name = "engine" if len(report.engines) == 1 else f"engine {engine.number}"
+        detail = "" if engine.detailed else " (names only)"
+        ran = "what ran of it is hidden" if report.replays and not engine.inferences else f"ran {counted(engine.inferences, 'inference')}"
+        pairs.append((name, f"{engine.source}: {counted(engine.layers, 'layer')}{detail}, {ran}"))
+    if not report.engines:
+        pairs.append(("engine", "no engine file given" + (": layers are those that the trace's ranges name" if report.layers else "")))
+    return pairs
+
+
+def gpu_words(gpu: Gpu) -> str:
+    """A GPU's name and what matters of it."""
+    facts = [
+        gpu.chip,
+        None if gpu.sm_count is None else f"{gpu.sm_count} SMs",
+        None if gpu.compute is None else f"compute {gpu.compute}",
+        None if gpu.memory_bytes is None else size(gpu.memory_bytes),
+    ]
+    told = ", ".join(fact for fact in facts if fact)
+    return f"{gpu.name} ({told})" if told else gpu.name
+
+
+def graph_words(trace: TraceFacts) -> str:
+    """How CUDA graphs were traced."""
+    return _GRAPH_MODES[trace.graph_mode].format(launches=counted(trace.graph_launches, "launch"))
+
+
+def found_by_words(figures: InferenceFigures) -> str:
+    """How the inferences were found."""
+    ways = [_FOUND_BY.get(way, way) for way in (figures.found_by or "").split("+")]
+    return "found by " + " and ".join(ways)
+
+
+def set_apart(figures: InferenceFigures) -> str:
+    """Which inferences the medians leave out."""
+    parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
+    parts += [f"{figures.cut:,} cut by the capture"] if figures.cut else []
+    return f"; measured {figures.measured:,} ({' and '.join(parts)} set apart)" if parts else ""
+
+
+def idle_heading(report: Report) -> str:
+    """What the idle times by cause are of."""
+    between = "measured inference" if report.busy_window == "inferences" else "GPU work"
+    window = sum(gpu.window_ns or 0 for gpu in report.gpus)
+    total = sum(row.time_ns for row in report.idle)
+    gpus = "GPUs were" if len(report.gpus) > 1 else "GPU was"
+    return f"Why the {gpus} idle between pieces of work: {percent(total, window)} of the time from first to last {between}"
+
+
+def mapping_words(report: Report) -> str:
+    """How many kernels have a layer."""
+    kernels = sum(row.kernels for row in report.coverage)
+    mapped = sum(row.kernels for row in report.mapped)
+    time = percent(sum(row.time_ns for row in report.mapped), report.kernel_time_ns, 2)
+    return f"Mapping: {mapped:,} of {counted(kernels, 'kernel')} have a layer, {time} of kernel time"
+
+
+def busy_words(report: Report, gpu: Gpu) -> str:
+    """How busy a GPU was; nothing where the trace does not show it."""
+    if gpu.busy_ns is None or gpu.window_ns is None:
+        return ""
+    between = "measured inference" if report.busy_window == "inferences" else "GPU work"
+    which = f"GPU {gpu.device} busy" if len(report.gpus) > 1 else "GPU busy"
+    return f"{which} {percent(gpu.busy_ns, gpu.window_ns)} of the {duration(gpu.window_ns)} from the first to the last {between}"
+
+
+def engine_words(report: Report, engine: int | None) -> str:
+    """An engine file by name."""
+    return "none of the engine files" if engine is None else report.engines[engine].source
+
+
+def change_words(change: str) -> str:
+    """A change (schema.WHATIF) by its name, and what it is."""
+    return f"{change}: {CHANGES[change]}" if change in CHANGES else change
+
+
+def kernel_words(row: KernelRow) -> str:
+    """What a kernel is, in a column of kernels."""
+    return row.summary.replace(" kernel: ", ": ", 1)
+
+
+def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings rule by rule: the most severe first, then the most costly."""
+    rules: dict[str, list[Finding]] = {}
+    for finding in findings:
+        rules.setdefault(finding.rule, []).append(finding)
+    return sorted(rules.values(), key=lambda mine: (_SEVERITIES.index(mine[0].severity), -mine[0].cost_ns, mine[0].rule))

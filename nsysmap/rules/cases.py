@@ -1,0 +1,87 @@
+"""A rule's own cases: rows, what the rule must answer to them, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.schema import RULE_TABLES
+from nsysmap.base.table import Table
+from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.rules.rule_file import Case, Rule
+from nsysmap.rules.run import TIME_LIMIT_S, run_rules
+from nsysmap.rules.sandbox import Sandbox
+
+_SPECS = {spec.name: spec for spec in RULE_TABLES}
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case, and what it got wrong; nothing where the rule answered as it says."""
+
+    rule: str
+    case: str
+    wrong: str | None
+
+
+def run_cases(rules: Iterable[Rule], *, time_limit_s: float = TIME_LIMIT_S) -> tuple[CaseResult, ...]:
+    """Every case of these rules."""
+    with Sandbox(RULE_TABLES) as sandbox:
+        return tuple(run_case(rule, case, sandbox, time_limit_s=time_limit_s) for rule in rules for case in rule.cases)
+
+
+def run_case(rule: Rule, case: Case, sandbox: Sandbox, *, time_limit_s: float = TIME_LIMIT_S) -> CaseResult:
+    """One case of a rule; NsysmapError where its rows do not fit their tables."""
+    tables = {}
+    for name, rows in case.given.items():
+        try:
+            tables[name] = Table.of_rows(_SPECS[name], rows)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise NsysmapError(
+                f"{rule.source}: case {case.name!r}: given.{name}", f"does not fit the table: {error}", "see its columns"
+            ) from None
+    (outcome,) = run_rules([replace(rule, params={**rule.params, **case.params})], tables, time_limit_s=time_limit_s, sandbox=sandbox)
+    return CaseResult(rule.name, case.name, _wrong(case, outcome))
+
+
+def _wrong(case: Case, outcome: Outcome) -> str | None:
+    if case.skips is not None:
+        if outcome.skipped is None:
+            return f"should be skipped because of {case.skips!r}, but answered with {len(outcome.findings)} findings"
+        return None if case.skips in outcome.skipped else f"was skipped for another reason: {outcome.skipped}"
+    if outcome.skipped is not None:
+        return f"was skipped: {outcome.skipped}"
+    if len(outcome.findings) != len(case.finds):
+        messages = "; ".join(finding.message for finding in outcome.findings)
+        return f"found {len(outcome.findings)} instead of {len(case.finds)}" + (f": {messages}" if messages else "")
+    for place, (finding, expected) in enumerate(zip(outcome.findings, case.finds, strict=True), start=1):
+        for key, value in expected.items():
+            found = _of(finding, key)
+            if not _same(found, value, key):
+                return f"finding {place} has {key} {found!r} instead of {value!r}"
+    return None
+
+
+def _of(finding: Finding, key: str) -> object:
+    if key in finding.evidence:
+        return finding.evidence[key]
+    fields: Mapping[str, object] = {
+        "message": finding.message,
+        "start_ns": finding.start_ns,
+        "end_ns": finding.end_ns,
+        "cost_ns": finding.cost_ns,
+        "share": finding.share,
+        "layer_index": finding.layer_index,
+        "layer": finding.layer,
+    }
+    return fields[key]
+
+
+def _same(found: object, expected: object, key: str) -> bool:
+    """Numbers to six digits, a message by a part of it."""
+    if key == "message":
+        return str(expected) in str(found)
+    if isinstance(found, bool) or isinstance(expected, bool) or not isinstance(found, int | float) or not isinstance(expected, int | float):
+        return found == expected
+    return abs(found - expected) <= 1e-6 * max(abs(found), abs(expected))

@@ -1,0 +1,97 @@
+"""A rule's message: a template checked once, filled in for each finding, harmless whatever the names in the trace hold."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Mapping
+
+from nsysmap.base.table import Kind
+from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.units import duration, size
+
+Shown = int | float | str | bool | None
+
+_NUMBER = re.compile(r",?(\.\d)?[f%]|,?d|,")
+_OPTIONAL = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
+
+LONGEST = 120
+"""Columns for one value of a message: kernel names run to thousands."""
+
+_LONGEST_LIST = 400
+
+
+def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
+    """ValueError, saying what is wrong, unless every field of the template is one of these columns, shown in a way that fits its kind.
+
+    A column whose kind is not known is shown in any way.
+    """
+    for text, _ in _parts(template):
+        for name, spec in _fields(text):
+            if name not in columns:
+                raise ValueError(f"{{{name}}} is no column of the SQL; it returns {', '.join(sorted(columns))}")
+            if not spec or columns[name] is None:
+                continue
+            if spec == "list":
+                if columns[name] != "text":
+                    raise ValueError(f"{{{name}:list}} shows a text that lists things, and {name} is {columns[name]}")
+                continue
+            if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
+                raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes, :list and numbers such as :.1f :, and :.0%")
+            if columns[name] not in ("int", "float"):
+                raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
+
+
+def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
+    """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
+
+    A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
+    """
+    shown = []
+    for text, optional in _parts(template):
+        if optional and any(_absent(values[name]) for name, _ in _fields(text)):
+            continue
+        for literal, name, spec, _ in string.Formatter().parse(text):
+            shown.append(literal)
+            if name is not None:
+                shown.append(_shown(values[name], spec or "", longest))
+    return " ".join("".join(shown).split())
+
+
+def _parts(template: str) -> list[tuple[str, bool]]:
+    """The template in pieces, each with whether it is optional."""
+    return [(text, bool(place % 2)) for place, text in enumerate(_OPTIONAL.split(template))]
+
+
+def _fields(text: str) -> list[tuple[str, str]]:
+    found = []
+    for _, name, spec, conversion in string.Formatter().parse(text):  # ValueError of its own on a lone brace
+        if name is None:
+            continue
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise ValueError(f"{{{name}}} is not a plain column name")
+        if conversion:
+            raise ValueError(f"{{{name}!{conversion}}}: conversions are not allowed")
+        found.append((name, spec or ""))
+    return found
+
+
+def _absent(value: Shown) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _shown(value: Shown, spec: str, longest: int) -> str:
+    if value is None or _absent(value):
+        return "unknown"
+    if isinstance(value, str):
+        return shortened(escaped(value), _LONGEST_LIST if spec == "list" else longest)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if spec == "ns":
+        return duration(value)
+    if spec == "bytes":
+        return size(round(value))
+    if spec in (",d", "d"):
+        return format(round(value), spec)
+    return format(value, spec) if spec or isinstance(value, int) else f"{value:g}"

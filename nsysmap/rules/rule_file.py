@@ -1,0 +1,386 @@
+"""One rule: what its YAML file says, read and checked as far as that goes without data."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Level
+from nsysmap.base.schema import RULE_TABLES
+from nsysmap.base.table import Kind
+from nsysmap.rules.message import check_template
+from nsysmap.rules.sandbox import Answer, Query, QueryError, Sandbox, Value, own_query
+
+if TYPE_CHECKING:
+    import yaml
+
+Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+PLACE = ("start_ns", "end_ns", "cost_ns")
+"""Columns that every rule's SQL returns."""
+
+OPTIONAL: Mapping[str, Kind] = {"share": "float", "layer_index": "int", "layer": "text"}
+"""Columns that mean something where a rule's SQL returns them; every other column is evidence."""
+
+_LARGEST_BYTES = 64 * 1024
+_DEEPEST = 50
+_TEXTS = ("name", "group", "severity", "summary", "why", "advice", "sql", "message")
+_KEYS = (*_TEXTS, "needs", "requires", "params", "cases")
+_SPECS = {spec.name: spec for spec in RULE_TABLES}
+_VALUES: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", Decimal: "float", str: "text"}
+_CASES = re.compile(r"^cases:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE)
+_ONE_SELECT = "a rule is one SELECT over the tables of docs/rules/tables.md"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What must hold for the rule to be able to tell: the first column of the query's first row is true."""
+
+    query: Query
+    columns: tuple[str, ...]
+    reason: str  # template over the columns of that row
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows and what the rule must answer to them."""
+
+    name: str
+    given: Mapping[str, Sequence[Mapping[str, object]]]
+    params: Mapping[str, Value]
+    finds: tuple[Mapping[str, object], ...]
+    skips: str | None  # part of the reason; none where the rule must answer
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of finding: how to tell, what it means, what to do."""
+
+    name: str
+    group: Group
+    severity: Level
+    summary: str
+    why: str
+    advice: str
+    needs: tuple[str, ...]  # table, or table.column
+    requires: tuple[Requirement, ...]
+    params: Mapping[str, Value]
+    query: Query
+    columns: tuple[str, ...]  # none known where it is not checked
+    message: str
+    cases: tuple[Case, ...]
+    source: str  # its file
+    checked: bool = True  # false: taken as sound until it runs, without its cases
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """Every statement that the rule runs."""
+        return (self.query, *(requirement.query for requirement in self.requires))
+
+
+def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
+    """The rule in a YAML file; NsysmapError names the file, the part of it and the remedy.
+
+    Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false): check_answer looks at what the SQL returns.
+    """
+    content = _mapping(_parsed(path, whole=sandbox is not None), str(path), "a rule file")
+    _known(content, _KEYS, str(path), "the file")
+    for key in _TEXTS:
+        _text(content, key, str(path))
+    name = content["name"].strip()
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or name != path.stem:
+        raise NsysmapError(f"{path}: name", f"is {name!r}", f"name the rule as its file, in kebab case: {path.stem}")
+    for key, allowed in (("group", GROUPS), ("severity", LEVELS)):
+        if content[key] not in allowed:
+            raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"take one of {', '.join(allowed)}")
+    params = _params(content.get("params") or {}, str(path))
+    query, columns = _query(content["sql"], params, sandbox, f"{path}: sql")
+    if sandbox is not None:
+        _check_returned(columns, content["message"], str(path))
+    rule = Rule(
+        name=name,
+        group=content["group"],
+        severity=content["severity"],
+        summary=content["summary"].strip(),
+        why=content["why"].strip(),
+        advice=content["advice"].strip(),
+        needs=_needs(content.get("needs") or [], str(path)),
+        requires=_requires(content.get("requires") or [], params, sandbox, str(path)),
+        params=params,
+        query=query,
+        columns=tuple(columns),
+        message=content["message"].strip(),
+        cases=_cases(content.get("cases") or [], params, set(columns), str(path)) if sandbox is not None else (),
+        source=str(path),
+        checked=sandbox is not None,
+    )
+    unused = sorted(set(params) - {parameter for query in rule.queries for parameter in query.parameters})
+    if unused:
+        raise NsysmapError(f"{path}: params", f"{unused[0]} is not used", f"write ${unused[0]} in the SQL, or take it out of the params")
+    return rule
+
+
+def check_answer(rule: Rule, answer: Answer) -> None:
+    """NsysmapError unless these rows are what the SQL of the rule has to return, and hold what its message shows."""
+    _check_returned(_kinds(answer, f"{rule.source}: sql"), rule.message, rule.source)
+
+
+def check_requirement(rule: Rule, place: int, answer: Answer) -> None:
+    """The same for the row of its requirement at this place, from 0."""
+    where = f"{rule.source}: requires {place + 1}"
+    _check_required(_kinds(answer, f"{where}: sql"), rule.requires[place].reason, where)
+
+
+def _kinds(answer: Answer, where: str) -> dict[str, Kind | None]:
+    """The kinds of the columns by their values; None for a column without any."""
+    kinds: dict[str, Kind | None] = {}
+    for place, name in enumerate(answer.columns):
+        value = next((row[place] for row in answer.rows if row[place] is not None), None)
+        kinds[name] = None if value is None else _kind(name, _VALUES.get(type(value)), where)
+    if len(kinds) < len(answer.columns):
+        raise NsysmapError(where, "returns two columns of one name", _ONE_SELECT)
+    return kinds
+
+
+def _kind(column: str, kind: Kind | None, where: str) -> Kind:
+    if kind is None:
+        raise NsysmapError(where, f"returns {column}, which is no number, truth value or text", "cast it, or list it with string_agg()")
+    return kind
+
+
+def typed(value: object, default: Value, where: str) -> Value:
+    """A parameter's value as the kind that its default is; text, as from a command line, is read."""
+    if isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+    elif isinstance(default, str):
+        if isinstance(value, str):
+            return value
+    elif not isinstance(value, bool):
+        try:
+            number = int(str(value)) if isinstance(default, int) else float(str(value))
+            if math.isfinite(number):
+                return number
+        except ValueError:
+            pass
+    kind = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}[type(default)]
+    raise NsysmapError(where, f"is {value!r}", f"give {kind}, such as {default!r}")
+
+
+def _parsed(path: Path, *, whole: bool) -> object:
+    """The file's content, or all of it but the cases, as YAML's plain types: no tags, no aliases (they blow up), no key twice."""
+    import yaml
+
+    safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first where libyaml is there: ten times as fast
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST_BYTES + 1)
+    except OSError as error:
+        raise NsysmapError(str(path), f"cannot be read: {error.strerror}", "check its name and permissions") from None
+    if len(raw) > _LARGEST_BYTES:
+        raise NsysmapError(str(path), f"is larger than {_LARGEST_BYTES // 1024} KiB", "a rule file is a page or two of YAML")
+    try:
+        text = raw.decode("utf-8")
+        text = text if whole else _CASES.sub("", text)
+        _check_events(yaml.parse(text, Loader=safe), path)
+        loader = safe(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _check_nodes(root, path)
+        return cast("object", loader.construct_document(root))
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).split("\n", maxsplit=1)[0]
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        raise NsysmapError(where, f"is not plain YAML: {problem}", "correct it there") from None
+
+
+def _check_events(events: Iterable[yaml.Event], path: Path) -> None:
+    """No aliases, and no depth at which libyaml's own recursion would bring the process down."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise NsysmapError(_line(event, path), "refers to an anchor", "write the value out: rule files have no anchors and aliases")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise NsysmapError(_line(event, path), f"is nested more than {_DEEPEST} deep", "a rule file is a page or two of YAML")
+
+
+def _line(part: yaml.Event | yaml.Node, path: Path) -> str:
+    return f"{path}:{part.start_mark.line + 1}" if part.start_mark is not None else str(path)
+
+
+def _check_nodes(root: yaml.Node, path: Path) -> None:
+    """No key twice: YAML would keep the last without a word."""
+    import yaml
+
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value]
+            for key, value in node.value:
+                if isinstance(key.value, str) and keys.count(key.value) > 1:
+                    raise NsysmapError(_line(key, path), f"has the key {key.value} twice", "keep one of the two")
+                waiting += [key, value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+
+
+def _mapping(value: object, where: str, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise NsysmapError(where, f"{what} must be a mapping of names to values", "see docs/rules/README.md for an example")
+    return cast("dict[str, Any]", value)
+
+
+def _known(content: Mapping[str, object], allowed: Sequence[str], where: str, what: str) -> None:
+    strange = sorted(set(content) - set(allowed))
+    if strange:
+        raise NsysmapError(where, f"{what} has the unknown key {strange[0]}", f"there are {', '.join(allowed)}")
+
+
+def _text(content: Mapping[str, object], key: str, where: str) -> None:
+    value = content.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise NsysmapError(f"{where}: {key}", "is missing" if value is None else "is not a text", f"write {key}: and a text")
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise NsysmapError(where, "is not a list", "write one item a line, each after a dash")
+    return value
+
+
+def _params(value: object, path: str) -> dict[str, Value]:
+    params = _mapping(value, f"{path}: params", "params")
+    for name, default in params.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise NsysmapError(f"{path}: params", f"{name!r} is no parameter name", "take lower-case letters, digits and underscores")
+        if not isinstance(default, bool | int | float | str):
+            raise NsysmapError(f"{path}: params.{name}", f"is {default!r}", "give a number, a text, true or false")
+    return params
+
+
+def _query(sql: object, params: Mapping[str, Value], sandbox: Sandbox | None, where: str) -> tuple[Query, dict[str, Kind]]:
+    """The statement, and the columns that it returns (none known without a sandbox)."""
+    if not isinstance(sql, str):
+        raise NsysmapError(where, "is not a text", "write one SELECT")
+    columns: dict[str, Kind | None] = {}
+    try:
+        query = own_query(sql, RULE_TABLES) if sandbox is None else sandbox.parse(sql)
+        for parameter in sorted(query.parameters - set(params)):
+            raise QueryError(f"uses ${parameter}, which params does not declare")
+        if sandbox is not None:
+            columns = sandbox.columns(query, {name: params[name] for name in query.parameters})
+    except QueryError as error:
+        raise NsysmapError(where, str(error), _ONE_SELECT) from None
+    return query, {column: _kind(column, kind, where) for column, kind in columns.items()}
+
+
+def _check_returned(columns: Mapping[str, Kind | None], message: str, path: str) -> None:
+    """What holds for the SQL of a rule: its columns, and the fields of the message."""
+    _check_columns(columns, f"{path}: sql")
+    _check_message(message, {**columns, "share": "float"}, f"{path}: message")
+
+
+def _check_columns(columns: Mapping[str, Kind | None], where: str) -> None:
+    for name in PLACE:
+        if name not in columns:
+            raise NsysmapError(where, f"does not return {name}", f"select … AS {name}; it returns {', '.join(columns)}")
+        if columns[name] not in ("int", "float", None):
+            raise NsysmapError(where, f"returns {name} as {columns[name]}", "give nanoseconds")
+    for name, kind in OPTIONAL.items():
+        if columns.get(name, kind) not in ({"int", "float", None} if kind == "float" else {kind, None}):
+            raise NsysmapError(where, f"returns {name} as {columns[name]}", f"{name} must be {kind}; call other things by another name")
+
+
+def _check_message(message: str, columns: Mapping[str, Kind | None], where: str) -> None:
+    try:
+        check_template(message, columns)
+    except ValueError as error:
+        raise NsysmapError(where, str(error), "show columns of the SQL as {name} or {name:format}") from None
+
+
+def _needs(value: object, path: str) -> tuple[str, ...]:
+    needs = _list(value, f"{path}: needs")
+    for need in needs:
+        table, _, column = str(need).partition(".")
+        spec = _SPECS.get(table)
+        if spec is None:
+            raise NsysmapError(f"{path}: needs", f"there is no table {table}", f"there are {', '.join(sorted(_SPECS))}")
+        if column and column not in {known.name for known in spec.columns}:
+            raise NsysmapError(f"{path}: needs", f"there is no column {need}", f"see the columns of {table} in docs/rules/tables.md")
+    return tuple(str(need) for need in needs)
+
+
+def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str) -> None:
+    if next(iter(columns.values())) not in ("bool", None):
+        raise NsysmapError(f"{where}: sql", "does not begin with a truth value", "let its first column say whether the rule can tell")
+    _check_message(reason, columns, f"{where}: reason")
+
+
+def _requires(value: object, params: Mapping[str, Value], sandbox: Sandbox | None, path: str) -> tuple[Requirement, ...]:
+    requirements = []
+    for place, item in enumerate(_list(value, f"{path}: requires"), start=1):
+        where = f"{path}: requires {place}"
+        content = _mapping(item, where, "a requirement")
+        _known(content, ("sql", "reason"), where, "it")
+        _text(content, "sql", where)
+        _text(content, "reason", where)
+        query, columns = _query(content["sql"], params, sandbox, f"{where}: sql")
+        if sandbox is not None:
+            _check_required(columns, content["reason"], where)
+        requirements.append(Requirement(query, tuple(columns), content["reason"].strip()))
+    return tuple(requirements)
+
+
+def _cases(value: object, params: Mapping[str, Value], columns: set[str], path: str) -> tuple[Case, ...]:
+    cases = []
+    for place, item in enumerate(_list(value, f"{path}: cases"), start=1):
+        content = _mapping(item, f"{path}: case {place}", "a case")
+        _text(content, "name", f"{path}: case {place}")
+        cases.append(_case(content, params, columns, f"{path}: case {content['name']!r}"))
+    for found, what in ((True, "finds something"), (False, "finds nothing (finds: [])")):
+        if not any(case.skips is None and bool(case.finds) is found for case in cases):
+            raise NsysmapError(f"{path}: cases", f"none of them {what}", "write at least one case that does and one that does not")
+    if len({case.name for case in cases}) < len(cases):
+        raise NsysmapError(f"{path}: cases", "two of them have the same name", "name each after what it shows")
+    return tuple(cases)
+
+
+def _case(content: Mapping[str, Any], params: Mapping[str, Value], columns: set[str], where: str) -> Case:
+    _known(content, ("name", "given", "params", "finds", "skips"), where, "it")
+    if ("finds" in content) == ("skips" in content):
+        raise NsysmapError(where, "must have either finds or skips", "say what the rule answers to these rows")
+    given = _mapping(content.get("given") or {}, f"{where}: given", "given")
+    for table, rows in given.items():
+        if table not in _SPECS:
+            raise NsysmapError(f"{where}: given", f"there is no table {table}", f"there are {', '.join(sorted(_SPECS))}")
+        known = {column.name for column in _SPECS[table].columns}
+        for row in _list(rows, f"{where}: given.{table}"):
+            _known(_mapping(row, f"{where}: given.{table}", "a row"), sorted(known), f"{where}: given.{table}", "a row")
+    overrides = _mapping(content.get("params") or {}, f"{where}: params", "params")
+    for name, value in overrides.items():
+        if name not in params:
+            raise NsysmapError(f"{where}: params", f"the rule has no parameter {name}", f"it has {', '.join(params) or 'none'}")
+        overrides[name] = typed(value, params[name], f"{where}: params.{name}")
+    finds = [_mapping(item, f"{where}: finds", "a finding") for item in _list(content.get("finds") or [], f"{where}: finds")]
+    for finding in finds:
+        _known(finding, sorted({*columns, "message", "share"}), f"{where}: finds", "a finding")
+    if "skips" in content:
+        _text(content, "skips", where)
+    return Case(content["name"], given, overrides, tuple(finds), content.get("skips"))

@@ -1,0 +1,266 @@
+"""Finds the idle time of each GPU and gives every nanosecond of it one cause, with the host row that proves it.
+
+A hole is the time between two pieces of GPU work of one device (kernels, copies, memsets, hidden graph runs; all processes
+and streams together).  What ends it is the next piece's launch call, so the thread of that call is asked:
+
+- The call had returned when the GPU went idle: the work was queued in time and the hole is ``dispatch``, the hardware's own
+  1 to 2 us.  Between nodes of one graph launch likewise; before the first node of the next graph launch it is ``graph``.
+- Else the part from the call's begin (or from where the GPU went idle, if later) to the start on the GPU is ``launch``, ``graph``
+  for a graph launch, ``copy`` for a copy that holds the host.
+- The part before the call's begin is cut where the thread turned to something else: see :meth:`nsysmap.timing.idle_causes.Host.causes`.
+
+So where a program synchronises once per inference, the hole between two inferences is split in up to three: ``sync`` from the
+GPU's last work to the return of the blocking call, ``host`` until the next enqueue begins, ``launch`` from there on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct
+from nsysmap.base.intervals import Spans, holes
+from nsysmap.base.result_schema import GAPS
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.timing.idle_causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, UNKNOWN, Host, Pieces, joined
+from nsysmap.trace.copies import holds_pageable
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+
+SLOW_DISPATCH_NS = 20_000
+"""Queued work starts within this; measured over all captures the longest was 7.6 us (a memset node of a graph), but for a switch
+between two processes (135 us, the time slice).  A longer wait is for something the trace does not show, and is ``unknown``."""
+
+_NO_LAUNCH = "its launch call is not in the trace"
+_HELD_BACK = "queued in time, then held back: another stream, a dependency or a lock"
+_TIME_SLICE = "queued in time; the GPU switched from one process to another"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """All GPU work, by device and start."""
+
+    device: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    process: IntArray
+    launch: IntArray
+    correlation: IntArray
+    kernel: IntArray  # kernel_id, MISSING for copies and memsets
+    graph: BoolArray  # launched by a graph launch
+    holding: BoolArray  # a copy that holds the host
+
+    def take(self, rows: IntArray) -> _Work:
+        return _Work(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """Holes; one row a hole."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    before: IntArray  # row in _Work
+    after: IntArray
+    last_kernel: IntArray  # kernel_id, MISSING where there is none before
+    next_kernel: IntArray
+
+
+def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table | None) -> Table:
+    """Every hole of every device from its first to its last GPU work, cut where the cause changes (GAPS, by device and time).
+
+    The durations add up to all idle time, to the nanosecond.
+    """
+    work = _gpu_work(trace)
+    idle = _all_holes(work)
+    host = Host.of(trace, inferences)
+    labels = [*host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE]
+    pieces = _pieces(trace, work, idle, host)
+    after = idle.after[pieces.owner]
+    launch = work.launch[after]
+    last_kernel, next_kernel = idle.last_kernel[pieces.owner], idle.next_kernel[pieces.owner]
+    layer = mapping.text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
+    return Table(
+        GAPS,
+        {
+            "gap_id": np.arange(len(after)),
+            "start_ns": pieces.start_ns,
+            "end_ns": pieces.end_ns,
+            "dur_ns": pieces.end_ns - pieces.start_ns,
+            "device": work.device[after],
+            "before_kernel": last_kernel,
+            "after_kernel": next_kernel,
+            "inference": _inference(inferences, gather(membership.ints("inference"), next_kernel), pieces),
+            "cause": Text(pieces.cause.astype(np.int32), CAUSES),
+            "evidence": Text(pieces.evidence.astype(np.int32), tuple(labels)),
+            "evidence_start_ns": pieces.proof_start_ns,
+            "evidence_end_ns": pieces.proof_end_ns,
+            "pid": (work.process[after] >> 24) & 0xFFFFFF,
+            "thread": gather(trace.api_calls.ints("thread"), launch),
+            "before_layer": layer.take(last_kernel),
+            "after_layer": layer.take(next_kernel),
+        },
+    )
+
+
+def _gpu_work(trace: Trace) -> _Work:
+    kind = trace.api_calls.text("kind")
+    graph_launch = np.flatnonzero(kind.equals("graph-launch"))
+    parts = []
+    for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs):
+        rows = len(table)
+        node = table.ints("graph_node") if table is not trace.graph_runs else np.ones(rows, np.int64)
+        launch = table.ints("launch")
+        copies = table is trace.copies
+        part = _Work(
+            device=table.ints("device"),
+            start_ns=table.ints("start_ns"),
+            end_ns=table.ints("end_ns"),
+            process=table.ints("process"),
+            launch=launch,
+            correlation=table.ints("correlation"),
+            kernel=np.arange(rows) if table is trace.kernels else np.full(rows, MISSING, np.int64),
+            graph=(node != MISSING) | (np.isin(launch, graph_launch) if len(graph_launch) else np.zeros(rows, np.bool_)),
+            holding=_holding(table) if copies else np.zeros(rows, np.bool_),
+        )
+        parts.append(part)
+    work = _Work(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Work.__dataclass_fields__))
+    return work.take(np.lexsort((work.start_ns, work.device)))
+
+
+def _holding(copies: Table) -> BoolArray:
+    on_device = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
+    holding: BoolArray = ((~copies.bools("asynchronous") & ~on_device) | holds_pageable(copies)) & (copies.ints("graph_node") == MISSING)
+    return holding
+
+
+def _all_holes(work: _Work) -> _Idle:
+    parts = []
+    for device in distinct(work.device).tolist():
+        first, last = np.searchsorted(work.device, [device, device + 1])
+        start, end, kernel = work.start_ns[first:last], work.end_ns[first:last], work.kernel[first:last]
+        found = holes(start, end)
+        number = np.flatnonzero(kernel >= 0)
+        previous = np.searchsorted(number, found.after, side="left") - 1
+        following = previous + 1
+        parts.append(
+            _Idle(
+                found.start_ns,
+                found.end_ns,
+                found.before + first,
+                found.after + first,
+                _kernel_at(kernel, number, previous),
+                _kernel_at(kernel, number, following),
+            )
+        )
+    if not parts:
+        return _Idle(*(np.zeros(0, np.int64) for _ in range(6)))
+    return _Idle(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Idle.__dataclass_fields__))
+
+
+def _kernel_at(kernel: IntArray, number: IntArray, position: IntArray) -> IntArray:
+    there = (position >= 0) & (position < len(number))
+    if len(number) == 0:
+        return np.full(len(position), MISSING, np.int64)
+    return np.where(there, kernel[number[np.where(there, position, 0)]], np.int64(MISSING))
+
+
+def _pieces(trace: Trace, work: _Work, idle: _Idle, host: Host) -> Pieces:
+    calls = trace.api_calls
+    before, after = idle.before, idle.after
+    launch = work.launch[after]
+    call_start, call_end = gather(calls.ints("start_ns"), launch), gather(calls.ints("end_ns"), launch)
+    same = (launch >= 0) & (launch == work.launch[before]) & ~work.holding[after]
+    same |= (launch < 0) & work.graph[after] & (work.correlation[after] == work.correlation[before]) & (work.correlation[after] != MISSING)
+    traced = (launch >= 0) & ~same
+    queued = traced & (call_end <= idle.start_ns)
+    late = traced & ~queued
+    parts = [
+        _whole(idle, np.flatnonzero(same), (np.full(len(same), DISPATCH, np.int64), _call_proof(host, launch, (call_start, call_end)))),
+        _whole(idle, np.flatnonzero(~same & (launch < 0)), _no_proof(len(launch), len(host.labels))),
+        _queued(work, idle, np.flatnonzero(queued), host),
+        *_late(work, idle, np.flatnonzero(late), host),
+    ]
+    return joined(parts)
+
+
+_Proof = tuple[IntArray, IntArray, IntArray]  # evidence, its start, its end
+
+
+def _call_proof(host: Host, launch: IntArray, times: tuple[IntArray, IntArray]) -> _Proof:
+    return gather(host.call_label, launch), times[0], times[1]
+
+
+def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
+    nothing = np.full(rows, MISSING, np.int64)
+    return np.full(rows, UNKNOWN, np.int64), (np.full(rows, label, np.int64), nothing, nothing)
+
+
+def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> Pieces:
+    """Holes of one cause; ``why`` is per hole of all."""
+    cause, (evidence, start, end) = why
+    return Pieces(rows, idle.start_ns[rows], idle.end_ns[rows], cause[rows], evidence[rows], start[rows], end[rows])
+
+
+def _queued(work: _Work, idle: _Idle, rows: IntArray, host: Host) -> Pieces:
+    """Holes before work whose launch call had returned."""
+    launch = work.launch[idle.after[rows]]
+    return Pieces(
+        rows,
+        idle.start_ns[rows],
+        idle.end_ns[rows],
+        *_why_queued(work, idle, rows, (host, idle.end_ns[rows] - idle.start_ns[rows], launch)),
+    )
+
+
+def _why_queued(
+    work: _Work, idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Cause and proof of work that was queued and took this long to start: (host, wait in ns, launch call)."""
+    host, wait, launch = of
+    before, after = idle.before[rows], idle.after[rows]
+    switched = work.process[before] != work.process[after]
+    slow = wait > SLOW_DISPATCH_NS
+    cause = np.select([work.graph[after], slow & ~switched], [GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
+    special = len(host.labels)
+    plain = ~slow | work.graph[after]
+    evidence = np.select([plain, switched], [host.call_label[launch] if len(host.call_label) else launch, special + 2], default=special + 1)
+    return cause, evidence.astype(np.int64), host.calls.start_ns[launch], host.calls.end_ns[launch]
+
+
+def _late(work: _Work, idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
+    """Holes whose launch call had not returned when the GPU went idle: before the call, the call until its work began, what held it up."""
+    after = idle.after[rows]
+    launch = work.launch[after]
+    start, end = idle.start_ns[rows], idle.end_ns[rows]
+    call_start, call_end, thread = host.calls.start_ns[launch], host.calls.end_ns[launch], host.calls.thread[launch]
+    body = np.clip(call_start, start, end)
+    holding, graph = work.holding[after], work.graph[after]
+    held_back = ~holding & ~graph & (end - call_end > SLOW_DISPATCH_NS)
+    body_end = np.where(held_back, np.maximum(call_end, body), end)
+    cause = np.select([holding, graph], [COPY, GRAPH], default=LAUNCH).astype(np.int64)
+    label = host.call_label[launch] if len(host.call_label) else launch
+    calling = Pieces(rows, body, body_end, cause, label, call_start, call_end)
+    tail = np.flatnonzero(held_back)
+    held = Pieces(rows[tail], body_end[tail], end[tail], *_why_queued(work, idle, rows[tail], (host, (end - body_end)[tail], launch[tail])))
+    waits = [held]
+    devices = work.device[after]
+    for device in distinct(devices).tolist():  # the holes of one device are disjoint, those of two need not be
+        at = np.flatnonzero(devices == device)
+        waits.append(host.profiler_pieces(calling.take(at), thread[at]))
+        mine = at[body[at] > start[at]]
+        found = host.causes(Spans(thread[mine], start[mine], body[mine]), launch[mine])
+        waits.append(
+            Pieces(
+                rows[mine][found.owner], found.start_ns, found.end_ns, found.cause, found.evidence, found.proof_start_ns, found.proof_end_ns
+            )
+        )
+    return waits
+
+
+def _inference(inferences: Table, following: IntArray, pieces: Pieces) -> IntArray:
+    """The inference on whose GPU span the piece lies: that of the kernel after it; MISSING between two inferences."""
+    start, end = gather(inferences.ints("gpu_start_ns"), following), gather(inferences.ints("gpu_end_ns"), following)
+    within = (following >= 0) & (pieces.start_ns >= start) & (pieces.end_ns <= end)
+    return np.where(within, following, np.int64(MISSING))

@@ -1,0 +1,265 @@
+"""Says what a host thread was doing while the GPU waited for it, and so why the GPU was idle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct
+from nsysmap.base.intervals import Spans, cut, innermost, union
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.model import Trace
+
+CAUSES = ("launch", "host", "sync", "copy", "dispatch", "graph", "profiler", "no-work", "unknown")
+LAUNCH, HOST, SYNC, COPY, DISPATCH, GRAPH, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
+
+_ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # no part of launching, even inside an enqueue
+_LAUNCHING = ("launch", "graph-launch", "copy", "memset", "event", "stream-wait")
+_WORTH_NAMING_NS = 5_000  # a shorter call that neither launches nor blocks is part of what the thread does around it
+# The OS calls in which a server's thread waits for the next request or for another thread.
+_WAITS = (
+    "poll", "ppoll", "select", "pselect", "pselect6", "epoll_wait", "epoll_pwait", "accept", "accept4", "read", "recv", "recvfrom",
+    "recvmsg", "futex", "pthread_cond_wait", "pthread_cond_timedwait", "sem_wait", "sem_timedwait", "nanosleep", "clock_nanosleep",
+    "usleep", "sleep", "sigwait", "mq_receive",
+)  # fmt: skip
+NO_CALL = "no CUDA call"
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of idle time, each with one cause; one row a piece."""
+
+    owner: IntArray  # row of the idle time that it is a piece of
+    start_ns: IntArray
+    end_ns: IntArray
+    cause: IntArray  # position in CAUSES
+    evidence: IntArray  # position in Host.labels
+    proof_start_ns: IntArray  # time of the row that the evidence names, MISSING where it names none
+    proof_end_ns: IntArray
+
+    def take(self, rows: IntArray) -> Pieces:
+        """The pieces at these positions."""
+        return Pieces(*(getattr(self, name)[rows] for name in Pieces.__dataclass_fields__))
+
+
+def joined(parts: list[Pieces]) -> Pieces:
+    """All the pieces by owner and time; neighbours of one cause and one proof become one piece."""
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__dataclass_fields__]
+    rows = np.flatnonzero(columns[2] > columns[1])
+    rows = rows[np.lexsort((columns[1][rows], columns[0][rows]))]
+    owner, start, end, cause, evidence, proof_start, proof_end = (column[rows] for column in columns)
+    if len(owner) == 0:
+        return Pieces(owner, start, end, cause, evidence, proof_start, proof_end)
+    fresh = np.ones(len(owner), np.bool_)
+    fresh[1:] = owner[1:] != owner[:-1]
+    same = np.flatnonzero(~fresh)
+    before = same - 1
+    fresh[same] = (start[same] != end[before]) | (cause[same] != cause[before]) | (evidence[same] != evidence[before])
+    fresh[same] |= proof_start[same] != proof_start[before]
+    first = np.flatnonzero(fresh)
+    last = np.append(first[1:], len(owner)) - 1
+    return Pieces(owner[first], start[first], end[last], cause[first], evidence[first], proof_start[first], proof_end[first])
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the host threads of a trace did, ready to be asked."""
+
+    calls: Spans
+    call_kind: Text
+    blocking_copy: BoolArray  # per API call: a copy that holds the host
+    overheads: Spans
+    enqueues: Spans  # of the inferences
+    ranges: Spans
+    os_calls: Spans
+    waiting: BoolArray  # per OS call
+    labels: tuple[str, ...]
+    call_label: IntArray
+    overhead_label: IntArray
+    range_label: IntArray
+    os_label: IntArray
+
+    @staticmethod
+    def of(trace: Trace, inferences: Table) -> Host:
+        """What the trace and its inferences say."""
+        labels: dict[str, int] = {NO_CALL: 0}
+        calls, os_names = trace.api_calls, trace.os_calls.text("name")
+        enqueued = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
+        return Host(
+            calls=_spans(calls),
+            call_kind=calls.text("kind"),
+            blocking_copy=blocking_copies(trace),
+            overheads=_spans(trace.overheads),
+            enqueues=Spans(
+                inferences.ints("thread")[enqueued],
+                inferences.ints("enqueue_start_ns")[enqueued],
+                inferences.ints("enqueue_end_ns")[enqueued],
+            ),
+            ranges=_spans(trace.ranges),
+            os_calls=_spans(trace.os_calls),
+            waiting=np.isin(os_names.codes, [code for code, name in enumerate(os_names.values) if name in _WAITS]),
+            call_label=_label(calls.text("api"), labels, ""),
+            overhead_label=_label(trace.overheads.text("name"), labels, "profiler: "),
+            range_label=_label(trace.ranges.text("name"), labels, "range "),
+            os_label=_label(os_names, labels, ""),
+            labels=tuple(labels),
+        )
+
+    def profiler_pieces(self, pieces: Pieces, thread: IntArray) -> Pieces:
+        """The same pieces, with what the profiler held of their thread cut out and given to it; ``thread`` is per piece."""
+        if len(self.overheads.thread) == 0 or len(pieces.owner) == 0:
+            return pieces
+        left, right = union(self.overheads.start_ns, self.overheads.end_ns)
+        at = np.searchsorted(right, pieces.start_ns, side="right")
+        touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)
+        if not touched.any():
+            return pieces
+        rest, pieces, thread = pieces.take(np.flatnonzero(~touched)), pieces.take(np.flatnonzero(touched)), thread[touched]
+        start, end, row = _cut_by_thread(Spans(thread, pieces.start_ns, pieces.end_ns), [self.overheads])
+        held = innermost(self.overheads, Spans(thread[row], start, end))
+        is_held = held >= 0
+        safe = np.where(is_held, held, 0)
+        cut_up = Pieces(
+            pieces.owner[row],
+            start,
+            end,
+            np.where(is_held, PROFILER, pieces.cause[row]),
+            np.where(is_held, self.overhead_label[safe], pieces.evidence[row]),
+            np.where(is_held, self.overheads.start_ns[safe], pieces.proof_start_ns[row]),
+            np.where(is_held, self.overheads.end_ns[safe], pieces.proof_end_ns[row]),
+        )
+        return Pieces(*(np.concatenate([getattr(rest, name), getattr(cut_up, name)]) for name in Pieces.__dataclass_fields__))
+
+    def causes(self, idle: Spans, launch: IntArray) -> Pieces:
+        """Why each of these idle times passed before its thread began the launch call that ended it (``launch``: that call's row).
+
+        In order: the profiler held the thread; the thread was in a blocking call, a blocking copy, an allocation; it was
+        inside an enqueue or in another launching call; it was in no CUDA call, and then the innermost NVTX range names what it did.
+        Idle times of one thread must not overlap.
+        """
+        calls = _near(self.calls, idle)
+        special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
+        long = self.calls.end_ns[calls] - self.calls.start_ns[calls] >= _WORTH_NAMING_NS
+        calls = calls[special | long | np.isin(self.call_kind.codes[calls], _codes(self.call_kind, _LAUNCHING))]
+        special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
+        outside = innermost(self.enqueues, _take(self.calls, calls)) == MISSING
+        overheads, enqueues = _near(self.overheads, idle), _near(self.enqueues, idle)
+        cutting = [_take(self.calls, calls[special | outside]), _take(self.overheads, overheads), _take(self.enqueues, enqueues)]
+        start, end, row = _cut_by_thread(idle, cutting)
+        pieces = Spans(idle.thread[row], start, end)
+        enqueuing = innermost(_take(self.enqueues, enqueues), pieces) >= 0
+        held = _rows(overheads, innermost(_take(self.overheads, overheads), pieces))
+        call = _rows(calls, innermost(_take(self.calls, calls), pieces))
+        free = ~enqueuing & (held < 0) & (call < 0)
+        named = [self._own_work(_take(pieces, np.flatnonzero(free)), row[free])]
+        at = np.flatnonzero(~free)
+        named.append(self._calls(_take(pieces, at), row[at], (held[at], call[at], enqueuing[at], launch[row[at]])))
+        return joined(named)
+
+    def _calls(self, pieces: Spans, owner: IntArray, found: tuple[IntArray, IntArray, BoolArray, IntArray]) -> Pieces:
+        """The cause of pieces in an API call, inside an enqueue or held by the profiler."""
+        held, call, enqueuing, launch = found
+        safe_call, safe_held = np.where(call >= 0, call, 0), np.where(held >= 0, held, 0)
+        kind = self.call_kind.codes[safe_call] if len(self.calls.thread) else np.full(len(call), -1)
+        sync = (call >= 0) & np.isin(kind, _codes(self.call_kind, ("sync",)))
+        copy = (call >= 0) & (self.blocking_copy[safe_call] if len(self.calls.thread) else False)
+        elsewhere = (call >= 0) & np.isin(kind, _codes(self.call_kind, _ELSEWHERE))
+        launching = (call >= 0) & np.isin(kind, _codes(self.call_kind, _LAUNCHING))
+        cause = np.select(
+            [held >= 0, copy, sync, elsewhere, enqueuing | launching],
+            [PROFILER, COPY, SYNC, HOST, LAUNCH],
+            default=HOST,
+        ).astype(np.int64)
+        # Inside an enqueue the proof is the launch call that came too late; elsewhere it is the call that the thread was in.
+        proof = np.where((cause == LAUNCH) & (enqueuing | (call < 0)), launch, safe_call)
+        by_profiler = cause == PROFILER
+        return Pieces(
+            owner,
+            pieces.start_ns,
+            pieces.end_ns,
+            cause,
+            np.where(by_profiler, _at(self.overhead_label, safe_held), _at(self.call_label, proof)),
+            np.where(by_profiler, _at(self.overheads.start_ns, safe_held), _at(self.calls.start_ns, proof)),
+            np.where(by_profiler, _at(self.overheads.end_ns, safe_held), _at(self.calls.end_ns, proof)),
+        )
+
+    def _own_work(self, idle: Spans, owner: IntArray) -> Pieces:
+        """The pieces of a thread's time outside CUDA, named after its innermost range; waiting outside every range is no work."""
+        ranges, waits = _near(self.ranges, idle), _near(self.os_calls, idle)
+        waits = waits[self.waiting[waits]]
+        start, end, row = _cut_by_thread(idle, [_take(self.ranges, ranges), _take(self.os_calls, waits)])
+        pieces = Spans(idle.thread[row], start, end)
+        named = _rows(ranges, innermost(_take(self.ranges, ranges), pieces))
+        wait = _rows(waits, innermost(_take(self.os_calls, waits), pieces))
+        no_work = (named < 0) & (wait >= 0)
+        safe_named, safe_wait = np.where(named >= 0, named, 0), np.where(wait >= 0, wait, 0)
+        nothing = np.full(len(row), MISSING, np.int64)
+        choices = [no_work, named >= 0]
+        return Pieces(
+            owner[row],
+            start,
+            end,
+            np.where(no_work, NO_WORK, HOST).astype(np.int64),
+            np.select(choices, [_at(self.os_label, safe_wait), _at(self.range_label, safe_named)], default=0),
+            np.select(choices, [_at(self.os_calls.start_ns, safe_wait), _at(self.ranges.start_ns, safe_named)], default=nothing),
+            np.select(choices, [_at(self.os_calls.end_ns, safe_wait), _at(self.ranges.end_ns, safe_named)], default=nothing),
+        )
+
+
+def _spans(table: Table) -> Spans:
+    return Spans(table.ints("thread"), table.ints("start_ns"), table.ints("end_ns"))
+
+
+def _take(spans: Spans, rows: IntArray) -> Spans:
+    return Spans(spans.thread[rows], spans.start_ns[rows], spans.end_ns[rows])
+
+
+def _at(values: IntArray, rows: IntArray) -> IntArray:
+    return values[rows] if len(values) else np.zeros(len(rows), np.int64)
+
+
+def _rows(rows: IntArray, found: IntArray) -> IntArray:
+    """The rows behind positions in a selection; MISSING stays."""
+    return np.where(found >= 0, rows[np.where(found >= 0, found, 0)], np.int64(MISSING)) if len(rows) else found
+
+
+def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
+    return [code for code, value in enumerate(text.values) if value in values]
+
+
+def _label(names: Text, labels: dict[str, int], prefix: str) -> IntArray:
+    codes = np.array([*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0], np.int64)
+    result: IntArray = codes[names.codes]
+    return result
+
+
+def _near(spans: Spans, idle: Spans) -> IntArray:
+    """Rows that may share time with one of the idle times, whatever the thread: a first sieve."""
+    if len(idle.start_ns) == 0 or len(spans.start_ns) == 0:
+        return np.zeros(0, np.int64)
+    order = np.argsort(idle.start_ns, kind="stable")
+    start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
+    last = np.searchsorted(start, spans.end_ns, side="left") - 1  # the last idle time that begins before the span ends
+    return np.flatnonzero((last >= 0) & (reached[np.maximum(last, 0)] > spans.start_ns))
+
+
+def _cut_by_thread(idle: Spans, cutting: list[Spans]) -> tuple[IntArray, IntArray, IntArray]:
+    """The idle times cut where a span of their own thread begins or ends; those of one thread must be disjoint."""
+    starts, ends, rows = [], [], []
+    thread = np.concatenate([spans.thread for spans in cutting] * 2)
+    moments = np.concatenate([spans.start_ns for spans in cutting] + [spans.end_ns for spans in cutting])
+    by_thread = np.argsort(idle.thread, kind="stable")
+    for key in distinct(idle.thread).tolist():
+        first, last = np.searchsorted(idle.thread[by_thread], [key, key + 1])
+        mine = by_thread[first:last]
+        mine = mine[np.argsort(idle.start_ns[mine], kind="stable")]
+        start, end, owner = cut(idle.start_ns[mine], idle.end_ns[mine], moments[thread == key])
+        starts.append(start)
+        ends.append(end)
+        rows.append(mine[owner])
+    if not rows:
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing, nothing
+    return np.concatenate(starts), np.concatenate(ends), np.concatenate(rows)

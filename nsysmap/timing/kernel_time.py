@@ -1,0 +1,76 @@
+"""Where kernel time went: by layer, part and kernel name, over the measured inferences."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nsysmap.base.groups import numbered, runs
+from nsysmap.base.result_schema import KERNEL_TIME
+from nsysmap.base.table import MISSING, IntArray, Table, Text
+
+_LARGEST = 2**62
+
+
+def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
+    """The table `kernel_time`, by engine, layer and then the most time first; its times add up to all kernel time measured.
+
+    `kernels` is schema.KERNELS, `steady` the numbers of the measured inferences.  A kernel without a layer counts for the engine of its
+    inference.  Without measured inferences the whole trace counts.
+    """
+    inference = kernels.ints("inference")
+    rows = np.flatnonzero(np.isin(inference, steady)) if len(steady) else np.arange(len(kernels))
+    if not len(rows):
+        return Table.empty(KERNEL_TIME)
+    engine = _engine_of_kernel(kernels, inferences)[rows]
+    part, name = kernels.text("part"), kernels.text("name")
+    keys, number = combinations(
+        engine, kernels.ints("layer_id")[rows], part.codes[rows].astype(np.int64), name.codes[rows].astype(np.int64)
+    )
+    time = np.zeros(len(keys[0]), np.int64)
+    np.add.at(time, number, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows])
+    count = np.bincount(number, minlength=len(time)).astype(np.int64)
+    measured = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
+    ran, total = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
+    for one in np.unique(keys[0]):
+        ran[keys[0] == one] = np.count_nonzero(measured == one)
+        total[keys[0] == one] = time[keys[0] == one].sum()
+    order = np.lexsort((keys[3], -time, keys[1], keys[0]))
+    return Table(
+        KERNEL_TIME,
+        {
+            "layer_id": keys[1],
+            "engine": keys[0],
+            "part": Text(keys[2].astype(np.int32), part.values),
+            "name": Text(keys[3].astype(np.int32), name.values),
+            "kernels": count,
+            "time_ns": time,
+            "inferences": np.where(ran > 0, ran, np.int64(MISSING)),
+            "share": time / np.maximum(total, 1),
+        },
+    ).take(order)
+
+
+def combinations(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
+    """What nsysmap.groups.numbered gives, sooner for columns of ids: small whole numbers, any negative one of which is no value."""
+    sizes = [max(int(column.max(initial=-1)), -1) + 2 for column in columns]
+    if prod(sizes) >= _LARGEST or any((column < 0).any() and len(np.unique(column[column < 0])) > 1 for column in columns):
+        return numbered(*columns)
+    key = np.zeros(len(columns[0]), np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        key = key * size + np.where(column < 0, 0, column + 1)
+    used, _, _ = runs(np.sort(key))
+    first = np.full(len(used), len(key), np.int64)
+    number = np.searchsorted(used, key)
+    first[number[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return tuple(column[first] for column in columns), number
+
+
+def _engine_of_kernel(kernels: Table, inferences: Table) -> IntArray:
+    """The engine of a kernel's layer, else of its inference."""
+    own, inference = kernels.ints("engine"), kernels.ints("inference")
+    if not len(inferences):
+        return own
+    of_inference = inferences.ints("engine")[np.clip(inference, 0, len(inferences) - 1)]
+    return np.where(own != MISSING, own, np.where(inference >= 0, of_inference, np.int64(MISSING)))

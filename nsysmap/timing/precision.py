@@ -1,0 +1,266 @@
+"""In which data type kernel time is spent, whether on tensor cores, and what conversions between types cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from nsysmap.base.result_schema import PRECISION
+from nsysmap.base.table import Table
+from nsysmap.engine.dataflow import links
+from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.operations import operations, quantizes
+from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer_name
+
+_PRODUCTS = frozenset({"gemm", "gemv", "convolution", "deconvolution", "attention"})
+_MOVES = frozenset({"reformat", "copy", "shuffle", "slice", "concat", "gather", "scatter", "transpose"})
+_UNTOLD = frozenset({"fused", "myelin", "plugin", "other", "unknown", "loop"})
+"""Kinds of layers that do not tell whether a matrix product is inside."""
+_NO_WORK = frozenset({"shape", "signal", "noop", "constant"})
+_QUANTIZES = ("int8-quantize", "fp8-quantize", "fp4-quantize", "int8-dequantize", "dequantize")
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one kernel of a layer does, and in which type; see schema.PRECISION."""
+
+    work: str
+    datatype: str | None
+    told_by: str | None
+    to_type: str | None
+    tensor_cores: str
+
+
+def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]) -> Table:
+    """The table `precision` of a trace, from its `kernel_time`; its times add up to that table's."""
+    described = dict(enumerate(layer for engine in engines for layer in _as_written(engine)))
+    known = {_whole(row["layer_id"]): row for row in layers.records()}
+    names: dict[int | None, dict[str, Use]] = {}
+    spent_rows = kernel_time.records()
+    for spent in spent_rows:
+        names.setdefault(_whole(spent["layer_id"]), {})[str(spent["name"])] = Use("unknown", None, None, None, "unknown")
+    for layer_id, found in names.items():
+        layer = described.get(-1 if layer_id is None else layer_id) or _undescribed(known.get(layer_id))
+        found.update(uses_of(list(found), layer))
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for spent in spent_rows:
+        layer_id = _whole(spent["layer_id"])
+        of_layer = known.get(layer_id)
+        use = names[layer_id][str(spent["name"])]
+        row = rows.setdefault(
+            (spent["engine"], layer_id, use),
+            {
+                "layer_id": layer_id,
+                "engine": spent["engine"],
+                "region": None if of_layer is None else region_of(of_layer),
+                **vars(use),
+                "kernels": 0,
+                "time_ns": 0,
+                "share": 0.0,
+            },
+        )
+        time_ns, runs = int(str(spent["time_ns"])), _whole(spent["inferences"])
+        row["kernels"] = int(str(row["kernels"])) + int(str(spent["kernels"]))
+        row["time_ns"] = int(str(row["time_ns"])) + time_ns
+        row["share"] = float(str(row["share"])) + float(str(spent["share"]))
+        row["mean_ns"] = None if runs is None else round(int(str(row["time_ns"])) / runs)
+    return Table.of_rows(PRECISION, list(rows.values()))
+
+
+def engine_precision_table(engine: Engine) -> Table:
+    """The table `precision` of an engine file alone: one row a layer, by its tactic; times are those of `--exportProfile`, if given."""
+    times = engine.profile_ns or (None,) * len(engine.layers)
+    total = sum(time or 0 for time in times)
+    rows: list[dict[str, object]] = []
+    for layer, time in zip(_as_written(engine), times, strict=True):
+        if layer.kind in _NO_WORK and not time:
+            continue
+        row = {"layer_id": layer.index, "engine": 0, "region": region_of({**vars(layer)}), **vars(use_of(layer.tactic, layer))}
+        rows.append({**row, "time_ns": time, "mean_ns": time, "share": time / total if time is not None and total else None})
+    return Table.of_rows(PRECISION, rows)
+
+
+def _as_written(engine: Engine) -> list[Layer]:
+    """The layers; casts that show the same type on both sides read what the layer before them wrote."""
+    layers = list(engine.layers)
+    for source, layer, tensor in links(engine):
+        if not (operations(layer).cast and layer.outputs and tensor == layer.inputs[0] and tensor.datatype == layer.outputs[0].datatype):
+            continue
+        written = next((output.datatype for output in source.outputs if output.name == tensor.name), None)
+        layers[layer.index] = replace(layer, inputs=(replace(tensor, datatype=written), *layer.inputs[1:]))
+    return layers
+
+
+def region_of(layer: Mapping[str, object]) -> str | None:
+    """The Myelin region of a layer (its columns `region`, `kind` and `name`); None outside of any."""
+    name = str(layer["name"])
+    number = layer["region"] if layer["region"] is not None else split_layer_name(name).region
+    if number is not None:
+        return f"myl{number}"
+    return name if layer["kind"] == "myelin" else None
+
+
+def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
+    """What each kernel of a layer does, by name.
+
+    Where all of them only move data by their names but the layer computes, what computes it cannot be told from them.
+    """
+    uses = {name: use_of(name, layer) for name in names}
+    if layer is not None and layer.type is not None and all(use.work in ("convert", "move") for use in uses.values()):
+        work = _work_by_layer(layer)
+        if work in ("product", "arithmetic"):
+            cores = "unknown" if work == "product" else "no"
+            return dict.fromkeys(names, Use(work, layer.precision, "engine" if layer.precision else None, None, cores))
+    return uses
+
+
+def use_of(name: str | None, layer: Layer | None) -> Use:
+    """What a kernel of that name does for a layer; what neither tells is None or unknown, never a guess."""
+    decoded = _decoded(name) if name else None
+    work = _work_by_name(decoded) or _work_by_layer(layer)
+    source = layer.inputs[0].datatype if layer is not None and layer.inputs else None
+    target = layer.outputs[0].datatype if layer is not None and layer.outputs else None
+    if work in ("convert", "move"):
+        return _moving(decoded, layer, (source, target))
+    datatype, told_by = _field(decoded, "compute_type") or _field(decoded, "input_type"), "kernel"
+    if datatype is None:
+        datatype, told_by = None if layer is None else layer.precision, "engine"
+    return Use(work, datatype, told_by if datatype else None, None, _tensor_cores(decoded, layer, work))
+
+
+_decoded = lru_cache(maxsize=4096)(decode)
+
+
+def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]) -> Use:
+    """A conversion or a copy: the types are those of the layer's tensors where the layer does nothing else, else those in the name."""
+    source, target = types
+    told_by = "engine"
+    alone = layer is not None and _only_moves(layer)
+    if not alone or source is None or target is None:
+        read, written = _field(decoded, "input_type"), _field(decoded, "output_type")
+        if read is not None or not alone:
+            source, target, told_by = read, written, "kernel"
+    cast = decoded is not None and bool(decoded.ops) and any(op.cls in ("cast", "quantize") for op in decoded.ops)
+    cast = cast or (layer is not None and alone and layer.kind in ("cast", "quantize"))
+    if cast and source is not None and source == target:
+        source = None  # the name says that the type changes, so what it reads is not what the file shows
+    converts = source != target if source is not None and target is not None else cast
+    told = told_by if source is not None else None
+    return Use("convert", source, told, target, "no") if converts else Use("move", source, told, None, "no")
+
+
+def _only_moves(layer: Layer) -> bool:
+    """Whether the layer does nothing but convert, quantise or move data."""
+    done = operations(layer)
+    return layer.kind in _MOVES | {"cast", "quantize"} or done.cast or done.movement or quantizes(layer) is not None
+
+
+def _work_by_name(decoded: KernelName | None) -> str | None:
+    """The work that a kernel's or tactic's name tells; None where it does not."""
+    if decoded is None:
+        return None
+    operation = decoded.fields.get("operation")
+    classes = {op.cls for op in decoded.ops}
+    if operation in _PRODUCTS or classes & {"gemm", "convolution", "attention"}:
+        return "product"
+    if classes:
+        if classes <= {"data movement"}:
+            return "move"
+        if classes <= {"data movement", "cast", "quantize"} or _quantizes(decoded):
+            return "convert"
+        return None if classes <= {"unknown", "cut", "data movement"} else "arithmetic"
+    if operation in _MOVES or operation == "cast":
+        return "move" if operation != "cast" else "convert"
+    return None if operation in (None, "unknown", "fused") else "arithmetic"
+
+
+def _quantizes(decoded: KernelName) -> bool:
+    """Whether every operation but data movement is part of a quantisation."""
+    inside = {
+        place for pattern in decoded.patterns if pattern.name.startswith(_QUANTIZES) for place in range(pattern.first, pattern.last + 1)
+    }
+    return bool(inside) and all(place in inside or op.cls == "data movement" for place, op in enumerate(decoded.ops))
+
+
+def _work_by_layer(layer: Layer | None) -> str:
+    if layer is None:
+        return "unknown"
+    done = operations(layer)
+    if layer.kind in _PRODUCTS or done.product:
+        return "product"
+    if layer.kind in ("cast", "quantize") or done.cast:
+        return "convert"
+    if layer.kind in _MOVES or done.movement:
+        return "move"
+    return "unknown" if layer.kind in _UNTOLD and (not done.ops or done.cut) else "arithmetic"
+
+
+def _tensor_cores(decoded: KernelName | None, layer: Layer | None, work: str) -> str:
+    """From the kernel's name; else from the layer's tactic where it is that kernel's; work without a product does not use them."""
+    if decoded is not None and decoded.tensor_cores != "unknown":
+        return decoded.tensor_cores
+    if decoded is not None and layer is not None and layer.tactic and matches_tactic(decoded.name, layer.tactic):
+        told = _decoded(layer.tactic).tensor_cores
+        if told != "unknown":
+            return told
+    return "no" if work == "arithmetic" else "unknown"
+
+
+def _field(decoded: KernelName | None, name: str) -> str | None:
+    value = None if decoded is None else decoded.fields.get(name)
+    return str(value) if value else None
+
+
+def _undescribed(row: Mapping[str, object] | None) -> Layer | None:
+    """A layer that only the trace's ranges name."""
+    return None if row is None else Layer(index=0, name=str(row["name"]), kind=str(row["kind"]))
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+@dataclass(frozen=True)
+class Total:
+    """Rows of the table `precision` added up; `layers` that have any of it, and None for what no row tells."""
+
+    key: tuple[str | int | None, ...]
+    layers: int
+    kernels: int | None
+    time_ns: int | None
+    mean_ns: int | None
+    share: float | None
+
+
+def totals(rows: Iterable[Mapping[str, object]], *columns: str) -> list[Total]:
+    """The rows added up by these columns, the most time first, then the most layers."""
+    groups: dict[tuple[str | int | None, ...], list[Mapping[str, object]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(_key(row[column]) for column in columns), []).append(row)
+    found = [
+        Total(
+            key=key,
+            layers=len({row["layer_id"] for row in group if row["layer_id"] is not None}),
+            kernels=_sum(group, "kernels"),
+            time_ns=_sum(group, "time_ns"),
+            mean_ns=_sum(group, "mean_ns"),
+            share=_share(group),
+        )
+        for key, group in groups.items()
+    ]
+    return sorted(found, key=lambda one: (-(one.time_ns or 0), -one.layers, tuple(str(part or "~") for part in one.key)))
+
+
+def _key(value: object) -> str | int | None:
+    return value if isinstance(value, (str, int)) else None
+
+
+def _sum(rows: Iterable[Mapping[str, object]], column: str) -> int | None:
+    known = [int(str(row[column])) for row in rows if row[column] is not None]
+    return sum(known) if known else None
+
+
+def _share(rows: Iterable[Mapping[str, object]]) -> float | None:
+    known = [float(str(row["share"])) for row in rows if row["share"] is not None]
+    return sum(known) if known else None

@@ -1,0 +1,213 @@
+"""How near each layer comes to what the device allows: a roofline with a third case, layers too small to fill the GPU.
+
+Floors are lower bounds: bytes over the memory bandwidth and operations over the peak rate (`peak_rates`), both at the clock that the
+trace names.  Each tensor is counted once; what stays in the level-2 cache can be faster than the bytes' floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.result_schema import LIMITS
+from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
+
+FAR = 0.1
+"""Below this part of its limit, a short layer is held back by latency and not by the limit."""
+SHORT_NS = 10_000
+"""What counts as short there: a few times a kernel's own start and end."""
+HALF = 0.5
+"""A layer with fewer blocks than SMs is latency-bound unless it reaches this much of its limit all the same."""
+_OVER = 1.02
+
+
+@dataclass(frozen=True)
+class Device:
+    """What limits a layer on one device; None where the trace does not tell."""
+
+    name: str
+    capability: Capability | None
+    sm_count: int | None
+    clock_hz: int | None
+    bandwidth_bytes_per_s: int | None
+
+    def peak_flops_per_s(self, precision: str | None, *, tensor_cores: bool) -> float | None:
+        """Dense peak in that data type."""
+        if self.capability is None or self.sm_count is None or self.clock_hz is None or precision is None:
+            return None
+        rate = operations_per_clock(self.capability, precision, tensor_cores=tensor_cores)
+        return None if rate is None else float(rate) * self.sm_count * self.clock_hz
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the trace shows of a layer."""
+
+    time_ns: int | None
+    blocks: int | None = None
+    waves: float | None = None
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What the engine file shows of a layer."""
+
+    bytes_moved: int | None
+    flops: int | None
+    macs: int | None
+    precision: str | None
+    tensor_cores: str  # yes, no, unknown
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Floors and verdict of one layer."""
+
+    bytes_floor_ns: int | None
+    flops_floor_ns: int | None
+    floor_ns: int | None
+    reached: float | None
+    peak_flops_per_s: float | None
+    verdict: str
+    reason: str
+
+
+def limits_table(layers: Table, work: Table, devices: Table, kernels: Table) -> Table:
+    """The table `limits`, one row a layer in the order of `layers`; layers that no engine file describes are unknown."""
+    machines = {int(str(row["device"])): device_of(row) for row in devices.records()}
+    needed = {int(str(row["layer_id"])): _needed(row) for row in work.records()}
+    longest = _longest_kernel(kernels)
+    rows: list[dict[str, object]] = []
+    for layer in layers.records():
+        layer_id = int(str(layer["layer_id"]))
+        row = longest.get(layer_id)
+        device = machines.get(int(kernels.ints("device")[row])) if row is not None else next(iter(machines.values()), None)
+        measured = _measured(layer["time_ns"], kernels, row, device)
+        need = needed.get(layer_id, Needed(None, None, None, None, "unknown", "no engine file describes it"))
+        limit = limit_of(need, measured, device)
+        rows.append(
+            {
+                "layer_id": layer_id,
+                "time_ns": measured.time_ns,
+                "bytes": need.bytes_moved,
+                "flops": need.flops,
+                "bytes_floor_ns": limit.bytes_floor_ns,
+                "flops_floor_ns": limit.flops_floor_ns,
+                "floor_ns": limit.floor_ns,
+                "reached": limit.reached,
+                "peak_flops_per_s": limit.peak_flops_per_s,
+                "blocks": measured.blocks,
+                "waves": measured.waves,
+                "verdict": limit.verdict,
+                "reason": limit.reason,
+            }
+        )
+    return Table.of_rows(LIMITS, rows)
+
+
+def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
+    """Floors of one layer and what holds it back."""
+    if device is None:
+        return Limit(None, None, None, None, None, "unknown", "the trace does not describe the device")
+    product = bool(need.macs)
+    cores = need.tensor_cores != "no" if product else False  # not told: the higher rate, so that the floor stays one
+    peak = device.peak_flops_per_s(need.precision if product else need.precision or "FP32", tensor_cores=cores)
+    bytes_ns = _floor(need.bytes_moved, device.bandwidth_bytes_per_s)
+    flops_ns = _floor(need.flops, peak)
+    known = [floor for floor in (bytes_ns, flops_ns) if floor is not None]
+    floor = max(known) if known else None
+    reached = floor / measured.time_ns if floor is not None and measured.time_ns else None
+    verdict, reason = _verdict(need, measured, device, (bytes_ns, flops_ns))
+    return Limit(bytes_ns, flops_ns, floor, reached, peak, verdict, reason)
+
+
+def _verdict(need: Needed, measured: Measured, device: Device, floors: tuple[int | None, int | None]) -> tuple[str, str]:
+    bytes_ns, flops_ns = floors
+    time_ns = measured.time_ns
+    if not time_ns:
+        return "unknown", "no kernel of it was measured"
+    sms = device.sm_count
+    if bytes_ns is None and flops_ns is None:
+        return "unknown", need.reason or "the trace does not tell the device's rates"
+    if flops_ns is None and ((need.flops is None and need.macs is None) or need.macs):
+        return "unknown", need.reason or "the peak rate for its data type is not known"
+    floor = max(bytes_ns or 0, flops_ns or 0)
+    if floor > time_ns * _OVER:
+        if (flops_ns or 0) > time_ns * _OVER:
+            return "unknown", "faster than the peak rate: it does less than the file says"
+        return "unknown", "faster than memory: its data stayed in the level-2 cache"
+    reached = floor / time_ns
+    if measured.blocks is not None and sms and measured.blocks < sms and reached < HALF:
+        return "latency-bound", f"{measured.blocks} blocks on {sms} SMs, at {reached:.0%} of its limit"
+    if reached < FAR and time_ns < SHORT_NS:
+        return "latency-bound", f"short, and at {reached:.0%} of its limit"
+    if bytes_ns is None:
+        return "unknown", need.reason or "its bytes are not known"
+    if flops_ns is not None and flops_ns > bytes_ns:
+        return "compute-bound", f"at {reached:.0%} of the peak rate"
+    return "memory-bound", f"at {reached:.0%} of the memory bandwidth"
+
+
+def device_of(row: dict[str, object]) -> Device:
+    """A row of the table `devices`."""
+    major, minor = _whole(row["compute_major"]), _whole(row["compute_minor"])
+    return Device(
+        name=str(row["name"]),
+        capability=None if major is None or minor is None else (major, minor),
+        sm_count=_whole(row["sm_count"]),
+        clock_hz=_whole(row["clock_hz"]),
+        bandwidth_bytes_per_s=_whole(row["bandwidth_bytes_per_s"]),
+    )
+
+
+def _floor(amount: int | None, per_second: float | None) -> int | None:
+    return None if amount is None or not per_second else round(amount / per_second * 1e9)
+
+
+def _needed(row: dict[str, object]) -> Needed:
+    precision, reason = row["precision"], row["reason"]
+    return Needed(
+        bytes_moved=_whole(row["bytes"]),
+        flops=_whole(row["flops"]),
+        macs=_whole(row["macs"]),
+        precision=None if precision is None else str(precision),
+        tensor_cores=str(row["tensor_cores"]),
+        reason=None if reason is None else str(reason),
+    )
+
+
+def _measured(time_ns: object, kernels: Table, row: int | None, device: Device | None) -> Measured:
+    """Time of the layer, and the launch of its longest kernel."""
+    if row is None:
+        return Measured(_whole(time_ns))
+
+    def at(name: str) -> int:
+        return int(kernels.ints(name)[row])
+
+    blocks = at("grid_x") * at("grid_y") * at("grid_z")
+    waves = None
+    if device is not None and device.capability is not None and device.sm_count:
+        threads = at("block_x") * at("block_y") * at("block_z")
+        held = blocks_per_sm(device.capability, threads, at("registers"), at("static_shared_bytes") + at("dynamic_shared_bytes"))
+        waves = blocks / (held * device.sm_count) if held else None
+    return Measured(_whole(time_ns), blocks if blocks > 0 else None, waves)
+
+
+def _longest_kernel(kernels: Table) -> dict[int, int]:
+    """Row of the longest kernel of each layer."""
+    if not len(kernels):
+        return {}
+    rows: IntArray = np.flatnonzero(kernels.ints("layer_id") != MISSING)
+    layer = kernels.ints("layer_id")[rows]
+    duration = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    longest = np.full(int(layer.max(initial=-1)) + 1, MISSING)
+    np.maximum.at(longest, layer, duration)
+    found = np.flatnonzero(duration == longest[layer])[::-1]  # the first of equals is written last
+    return dict(zip(layer[found].tolist(), rows[found].tolist(), strict=True))
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,173 @@
+"""Adds up kernels: by layer, by kind of layer, by kernel name, by mapping method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.engine_schema import LAYERS
+from nsysmap.base.groups import runs as runs_of
+from nsysmap.base.groups import sorted_in_groups
+from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, KIND_TOTALS, UNMAPPED
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table
+
+
+def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
+    """The layers with time_ns, share and kernels filled in from the kernels of the steady inferences.
+
+    time_ns and kernels are medians over those inferences (an inference in which a layer ran nothing counts as 0); share is of all
+    kernel time in them, mapped or not.  Without inferences the three are totals over the trace.  Layers of an engine whose kernels
+    the trace does not have keep no value.
+    """
+    inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
+    duration = kernels.ints("end_ns") - kernels.ints("start_ns")
+    rows = np.isin(inference, steady) if len(steady) else np.ones(len(kernels), np.bool_)
+    if not rows.any():
+        return layers
+    number = inference if len(steady) else np.zeros(len(kernels), np.int64)
+    engine_of_layer = layers.ints("engine")
+    mapped = np.flatnonzero(rows & (layer >= 0))
+    pair = layer[mapped] * (int(number[rows].max()) + 1) + number[mapped]
+    distinct, inverse, size = np.unique(pair, return_inverse=True, return_counts=True)
+    time = np.zeros(len(distinct), np.int64)
+    np.add.at(time, inverse, duration[mapped])
+    of_layer = distinct // (int(number[rows].max()) + 1)
+    runs = _runs_of_layer(kernels, rows, len(layers))
+    median_time = _between(*_padded_middles(of_layer, time, runs))
+    median_kernels, _ = _padded_middles(of_layer, size, runs)  # of two middles the lower: there is no half a kernel
+    totals = np.zeros(len(layers), np.int64)
+    np.add.at(totals, layer[mapped], duration[mapped])
+    engine_total = _total_of_engine(kernels, rows, duration, engine_of_layer)
+    measured = runs > 0
+    return layers.with_columns(
+        LAYERS,
+        {
+            "time_ns": np.where(measured, median_time, np.int64(MISSING)),
+            "share": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
+            "kernels": np.where(measured, median_kernels, np.int64(MISSING)),
+        },
+    )
+
+
+def _inference_engine(kernels: Table) -> tuple[IntArray, IntArray]:
+    """Per kernel the engine of its inference's kernels (-1: none, or known from ranges only), and its inference (-1: none)."""
+    inference = np.where(kernels.ints("inference") == MISSING, np.int64(-1), kernels.ints("inference"))
+    engine = np.where(kernels.ints("engine") == MISSING, np.int64(-1), kernels.ints("engine"))
+    top = np.full(int(inference.max(initial=-1)) + 2, -1, np.int64)
+    np.maximum.at(top, inference, engine)  # -1 writes into the last place, which no inference has
+    return np.where(inference >= 0, top[inference], engine), inference
+
+
+def _runs_of_layer(kernels: Table, rows: BoolArray, layers: int) -> IntArray:
+    """For each layer the number of inferences of its engine (for a layer known from ranges: those it ran in)."""
+    engine, inference = _inference_engine(kernels)
+    wide = int(inference.max(initial=0)) + 2
+    runs = np.zeros(layers, np.int64)
+    mapped = rows & (kernels.ints("layer_id") >= 0)
+    pairs, _, _ = runs_of(np.sort(kernels.ints("layer_id")[mapped] * wide + inference[mapped] + 1))
+    own = np.bincount(pairs // wide, minlength=layers)
+    layer_engine = np.full(layers, -1, np.int64)
+    layer_engine[kernels.ints("layer_id")[mapped]] = engine[mapped]
+    pairs, _, _ = runs_of(np.sort((engine[rows] + 1) * wide + inference[rows] + 1))
+    of_engine = np.bincount(pairs // wide, minlength=int(engine.max(initial=-1)) + 2)
+    runs = np.where(own > 0, np.where(layer_engine >= 0, of_engine[layer_engine + 1], own), 0)
+    return runs.astype(np.int64)
+
+
+def _total_of_engine(kernels: Table, rows: BoolArray, duration: IntArray, engine_of_layer: IntArray) -> IntArray:
+    """For each layer the kernel time of all inferences of its engine."""
+    engine, _ = _inference_engine(kernels)
+    total = np.zeros(int(engine.max(initial=-1)) + 2, np.int64)
+    np.add.at(total, engine[rows] + 1, duration[rows])
+    wanted = np.where(engine_of_layer == MISSING, np.int64(-1), engine_of_layer)
+    known = wanted + 1 < len(total)
+    result: IntArray = np.where(known, total[np.where(known, wanted + 1, 0)], np.int64(0))
+    return result
+
+
+def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[IntArray, IntArray]:
+    """Per group the two middle ones of its values and of as many zeros as it has fewer values than runs (groups sorted)."""
+    lower, upper = np.zeros(len(runs), np.int64), np.zeros(len(runs), np.int64)
+    if len(group) == 0:
+        return lower, upper
+    present, first, size = runs_of(group)
+    ordered = sorted_in_groups(group, values)
+    for result, middle in ((lower, (runs[present] - 1) // 2), (upper, runs[present] // 2)):
+        place = middle - (runs[present] - size)
+        inside = place >= 0
+        result[present[inside]] = ordered[first[inside] + np.minimum(place[inside], size[inside] - 1)]
+    return lower, upper
+
+
+def _between(lower: IntArray, upper: IntArray) -> IntArray:
+    """The median, from the two middle values."""
+    return np.rint((lower + upper) / 2).astype(np.int64)
+
+
+def coverage(kernels: Table) -> Table:
+    """Kernels and time by mapping method, methods without kernels left out."""
+    method = kernels.text("method")
+    duration = kernels.ints("end_ns") - kernels.ints("start_ns")
+    count = np.bincount(method.codes, minlength=len(method.values))
+    time = _sums(method.codes, duration, len(method.values))
+    total = max(int(duration.sum()), 1)
+    rows = [
+        {"method": value, "kernels": int(count[code]), "time_ns": int(time[code]), "share": int(time[code]) / total}
+        for code, value in enumerate(method.values)
+        if count[code]
+    ]
+    return Table.of_rows(COVERAGE, rows)
+
+
+def unmapped(kernels: Table) -> Table:
+    """Why kernels have no layer, by time."""
+    reason = kernels.text("reason")
+    rows = np.flatnonzero(kernels.text("method").equals("none"))
+    duration = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    codes = reason.codes[rows]
+    count = np.bincount(codes[codes >= 0], minlength=len(reason.values))
+    time = _sums(codes[codes >= 0], duration[codes >= 0], len(reason.values))
+    found = [{"reason": reason.values[code], "kernels": int(count[code]), "time_ns": int(time[code])} for code in np.flatnonzero(count)]
+    return Table.of_rows(UNMAPPED, sorted(found, key=lambda row: (-int(str(row["time_ns"])), str(row["reason"]))))
+
+
+def by_kind(layers: Table) -> Table:
+    """Median time per inference by kind of layer, most first."""
+    kind = layers.text("kind")
+    has_time = layers.ints("time_ns") != MISSING
+    time = _sums(kind.codes[has_time], layers.ints("time_ns")[has_time], len(kind.values))
+    count = np.bincount(kind.codes[has_time & (layers.ints("kernels") > 0)], minlength=len(kind.values))
+    share = np.bincount(kind.codes[has_time], weights=np.nan_to_num(layers.floats("share")[has_time]), minlength=len(kind.values))
+    found = [
+        {"kind": kind.values[code], "layers": int(count[code]), "time_ns": int(time[code]), "share": float(share[code])}
+        for code in np.flatnonzero(time)
+    ]
+    return Table.of_rows(KIND_TOTALS, sorted(found, key=lambda row: (-int(str(row["time_ns"])), str(row["kind"]))))
+
+
+def by_kernel_name(kernels: Table, names: Table) -> Table:
+    """Every distinct kernel name with its total time over the trace, most first; ``names`` is names.names_table of them."""
+    text = kernels.text("name")
+    duration = kernels.ints("end_ns") - kernels.ints("start_ns")
+    count = np.bincount(text.codes, minlength=len(text.values))
+    time = _sums(text.codes, duration, len(text.values))
+    present = np.flatnonzero(count)
+    last = np.cumsum(count[present])
+    median = np.zeros(len(text.values), np.int64)
+    ordered = sorted_in_groups(text.codes.astype(np.int64), duration)
+    median[present] = _between(ordered[last - 1 - count[present] // 2], ordered[last - 1 - (count[present] - 1) // 2])
+    total = max(int(duration.sum()), 1)
+    decoded = {str(row["name"]): row for row in names.records()}
+    found = []
+    for code in present.tolist():
+        row = dict(decoded[text.values[code]])
+        row |= {"count": int(count[code]), "time_ns": int(time[code]), "median_ns": int(median[code]), "share": int(time[code]) / total}
+        found.append(row)
+    found.sort(key=lambda row: (-int(str(row["time_ns"])), str(row["name"])))
+    return Table.of_rows(KERNEL_TOTALS, found)
+
+
+def _sums(codes: CodeArray, values: IntArray, size: int) -> IntArray:
+    """Exact int64 sums by code (bincount's weights are floats)."""
+    result = np.zeros(size, np.int64)
+    np.add.at(result, codes, values)
+    return result

@@ -1,0 +1,75 @@
+"""Facts about the trace itself: what it holds, what it hides, how CUDA graphs were traced."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.groups import distinct, rows_by_value
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.trace_schema import CAPTURE
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+from nsysmap.trace.tensorrt_ranges import MYELIN, TENSORRT, TensorRtRanges
+
+
+def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str | None) -> Table:
+    """The one row of schema.CAPTURE."""
+    kernels, calls = trace.kernels, trace.api_calls
+    graph_launches = np.flatnonzero(calls.text("kind").equals("graph-launch"))
+    shown = np.isin(graph_launches, kernels.ints("launch"))
+    graph_kernels = int(np.count_nonzero(kernels.ints("graph_node") != MISSING))
+    if len(trace.graph_runs) or (len(graph_launches) and not shown.any() and not graph_kernels):
+        mode = "whole"
+    else:
+        mode = "node" if graph_kernels or len(graph_launches) else "none"
+    work = (kernels, trace.copies, trace.memsets, trace.graph_runs)
+    starts = [int(table.ints("start_ns")[0]) for table in (*work, calls) if len(table)]
+    ends = [int(table.ints("end_ns").max()) for table in (*work, calls) if len(table)]
+    domain = trace.ranges.text("domain")
+    places = {(process, device) for table in work for process, device in _pairs(table, "process", "device")}
+    streams = {(process, stream) for table in work for process, stream in _pairs(table, "process", "stream")}
+    row = {
+        "nsys_version": trace.nsys_version,
+        "schema_version": trace.schema_version,
+        "duration_ns": max(ends) - min(starts) if starts else 0,
+        "kernels": len(kernels),
+        "graph_launches": len(graph_launches),
+        "graph_runs": len(trace.graph_runs),
+        "graph_kernels": graph_kernels,
+        "graph_nodes": len(trace.graph_nodes),
+        "graph_mode": mode,
+        "has_tensorrt_ranges": bool(domain.equals(TENSORRT).any()) or len(tensorrt.calls) > 0,
+        "has_layer_ranges": len(tensorrt.layers) > 0,
+        "has_myelin_ranges": bool(domain.equals(MYELIN).any()),
+        "has_api_calls": len(calls) > 0,
+        "has_syncs": len(trace.syncs) > 0 or bool(calls.text("kind").equals("sync").any()),
+        "has_osrt": len(trace.os_calls) > 0,
+        "processes": len({process for process, _ in places}),
+        "threads": len(distinct(calls.ints("thread"))),
+        "streams": len(streams),
+        "devices": len({device for _, device in places}),
+        "dropped_rows": sum(dropped.rows for dropped in trace.dropped),
+        "unmatched_launches": int(np.count_nonzero(kernels.ints("launch") == MISSING)),
+        "overhead_ns": _overhead(trace),
+        "tensorrt_version": tensorrt_version,
+    }
+    return Table.of_rows(CAPTURE, [row])
+
+
+def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:
+    return {(value, other) for value, rows in rows_by_value(table.ints(first)) for other in distinct(table.ints(second)[rows]).tolist()}
+
+
+def _overhead(trace: Trace) -> int:
+    """Time in which the profiler held a thread that launched GPU work, within the window of that work, in ns."""
+    launched = np.concatenate([table.ints("launch") for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs)])
+    if not len(launched) or not len(trace.overheads):
+        return 0
+    threads = distinct(gather(trace.api_calls.ints("thread"), launched))
+    work = [table for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs) if len(table)]
+    begin = min(int(table.ints("start_ns")[0]) for table in work)
+    end = max(int(table.ints("end_ns").max()) for table in work)
+    rows = np.isin(trace.overheads.ints("thread"), threads[threads >= 0])
+    start_ns = np.clip(trace.overheads.ints("start_ns")[rows], begin, end)
+    end_ns = np.clip(trace.overheads.ints("end_ns")[rows], begin, end)
+    return int((end_ns - start_ns).sum())

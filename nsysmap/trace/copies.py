@@ -1,0 +1,30 @@
+"""Which memory copies keep the host waiting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, Table
+from nsysmap.trace.model import Trace
+
+
+def blocking_copies(trace: Trace) -> BoolArray:
+    """Per API call: whether it is a copy that holds the host: without Async (but for device to device), or of pageable memory."""
+    calls, copies = trace.api_calls, trace.copies
+    blocking = calls.text("kind").equals("copy")
+    rows = copies.ints("launch")
+    known = rows >= 0
+    device_only = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
+    holding = (~copies.bools("asynchronous") & ~device_only) | holds_pageable(copies)
+    blocking[rows[known & ~holding]] = False
+    blocking[rows[known & holding]] = calls.text("kind").equals("copy")[rows[known & holding]]
+    asynchronous = np.array([*("Async" in name or "Prefetch" in name for name in calls.text("api").values), False])
+    unseen = np.ones(len(calls), np.bool_)
+    unseen[rows[known]] = False
+    result: BoolArray = blocking & ~(unseen & asynchronous[calls.text("api").codes])
+    return result
+
+
+def holds_pageable(copies: Table) -> BoolArray:
+    """Per copy: whether one side is pageable host memory, which an asynchronous copy must stage."""
+    return copies.text("source").equals("pageable") | copies.text("target").equals("pageable")

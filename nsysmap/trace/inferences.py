@@ -1,0 +1,322 @@
+"""Finds the executions of an engine: by ExecutionContext:: ranges, by graph launches, else by what the caller found to repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nsysmap.base.groups import distinct_rows, numbered, runs, sorted_order
+from nsysmap.base.intervals import innermost
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
+from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
+
+_SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
+_SLOW_GPU = 1.25  # … or that much longer on the GPU
+
+
+@dataclass(frozen=True)
+class Inferences:
+    """The executions found, and which kernel belongs to which."""
+
+    table: Table  # INFERENCES
+    membership: Table  # MEMBERSHIP, one row a kernel
+    of_call: IntArray  # for each row of api_calls its inference, MISSING for none
+    empty_calls: int  # ExecutionContext:: ranges without GPU work (graph captures among them)
+
+
+@dataclass(frozen=True)
+class _Executions:
+    """One row an execution: what enqueued it."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    process: IntArray
+    thread: IntArray
+    found_by: Text
+    launch_api: Text
+    graph: BoolArray
+
+
+def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | None = None) -> Inferences:
+    """The inferences of a trace.
+
+    A kernel, copy or memset belongs to the outermost ``ExecutionContext::`` range that its launch call lies in.  A graph
+    launch outside all of them is an inference of its own if its graph was captured inside one, or if no such range ran
+    anything.  ``periods`` (one number a kernel, MISSING for none; from ``periods.find_periods``) is for kernels that are in none of these.
+    """
+    calls = trace.api_calls
+    call_kind = calls.text("kind")
+    of_call = np.full(len(calls), MISSING, np.int64)
+    around = innermost(spans(trace.ranges, tensorrt.calls), spans(calls, np.arange(len(calls))))
+    used = distinct_rows(gather(around, trace.kernels.ints("launch")), len(tensorrt.calls))
+    number = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
+    graph_launches = np.flatnonzero(call_kind.equals("graph-launch") & (around == MISSING))
+    with_graph = np.unique(around[call_kind.equals("graph-launch") & (around != MISSING)])
+    used = np.union1d(used, with_graph)
+    number[used] = np.arange(len(used))
+    of_call = gather(number, around)
+    graph_launches = graph_launches[_engine_graph(trace, tensorrt, graph_launches, any_range=len(used) > 0)]
+    of_call[graph_launches] = len(used) + np.arange(len(graph_launches))
+    executions = _executions(trace, tensorrt.calls[used], graph_launches)
+    of_kernel = gather(of_call, trace.kernels.ints("launch"))
+    if periods is not None:
+        of_kernel = np.where(periods >= 0, periods + len(executions.start_ns), of_kernel)
+        executions = _joined(executions, _periodic(trace, periods))
+    return _summary(trace, executions, of_call, of_kernel, len(tensorrt.calls) - len(used))
+
+
+def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool) -> BoolArray:
+    """Which graph launches run an engine: their nodes were created inside an ExecutionContext:: range, or nothing else ran one."""
+    if not any_range or len(launches) == 0:
+        return np.ones(len(launches), np.bool_)
+    nodes = trace.graph_nodes
+    created = innermost(spans(trace.ranges, tensorrt.calls), spans(nodes, np.arange(len(nodes))))
+    engine_processes = np.unique(nodes.ints("process")[created >= 0])
+    return np.isin(trace.api_calls.ints("process")[launches], engine_processes)
+
+
+def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> _Executions:
+    ranges, calls = trace.ranges, trace.api_calls
+    names = ranges.text("name").take(call_rows)
+    apis = calls.text("api").take(graph_launches)
+    both = Text(
+        np.concatenate([names.codes, np.where(apis.codes >= 0, apis.codes + len(names.values), -1)]).astype(np.int32),
+        (*names.values, *(value for value in apis.values)),
+    )
+    from_ranges, from_graphs = len(call_rows), len(graph_launches)
+    return _Executions(
+        start_ns=np.concatenate([ranges.ints("start_ns")[call_rows], calls.ints("start_ns")[graph_launches]]),
+        end_ns=np.concatenate([ranges.ints("end_ns")[call_rows], calls.ints("end_ns")[graph_launches]]),
+        process=np.concatenate([ranges.ints("process")[call_rows], calls.ints("process")[graph_launches]]),
+        thread=np.concatenate([ranges.ints("thread")[call_rows], calls.ints("thread")[graph_launches]]),
+        found_by=Text(np.repeat(np.array([0, 1], np.int32), [from_ranges, from_graphs]), ("range", "graph-launch")),
+        launch_api=Text.of(both.list()),
+        graph=np.repeat(np.array([False, True]), [from_ranges, from_graphs]),
+    )
+
+
+def _periodic(trace: Trace, periods: IntArray) -> _Executions:
+    kernels = trace.kernels
+    count = int(periods.max(initial=-1)) + 1
+    rows = np.flatnonzero(periods >= 0)
+    order = rows[np.lexsort((kernels.ints("start_ns")[rows], periods[rows]))]
+    _, first = np.unique(periods[order], return_index=True)
+    start, end = kernels.ints("launch_start_ns")[order], kernels.ints("launch_end_ns")[order]
+    known = start != MISSING
+    start = np.where(known, start, kernels.ints("start_ns")[order])
+    end = np.where(known, end, kernels.ints("end_ns")[order])
+    return _Executions(
+        start_ns=np.minimum.reduceat(start, first) if count else start,
+        end_ns=np.maximum.reduceat(end, first) if count else end,
+        process=kernels.ints("process")[order[first]],
+        thread=kernels.ints("thread")[order[first]],
+        found_by=Text.same("period", count),
+        launch_api=Text.same(None, count),
+        graph=kernels.ints("graph_node")[order[first]] != MISSING,
+    )
+
+
+def _joined(first: _Executions, second: _Executions) -> _Executions:
+    return _Executions(
+        start_ns=np.concatenate([first.start_ns, second.start_ns]),
+        end_ns=np.concatenate([first.end_ns, second.end_ns]),
+        process=np.concatenate([first.process, second.process]),
+        thread=np.concatenate([first.thread, second.thread]),
+        found_by=Text.of([*first.found_by.list(), *second.found_by.list()]),
+        launch_api=Text.of([*first.launch_api.list(), *second.launch_api.list()]),
+        graph=np.concatenate([first.graph, second.graph]),
+    )
+
+
+def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel: IntArray, empty_calls: int) -> Inferences:
+    """Numbers the executions by start time and totals what each ran."""
+    count = len(executions.start_ns)
+    order = np.argsort(executions.start_ns, kind="stable")
+    renumber = np.empty(count, np.int64)
+    renumber[order] = np.arange(count)
+    of_call, of_kernel = gather(renumber, of_call), gather(renumber, of_kernel)
+    work = _gpu_work(trace, of_call, of_kernel)
+    first_start = _extreme(np.minimum, work.start_ns, work.inference, count)
+    last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
+    busy = _busy(work, count)
+    span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
+    launched = _launch_order(trace.kernels, of_kernel)
+    position = _positions(of_kernel, launched)
+    kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
+    shape = _shapes(trace.kernels, of_kernel, launched, count)
+    device, context, stream = _home(trace.kernels, of_kernel, count)
+    launch_of = gather(of_call, distinct_rows(trace.kernels.ints("launch")[of_kernel >= 0], len(trace.api_calls)))
+    start, end = executions.start_ns[order], executions.end_ns[order]
+    thread = executions.thread[order]
+    enqueue = end - start
+    graph = executions.graph[order]
+    complete = _complete(kernels, shape, thread, graph)
+    table = Table(
+        INFERENCES,
+        {
+            "inference": np.arange(count),
+            "start_ns": np.where(first_start == MISSING, start, np.minimum(start, first_start)),
+            "end_ns": np.where(last_end == MISSING, end, np.maximum(end, last_end)),
+            "process": executions.process[order],
+            "pid": (executions.process[order] >> 24) & 0xFFFFFF,
+            "thread": thread,
+            "device": device,
+            "context": context,
+            "stream": stream,
+            "engine": np.full(count, MISSING, np.int64),
+            "found_by": executions.found_by.take(order),
+            "launch_api": executions.launch_api.take(order),
+            "graph": graph,
+            "warmup": _warmup(enqueue, busy, thread, complete),
+            "complete": complete,
+            "kernels": kernels,
+            "launches": np.bincount(launch_of[launch_of >= 0], minlength=count),
+            "enqueue_start_ns": start,
+            "enqueue_end_ns": end,
+            "enqueue_ns": enqueue,
+            "gpu_start_ns": first_start,
+            "gpu_end_ns": last_end,
+            "gpu_busy_ns": busy,
+            "gpu_span_ns": span,
+            "idle_ns": np.where(span == MISSING, np.int64(MISSING), span - busy),
+            "shape": shape,
+        },
+    )
+    return Inferences(table, Table(MEMBERSHIP, {"inference": of_kernel, "position": position}), of_call, empty_calls)
+
+
+@dataclass(frozen=True)
+class _Work:
+    inference: IntArray  # every row has one
+    start_ns: IntArray
+    end_ns: IntArray
+
+
+def _gpu_work(trace: Trace, of_call: IntArray, of_kernel: IntArray) -> _Work:
+    """Kernels, and the copies, memsets and whole-graph runs launched inside an inference; sorted by inference, then start."""
+    numbers, starts, ends = [of_kernel], [trace.kernels.ints("start_ns")], [trace.kernels.ints("end_ns")]
+    for table in (trace.copies, trace.memsets, trace.graph_runs):
+        numbers.append(gather(of_call, table.ints("launch")))
+        starts.append(table.ints("start_ns"))
+        ends.append(table.ints("end_ns"))
+    number, start, end = np.concatenate(numbers), np.concatenate(starts), np.concatenate(ends)
+    rows = np.flatnonzero(number >= 0)
+    rows = rows[sorted_order(number[rows], start[rows])]
+    return _Work(number[rows], start[rows], end[rows])
+
+
+def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) -> IntArray:
+    """Per group the least or greatest of the values (groups sorted), MISSING for a group without any."""
+    result = np.full(count, MISSING, np.int64)
+    if len(values):
+        present, first, _ = runs(group)
+        result[present] = reduce.reduceat(values, first)
+    return result
+
+
+def _busy(work: _Work, count: int) -> IntArray:
+    """Per inference the length of the union of its GPU work, in ns; MISSING where it has none."""
+    busy = np.full(count, MISSING, np.int64)
+    if len(work.inference) == 0:
+        return busy
+    origin = int(work.start_ns.min())
+    room = int(work.end_ns.max()) - origin + 1  # a later inference's times all lie above an earlier one's
+    if room > (2**62) // (count + 1):
+        return busy  # times too far apart to be told: absurd input
+    shift = work.inference * room - origin
+    start, end = work.start_ns + shift, work.end_ns + shift
+    reached = np.maximum.accumulate(end)
+    before = np.concatenate([[np.int64(0)], reached[:-1]])
+    fresh = np.maximum(end - np.maximum(start, before), 0)
+    present, first, _ = runs(work.inference)
+    busy[present] = np.add.reduceat(fresh, first)
+    return busy
+
+
+def _launch_order(kernels: Table, of_kernel: IntArray) -> IntArray:
+    """The rows of kernels in an inference, by inference and launch (kernels of one graph launch: by start)."""
+    rows = np.flatnonzero(of_kernel >= 0)
+    order: IntArray = rows[sorted_order(of_kernel[rows], kernels.ints("launch_start_ns")[rows], kernels.ints("start_ns")[rows])]
+    return order
+
+
+def _positions(of_kernel: IntArray, order: IntArray) -> IntArray:
+    """Each kernel's place within its inference, from 0."""
+    position = np.full(len(of_kernel), MISSING, np.int64)
+    _, first, size = runs(of_kernel[order])
+    position[order] = np.arange(len(order)) - np.repeat(first, size)
+    return position
+
+
+def _shapes(kernels: Table, of_kernel: IntArray, order: IntArray, count: int) -> IntArray:
+    """A number per sequence of kernel names, by first appearance; MISSING for an inference without kernels."""
+    shape = np.full(count, MISSING, np.int64)
+    present, first, size = runs(of_kernel[order])
+    if len(present) == 0:
+        return shape
+    sums = sequence_hashes(kernels.text("name").codes[order], first, size)
+    _, where, inverse = np.unique(sums, return_index=True, return_inverse=True)
+    rank = np.empty(len(where), np.int64)
+    rank[np.argsort(where)] = np.arange(len(where))
+    shape[present] = rank[inverse.reshape(-1)]
+    return shape
+
+
+def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArray[np.uint64]:
+    """A hash of each run of codes (from ``first``, ``size`` long): equal for equal runs, for different ones almost surely not."""
+    mix = np.random.default_rng(20260101)  # a fixed seed: the same numbers in every run
+    of_code = mix.integers(1, 2**63, int(codes.max()) + 1, np.uint64)
+    of_place = mix.integers(1, 2**63, int(size.max()), np.uint64) | np.uint64(1)
+    place = np.arange(len(codes)) - np.repeat(first, size)
+    result: NDArray[np.uint64] = np.add.reduceat(of_code[codes] * of_place[place], first)
+    return result
+
+
+def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Device, context and stream of most of each inference's kernels."""
+    result = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
+    rows = np.flatnonzero(of_kernel >= 0)
+    if len(rows):
+        places, place = numbered(*(kernels.ints(name)[rows] for name in ("device", "context", "stream")))
+        pair, _, size = runs(np.sort(of_kernel[rows] * len(places[0]) + place))
+        order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
+        for target, column in zip(result, places, strict=True):
+            target[pair[order] // len(places[0])] = column[pair[order] % len(places[0])]
+    return result[0], result[1], result[2]
+
+
+def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolArray) -> BoolArray:
+    """False for the first or last inference of a thread that has fewer kernels than the thread's usual, and a shape of its own."""
+    complete = np.ones(len(kernels), np.bool_)
+    for key in np.unique(thread):
+        for replayed in (False, True):
+            rows = np.flatnonzero((thread == key) & (graph == replayed))
+            if len(rows) < 3:
+                continue
+            usual = np.bincount(kernels[rows]).argmax()
+            for row in (rows[0], rows[-1]):
+                alone = np.count_nonzero(shape[rows] == shape[row]) == 1
+                complete[row] = not (alone and kernels[row] < usual)
+    return complete
+
+
+def _warmup(enqueue: IntArray, busy: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
+    """The leading inferences of a thread that are slower than what follows, at most half of them."""
+    warmup = np.zeros(len(enqueue), np.bool_)
+    for key in np.unique(thread):
+        rows = np.flatnonzero((thread == key) & complete)
+        if len(rows) < 4:
+            continue
+        later = rows[len(rows) // 2 :]
+        usual_enqueue = float(np.median(enqueue[later]))
+        usual_busy = float(np.median(busy[later])) if (busy[later] != MISSING).all() else float("inf")
+        for row in rows[: len(rows) // 2]:
+            if enqueue[row] <= _SLOW_ENQUEUE * usual_enqueue and busy[row] <= _SLOW_GPU * usual_busy:
+                break
+            warmup[row] = True
+    return warmup

@@ -1,0 +1,88 @@
+"""Joins GPU work to the API call that launched it: by process and correlation id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct
+from nsysmap.base.table import MISSING, IntArray, Table
+
+
+@dataclass(frozen=True)
+class Launches:
+    """API calls by (process, correlation id)."""
+
+    calls: Table
+    order: IntArray  # rows sorted by key, then by how likely the row is the launching one
+    keys: IntArray  # (process number << 32 | correlation) of those rows
+    processes: IntArray  # sorted distinct processes
+
+    @staticmethod
+    def of(calls: Table) -> Launches:
+        """One row a key: where ids repeat within a process (overhead rows reuse them) a launching call is preferred."""
+        processes = distinct(calls.ints("process"))
+        keys = _join_keys(processes, calls.ints("process"), calls.ints("correlation"))
+        kinds = calls.text("kind")
+        launching = np.array([value in ("launch", "graph-launch", "copy", "memset", "sync") for value in (*kinds.values, "")])
+        rows = np.flatnonzero(keys >= 0)
+        keys = keys[rows]
+        if not _strictly_increasing(keys):
+            rank = launching[kinds.codes[rows]].astype(np.int64)
+            order = np.lexsort((-rank, keys))
+            rows, keys = rows[order], keys[order]
+            first = np.ones(len(keys), np.bool_)
+            first[1:] = keys[1:] != keys[:-1]
+            rows, keys = rows[first], keys[first]
+        return Launches(calls, rows, keys, processes)
+
+    def rows(self, process: IntArray, correlation: IntArray) -> IntArray:
+        """The api_calls row of each (process, correlation id); MISSING where the trace has none."""
+        result = np.full(len(process), MISSING, np.int64)
+        if len(self.keys) == 0:
+            return result
+        wanted = _join_keys(self.processes, process, correlation)
+        low, high = int(self.keys[0]), int(self.keys[-1])
+        if high - low < 8 * len(self.keys) + 1_000_000:  # ids are dense: a direct table beats a search
+            table = np.full(high - low + 1, -1, np.int64)
+            table[self.keys - low] = self.order
+            inside = (wanted >= low) & (wanted <= high)
+            found = np.where(inside, table[np.where(inside, wanted - low, 0)], -1)
+        else:
+            at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+            found = np.where((self.keys[at] == wanted) & (wanted >= 0), self.order[at], -1)
+        result[found >= 0] = found[found >= 0]
+        return result
+
+    def columns(self, process: IntArray, correlation: IntArray) -> dict[str, IntArray]:
+        """The columns that every table of launched GPU work has of its launch."""
+        rows = self.rows(process, correlation)
+        return {
+            "correlation": correlation,
+            "launch": rows,
+            "launch_start_ns": gather(self.calls.ints("start_ns"), rows),
+            "launch_end_ns": gather(self.calls.ints("end_ns"), rows),
+            "thread": gather(self.calls.ints("thread"), rows),
+        }
+
+
+def gather(values: IntArray, rows: IntArray) -> IntArray:
+    """``values[rows]``, MISSING where a row is MISSING."""
+    if len(values) == 0:
+        return np.full(len(rows), MISSING, np.int64)
+    held = rows >= 0
+    return np.where(held, values[np.where(held, rows, 0)], np.int64(MISSING))
+
+
+def _join_keys(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:
+    """Process number << 32 | correlation; -1 where either is unknown."""
+    if len(processes) == 0:
+        return np.full(len(process), -1, np.int64)
+    number = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
+    known = (processes[number] == process) & (correlation >= 0) & (correlation < 2**32)
+    return np.where(known, (number << 32) | np.where(known, correlation, 0), np.int64(-1))
+
+
+def _strictly_increasing(values: IntArray) -> bool:
+    return bool((values[1:] > values[:-1]).all())

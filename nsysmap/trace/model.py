@@ -1,0 +1,38 @@
+"""The trace as read: its tables, and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysmap.base.table import Table
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Rows that made no sense and were left out, and why."""
+
+    table: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A profiler's file, read."""
+
+    source: str  # file name, for messages
+    nsys_version: str | None
+    schema_version: str | None
+    kernels: Table  # GPU_KERNELS
+    api_calls: Table
+    ranges: Table
+    copies: Table
+    memsets: Table
+    syncs: Table
+    graph_nodes: Table
+    graph_runs: Table
+    overheads: Table
+    os_calls: Table
+    devices: Table
+    dropped: tuple[Dropped, ...]
+    absent: tuple[str, ...]  # which of these tables the report does not have at all

@@ -1,0 +1,83 @@
+"""Reads NVTX ranges, with their domains, registered strings and payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nsysmap.base.groups import numbered
+from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.base.trace_schema import RANGES
+from nsysmap.trace.model import Dropped
+from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, pid_of, recoded, zero_for_missing
+from nsysmap.trace.sqlite_columns import Database
+
+_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
+
+
+def ranges_table(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
+    """The table `ranges`; what makes no sense is left out and counted in `dropped`."""
+    raw = database.read(
+        "NVTX_EVENTS",
+        ("start", "end", "eventType", "globalTid", "endGlobalTid", "textId", "domainId", "jsonTextId"),
+        ("text", "jsonText"),
+    )
+    event = raw["eventType"]
+    domains = _domain_names(raw, strings)
+    rows = np.flatnonzero(np.isin(event, (_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END)))
+    held = {key: value.take(rows) for key, value in raw.items()}
+    open_ended = held["end"] == MISSING  # never closed: it lasts as long as the trace does
+    if open_ended.any():
+        held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
+    held, _ = kept("ranges", held, dropped, gpu=False)
+    thread = zero_for_missing(held["globalTid"])
+    process = thread & PROCESS_MASK
+    domain_id = zero_for_missing(held["domainId"])
+    return Table(
+        RANGES,
+        {
+            "start_ns": held["start"],
+            "end_ns": held["end"],
+            "process": process,
+            "pid": pid_of(process),
+            "thread": thread,
+            "domain": _domain_column(process, domain_id, domains),
+            "name": _text_or_string(strings, held["textId"], held["text"], nullable=False),
+            "payload": _text_or_string(strings, held["jsonTextId"], held["jsonText"], nullable=True),
+            "push_pop": np.isin(held["eventType"], (_PUSH_POP, _NVTXT_PUSH_POP)),
+            "one_thread": (held["endGlobalTid"] <= 0) | (held["endGlobalTid"] == held["globalTid"]),
+        },
+    )
+
+
+def _domain_names(raw: Mapping[str, Any], strings: Strings) -> dict[tuple[int, int], str]:
+    rows = np.flatnonzero(raw["eventType"] == _DOMAIN_CREATE)
+    texts = _text_or_string(strings, raw["textId"][rows], raw["text"].take(rows), nullable=True)
+    processes = (zero_for_missing(raw["globalTid"][rows]) & PROCESS_MASK).tolist()
+    numbers = raw["domainId"][rows].tolist()
+    return {(process, number): text for process, number, text in zip(processes, numbers, texts.list(), strict=True) if text is not None}
+
+
+def _domain_column(process: IntArray, domain_id: IntArray, names: Mapping[tuple[int, int], str]) -> Text:
+    """Domain ids are per process, and per report: only the name says which domain it is."""
+    (processes, domains), codes = numbered(process, domain_id)
+    texts = []
+    for owner, domain in zip(processes.tolist(), domains.tolist(), strict=True):
+        texts.append("" if domain == 0 else names.get((owner, domain), f"domain {domain}"))
+    return recoded(Text(codes.astype(np.int32), tuple(str(i) for i in range(len(texts)))), texts, "")
+
+
+def _text_or_string(strings: Strings, ids: IntArray, inline: Text, *, nullable: bool) -> Text:
+    """A registered string where the row has its id, else the inline text."""
+    registered = strings.text(ids)
+    inline = compact(inline)
+    if not inline.values:
+        return registered if nullable or not (registered.codes < 0).any() else recoded(registered, list(registered.values), "")
+    index = {value: code for code, value in enumerate(registered.values)}
+    lookup = np.array([*(index.setdefault(value, len(index)) for value in inline.values), -1], np.int32)
+    merged = np.where(registered.codes >= 0, registered.codes, lookup[inline.codes])
+    if not nullable and (merged < 0).any():
+        merged = np.where(merged < 0, index.setdefault("", len(index)), merged)
+    return Text(merged.astype(np.int32), tuple(index))

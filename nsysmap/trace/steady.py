@@ -1,0 +1,45 @@
+"""The steady-state inferences, and the part of the trace that they take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.base.trace_schema import STEADY
+
+
+def steady_windows(inferences: Table) -> Table:
+    """One row a device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY)."""
+    rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
+    starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
+    parts = []
+    for device in np.unique(rows.ints("device")):
+        mine = rows.ints("device") == device
+        spans = rows.take(mine & (rows.ints("gpu_start_ns") != MISSING) & (rows.ints("gpu_end_ns") != MISSING))
+        start, end = int(starts[mine].min()), int(ends[mine].max())
+        parts.append(
+            {
+                "device": None if device == MISSING else int(device),
+                "start_ns": start,
+                "end_ns": end,
+                "window_ns": end - start,
+                "inferences": int(mine.sum()),
+                "span_ns": _union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
+            }
+        )
+    return Table.of_rows(STEADY, parts)
+
+
+def steady_inferences(inferences: Table) -> IntArray:
+    """The numbers of the complete inferences after the warm-up."""
+    rows: IntArray = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
+    return rows
+
+
+def _union_ns(starts: IntArray, ends: IntArray) -> int:
+    if not len(starts):
+        return 0
+    order = np.argsort(starts, kind="stable")
+    starts, reached = starts[order], np.maximum.accumulate(ends[order])
+    before = np.concatenate([starts[:1], reached[:-1]])
+    return int(np.maximum(reached - np.maximum(starts, before), 0).sum())

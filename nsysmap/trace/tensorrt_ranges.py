@@ -1,0 +1,71 @@
+"""Which NVTX ranges are TensorRT's, and what each is: a call of the engine, a layer, a Myelin node."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.intervals import Spans, innermost
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+
+TENSORRT = "TensorRT"
+MYELIN = "myelin-exec"
+_CALL = re.compile(r"ExecutionContext::(enqueue|execute)")
+# Range texts of both domains that name no layer: the API's own calls, Myelin's calls (`myelinGraphExecute ` has a trailing space).
+_NO_LAYER = re.compile(r"ExecutionContext::|IExecutionContext::|ICudaEngine::|IRuntime::|Runtime::|CudaEngine::|myelin[A-Z]\w*\s*$")
+
+
+@dataclass(frozen=True)
+class TensorRtRanges:
+    """Rows of the ranges table, sorted by what they are."""
+
+    ranges: Table
+    calls: IntArray  # outermost ExecutionContext::enqueue… and execute… ranges
+    layers: IntArray  # ranges that name a layer or a Myelin node
+    call_of_layer: IntArray  # for each of `layers` the position in `calls` of the call around it, MISSING where none is
+
+    def outer(self, places: IntArray) -> IntArray:
+        """For these positions in `layers` the position of the layer range directly around each, MISSING where none is."""
+        return _around(self.ranges, self.layers, self.layers[places], strictly=True)
+
+
+def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
+    """TensorRT's ranges among all NVTX ranges."""
+    domain = ranges.text("domain")
+    name = ranges.text("name")
+    is_call_name = _match(name, _CALL)
+    # Files that lost their domain rows still show TensorRT's calls, and with them which domain is TensorRT's.
+    domain_codes = {code for code, value in enumerate(domain.values) if value in (TENSORRT, MYELIN)}
+    if not any(domain.values[code] == TENSORRT for code in domain_codes):
+        domain_codes |= {code for code in np.unique(domain.codes[is_call_name]).tolist() if domain.values[code] != ""}
+    inside = np.isin(domain.codes, sorted(domain_codes)) & ranges.bools("push_pop") & ranges.bools("one_thread")
+    calls = np.flatnonzero(is_call_name & ranges.bools("one_thread"))
+    calls = calls[_around(ranges, calls, calls, strictly=True) == MISSING]
+    layers = np.flatnonzero(inside & ~_match(name, _NO_LAYER))
+    return TensorRtRanges(
+        ranges=ranges,
+        calls=calls,
+        layers=layers,
+        call_of_layer=_around(ranges, calls, layers, strictly=False),
+    )
+
+
+def spans(table: Table, rows: IntArray) -> Spans:
+    """The threads and times of these rows."""
+    return Spans(table.ints("thread")[rows], table.ints("start_ns")[rows], table.ints("end_ns")[rows])
+
+
+def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
+    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING where none is; strictly: not the row itself."""
+    of_inner = spans(ranges, inner)
+    if strictly:  # a range that holds more than the row's own instant; equal ones count by row order
+        of_inner = Spans(of_inner.thread, of_inner.start_ns - 1, of_inner.end_ns)
+    return innermost(spans(ranges, outer), of_inner)
+
+
+def _match(text: Text, pattern: re.Pattern[str]) -> BoolArray:
+    matches = np.array([*(pattern.match(value) is not None for value in text.values), False])
+    result: BoolArray = matches[text.codes]
+    return result

@@ -1,0 +1,66 @@
+"""Figures as people read them never claim more than they are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.base.units import counted, duration, percent, size
+
+
+@given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(0, 3))
+def test_a_share_is_all_or_nothing_only_if_it_is(part: int, whole: int, digits: int) -> None:
+    part = min(part, whole)
+    text = percent(part, whole, digits)
+    assert (text == "100%") == (part == whole)
+    assert (text == "0%") == (part == 0)
+    if 0 < part < whole:
+        assert float(text.lstrip("<").rstrip("%")) == pytest.approx(100 * part / whole, abs=10**-digits)
+
+
+def test_a_share_of_nothing_is_no_share() -> None:
+    assert percent(0, 0) == "–"
+    assert percent(0.0, float("nan")) == "–"
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1000, "1.00 µs"),
+        (274_720, "274.7 µs"),
+        (1_500_000, "1.50 ms"),
+        (61_000_000_000, "61.00 s"),
+        (None, "–"),
+    ],
+)
+def test_a_duration_has_the_unit_that_fits(time_ns: int | None, text: str) -> None:
+    assert duration(time_ns) == text
+
+
+def test_sizes_and_counts_have_their_units() -> None:
+    assert [size(value) for value in (0, 1023, 2048, 150_109_880_320)] == ["0 B", "1,023 B", "2.0 KiB", "139.8 GiB"]
+    words = [counted(2, noun) for noun in ("kernel", "process", "copy", "replay", "launch", "memory copy")]
+    assert words == ["2 kernels", "2 processes", "2 copies", "2 replays", "2 launches", "2 memory copies"]
+    assert counted(1, "copy") == "1 copy"
+    assert counted(12_345, "kernel") == "12,345 kernels"
+
+
+@given(st.text(), st.integers(1, 60))
+def test_a_shortened_text_fits_and_keeps_both_ends(text: str, width: int) -> None:
+    text = escaped(text)
+    short = shortened(text, width)
+    assert columns(short) <= max(width, 1)
+    if columns(text) <= width:
+        assert short == text
+    else:
+        cuts = [at for at, char in enumerate(short) if char == "…"]  # the text may hold one of its own
+        assert any(text.startswith(short[:at]) and text.endswith(short[at + 1 :]) for at in cuts)
+
+
+@given(st.text())
+def test_an_escaped_text_holds_nothing_that_drives_a_terminal(text: str) -> None:
+    assert escaped(text).isprintable()

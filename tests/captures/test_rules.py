@@ -1,0 +1,115 @@
+"""What the rules find in real captures: exactly what a person reading the timeline would.
+
+``fixtures`` are read as exported; the other captures are read where they lie beside the checkout and nsys can export them.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.errors import NsysmapError
+from nsysmap.rules.finding import Outcome
+from tests.places import CAPTURES, FIXTURES
+from tests.reports import analysis
+
+GROUPS = ("capture", "launch", "host", "copy")
+WHOLE_GRAPH_CANNOT_TELL = {
+    "launch-bound", "enqueue-bound", "tiny-kernels", "cuda-graph-would-help", "cuda-graph-would-not-help", "unstable-time",
+    "copy-not-overlapped", "no-layer-ranges",
+}  # fmt: skip
+
+FOUND = {
+    "bert_trt10/sync.sqlite": {"enqueue-bound", "cuda-graph-would-help"},
+    "bert_trt10/graph.sqlite": {"warm-up-included"},
+    "bert_trt10/graph_whole.sqlite": {"whole-graph-trace"},
+    "bert_trt103/graph.sqlite": {"warm-up-included"},
+    "bert_trt85/sync.sqlite": {"enqueue-bound", "cuda-graph-would-help"},
+}
+FOUND_IN_SHARED = {
+    "bert_trt10/hostgap": {"idle-between-inferences", "enqueue-bound", "warm-up-included"},
+    "bert_trt103/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "blocking-sync", "warm-up-included"},
+    "bert_trt86/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "profiler-overhead"},
+    "bert_split_trt10/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help"},
+    "bert_split_trt10/pageable": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "blocking-copy", "copy-not-overlapped"},
+    "bert_split_trt10/threads": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "warm-up-included"},
+    "mobilenet_qat/sync": {"cuda-graph-would-help"},
+    "mobilenet_qat/pinned": {"cuda-graph-would-help", "copy-not-overlapped"},
+    "torch_encoder/eager": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "idle-between-inferences"},
+    "torch_encoder/graph": {"gap-between-graphs", "warm-up-included"},
+    "two_processes/processes": {"enqueue-bound", "launch-bound", "time-sliced-processes", "warm-up-included"},
+}
+
+
+def found(outcomes: tuple[Outcome, ...]) -> set[str]:
+    return {outcome.rule for outcome in outcomes if outcome.findings and outcome.group in GROUPS}
+
+
+@cache
+def shared(name: str) -> Analysis:
+    report = CAPTURES / f"{name}.nsys-rep"
+    if not report.exists():
+        pytest.skip("the captures are not here")
+    engine = report.parent / "engine.json"
+    try:
+        return analyze(report, engine if engine.exists() else None)
+    except NsysmapError as error:
+        if "nsys" in error.remedy:
+            pytest.skip(f"nsys cannot export them here: {error}")
+        raise
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_fixture_s_findings_are_those_of_its_program(name: str) -> None:
+    folder, report = name.split("/")
+    assert found(analysis(folder, report, rules=True).outcomes) == FOUND[name]
+
+
+@pytest.mark.parametrize("name", FOUND_IN_SHARED)
+def test_a_capture_s_findings_are_those_of_its_program(name: str) -> None:
+    assert found(shared(name).outcomes) == FOUND_IN_SHARED[name]
+
+
+def test_a_whole_graph_trace_is_blind_not_healthy() -> None:
+    outcomes = {outcome.rule: outcome for outcome in analysis("bert_trt10", "graph_whole.sqlite", rules=True).outcomes}
+    assert all(outcomes[rule].skipped for rule in WHOLE_GRAPH_CANNOT_TELL)
+    (finding,) = outcomes["whole-graph-trace"].findings
+    assert finding.severity == "error"
+    assert "--cuda-graph-trace=node" in finding.advice
+    assert "50 CUDA graph launches" in finding.message
+
+
+def test_the_engine_of_another_model_is_an_error_that_shows_both_sides() -> None:
+    outcomes = analyze(FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt85" / "engine.json").outcomes
+    (finding,) = next(outcome for outcome in outcomes if outcome.rule == "engine-mismatch").findings
+    assert finding.severity == "error"
+    assert finding.evidence["known"] == 0
+    given = (FIXTURES / "bert_trt85" / "engine.json").read_text(encoding="utf-8")
+    assert f'"{finding.evidence["engine_layer"]}"' in given
+    assert f'"{finding.evidence["trace_layer"]}"' not in given
+    assert str(finding.evidence["trace_layer"])[:20] in finding.message
+
+
+def test_an_engine_file_of_names_only_is_found(tmp_path: Path) -> None:
+    layers = json.loads((FIXTURES / "bert_trt10" / "engine.json").read_text(encoding="utf-8"))["Layers"]
+    (tmp_path / "names.json").write_text(json.dumps({"Layers": [layer["Name"] for layer in layers]}), encoding="utf-8")
+    outcomes = analyze(FIXTURES / "bert_trt10" / "sync.sqlite", tmp_path / "names.json").outcomes
+    assert found(outcomes) == {*FOUND["bert_trt10/sync.sqlite"], "names-only-engine"}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_every_finding_lies_in_its_trace_and_costs_no_more_than_it_lasts(name: str) -> None:
+    folder, report = name.split("/")
+    done = analysis(folder, report, rules=True)
+    calls = done.tables["api_calls"]
+    last = max(int(calls.ints("end_ns").max()), *(int(done.tables[table].ints("end_ns").max(initial=0)) for table in ("kernels", "copies")))
+    for outcome in done.outcomes:
+        for finding in outcome.findings:
+            assert 0 <= finding.start_ns <= finding.end_ns <= last, finding.rule
+            assert 0 <= finding.cost_ns <= finding.end_ns - finding.start_ns, finding.rule
+            assert finding.share is None or 0 <= finding.share <= 1
+            assert finding.advice

@@ -1,0 +1,171 @@
+"""Whole runs of `nsysmap analyze` and `nsysmap map`, held against files in tests/golden.
+
+After a change that is meant to change them:  NSYSMAP_GOLDEN=write pytest tests/test_analyze_command.py
+and read the difference (git diff tests/golden): a line that you cannot explain is a bug.  What each file is for stands in
+tests/golden/README.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import closing
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from nsysmap.base.terminal import columns
+from nsysmap.report.json import schema
+from tests.commands import run
+from tests.places import FIXTURES, GOLDEN
+
+SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
+RUNS: dict[str, tuple[Path, ...]] = {
+    "sync": (SYNC, ENGINE),
+    "graph_no_engine": (FIXTURES / "bert_trt10" / "graph.sqlite",),
+    "graph_whole": (FIXTURES / "bert_trt10" / "graph_whole.sqlite", ENGINE),
+    "trt85": (FIXTURES / "bert_trt85" / "sync.sqlite", FIXTURES / "bert_trt85" / "engine.json"),
+    "wrong_engine": (FIXTURES / "bert_trt103" / "graph.sqlite", ENGINE),
+}
+
+
+def held(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("NSYSMAP_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_terminal_report_is_the_golden_one(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "analyze", *RUNS[name])
+    assert (done.status, done.err) == (0, "")
+    held(f"{name}.txt", done.out)
+
+
+def test_the_written_reports_are_the_golden_ones(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    capture = FIXTURES / "bert_trt103"
+    outputs = [part for suffix in ("json", "md", "db") for part in ("-o", tmp_path / f"r.{suffix}")]
+    done = run(capfd, "analyze", capture / "graph.sqlite", capture / "engine.json", "--profile", capture / "profile.json", *outputs)
+    assert (done.status, done.err) == (0, "")
+    held("trt103_graph.txt", done.out)
+    for suffix in ("json", "md"):
+        held(f"trt103_graph.{suffix}", (tmp_path / f"r.{suffix}").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema()).validate(json.loads((tmp_path / "r.json").read_text()))
+    with closing(sqlite3.connect(tmp_path / "r.db")) as database:
+        assert database.execute("SELECT count(*) FROM inferences").fetchone() == (50,)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.db", "r.json", "r.md"]
+
+
+def test_the_map_is_the_golden_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "map", SYNC, ENGINE, "-o", tmp_path / "map.csv")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "2,800 of 2,800 kernels have a layer, 100% of kernel time (nvtx 2,800)\n"
+    held("map_head.csv", "".join((tmp_path / "map.csv").read_text().splitlines(keepends=True)[:58]))  # the first inference
+    assert run(capfd, "map", SYNC, ENGINE, "-o", "-").out == (tmp_path / "map.csv").read_text()
+
+
+def test_a_map_without_a_file_says_the_coverage_and_how_to_get_one(capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "map", SYNC, ENGINE)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[0].startswith("2,800 of 2,800 kernels have a layer")
+    assert "-o FILE" in done.out
+
+
+def test_nothing_of_the_machine_or_the_environment_reaches_any_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Every value in the tables on machine, session and processes is replaced by a mark, and no output has it."""
+    secret = "CaNaRy"
+    report = tmp_path / "r.sqlite"
+    shutil.copy(SYNC, report)
+    report.chmod(0o644)
+    kept = "'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION'"
+    with closing(sqlite3.connect(report)) as database:
+        database.execute(f"UPDATE META_DATA_CAPTURE SET value = '{secret}1' || value")
+        database.execute(f"UPDATE META_DATA_EXPORT SET value = '{secret}2' || value WHERE name NOT IN ({kept})")
+        database.execute(f"UPDATE TARGET_INFO_SYSTEM_ENV SET value = '{secret}3' || value")
+        database.execute(f"UPDATE PROCESSES SET name = '{secret}4' || name")
+        database.execute(f"INSERT INTO StringIds SELECT max(id) + 1, '{secret}5' FROM StringIds")
+        database.execute("UPDATE ThreadNames SET nameId = (SELECT max(id) FROM StringIds)")
+        database.execute("UPDATE ProcessStreams SET filenameId = (SELECT max(id) FROM StringIds)")
+        database.commit()
+    folder = tmp_path / f"{secret}6"
+    folder.mkdir()
+    shutil.copy(ENGINE, folder)
+    outputs = [part for suffix in ("json", "md", "db") for part in ("-o", tmp_path / f"out.{suffix}")]
+    done = run(capfd, "analyze", report, folder / "engine.json", *outputs)
+    assert (done.status, done.err) == (0, "")
+    assert secret not in done.out
+    run(capfd, "map", report, folder / "engine.json", "-o", tmp_path / "out.csv")
+    told = {path.name: path.read_bytes() for path in tmp_path.glob("out.*")}
+    assert sorted(told) == ["out.csv", "out.db", "out.json", "out.md"]
+    assert [name for name, content in told.items() if secret.encode() in content or str(tmp_path).encode() in content] == []
+
+
+def test_fail_on_is_exit_status_1_from_that_severity_up(capfd: pytest.CaptureFixture[str]) -> None:
+    whole = RUNS["graph_whole"]
+    assert run(capfd, "analyze", *whole, "--fail-on", "error").status == 1
+    assert run(capfd, "analyze", *whole).status == 0
+    assert run(capfd, "analyze", SYNC, ENGINE, "--fail-on", "error").status == 0
+    assert run(capfd, "analyze", SYNC, ENGINE, "--fail-on", "warning").status == 1
+
+
+def test_rules_of_one_s_own_run_too_and_parameters_are_set(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "many-kernels.yaml").write_text(
+        """
+name: many-kernels
+group: launch
+severity: info
+summary: There are many kernels.
+why: To show a rule of one's own.
+advice: Nothing.
+needs: [kernels]
+params: {least: 1000000}
+sql: SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns, 0 AS cost_ns, count(*) AS kernels FROM kernels HAVING count(*) >= $least
+message: "{kernels} kernels"
+cases:
+  - {name: many, given: {kernels: [{kernel_id: 0}, {kernel_id: 1}]}, params: {least: 2}, finds: [{kernels: 2}]}
+  - {name: few, given: {kernels: [{kernel_id: 0}]}, finds: []}
+"""
+    )
+    assert "many-kernels" not in run(capfd, "analyze", SYNC, "--rules", tmp_path).out
+    assert "2800 kernels" in run(capfd, "analyze", SYNC, "--rules", tmp_path, "--param", "many-kernels.least=2800").out
+    assert run(capfd, "analyze", SYNC, "--param", "no-such-rule.x=1").status == 2
+
+
+def on_a_terminal(columns_wide: int, *arguments: object, **environment: str) -> str:
+    """What `nsysmap ARGUMENTS…` writes to a terminal of that width, standard error included."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns_wide, 0, 0))
+    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
+    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**kept, "TERM": "xterm", **environment})
+    os.close(theirs)
+    parts = []
+    with contextlib.suppress(OSError):  # Linux says EIO where the other side is closed
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    os.close(ours)
+    assert process.wait() == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_its_width_colours_and_a_progress_line_that_is_gone_at_the_end() -> None:
+    arguments = ("analyze", *RUNS["graph_whole"])
+    coloured = on_a_terminal(80, *arguments)
+    report = coloured.split("\x1b[2K")[-1]  # what came before is progress, wiped
+    assert "\x1b[1;31m" in report
+    assert max(columns(line) for line in re.sub(r"\x1b\[[0-9;]*m", "", report).splitlines()) <= 80
+    plain = on_a_terminal(80, *arguments, NO_COLOR="1").split("\x1b[2K")[-1]
+    assert "\x1b" not in plain
+    assert "\n\n  error: The trace hides" in plain

@@ -1,0 +1,77 @@
+"""`nsysmap layers`: fits 100 columns, keeps names from driving the terminal, fails in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsysmap.engine.reader import read_engine
+from nsysmap.report.layers import layers_json, layers_text
+from tests.places import FIXTURES
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "layers", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_table_fits_and_sums_by_kind() -> None:
+    folder = FIXTURES / "bert_trt10"
+    text = layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"))
+    lines = text.splitlines()
+    assert max(len(line) for line in lines) <= 100
+    assert "57 layers" in lines[0]
+    assert "240.8 µs in the profile" in text
+    assert "__myl_GathGathAd" in text
+
+
+def test_long_wide_and_hostile_names_stay_in_the_columns(tmp_path: Path) -> None:
+    file = tmp_path / "engine.json"
+    names = ["層" * 200, "\x1b[2J\nboo", "a" * 300]
+    file.write_text(
+        json.dumps({"Layers": [{"Name": name, "LayerType": "kgen", "Inputs": [], "Outputs": [], "TacticName": name} for name in names]}),
+        encoding="utf-8",
+    )
+    text = layers_text(read_engine(file))
+    assert "\x1b" not in text
+    assert "\\x1b[2J\\nboo" in text
+    assert max(len(line) + line.count("層") for line in text.splitlines()) <= 100
+
+
+def test_a_names_only_file_is_said_to_be_one(tmp_path: Path) -> None:
+    file = tmp_path / "engine.json"
+    file.write_text('["conv1", "__myl_Add_myl0_1"]', encoding="utf-8")
+    text = layers_text(read_engine(file))
+    assert "names only" in text
+    assert "conv1" in text
+
+
+def test_the_json_has_every_layer_with_units_in_the_names() -> None:
+    folder = FIXTURES / "bert_trt10"
+    value = json.loads(json.dumps(layers_json(read_engine(folder / "engine.json", profile=folder / "profile.json"))))
+    assert len(value["layers"]) == 57
+    assert sum(layer["profile_ns"] for layer in value["layers"]) == 240_800
+    assert value["layers"][1]["outputs"][0]["bytes"] == 128 * 768 * 2
+
+
+def test_the_command_prints_the_table_and_exits_0() -> None:
+    done = run(str(FIXTURES / "bert_trt10" / "engine.json"))
+    assert done.returncode == 0
+    assert "57 layers" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "", '{"Layers": []}'])
+def test_a_bad_file_is_one_line_and_exit_2(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text(content, encoding="utf-8")
+    done = run(str(file))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "bad.json" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,169 @@
+"""What holds for every command: quiet failures of one line, exit statuses, a help text that shows an example."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from nsysmap import __version__
+from nsysmap.cli.main import cli
+from tests.places import FIXTURES
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120, check=False)
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    yield " ".join(("nsysmap", *path)), command
+    if isinstance(command, click.Group):
+        for name, inner in sorted(command.commands.items()):
+            yield from commands(inner, (*path, name))
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert run("--version").stdout == f"nsysmap, version {__version__}\n"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands(cli)])
+def test_every_command_s_help_shows_an_example_and_says_what_it_does(name: str) -> None:
+    command = dict(commands(cli))[name]
+    assert command.help
+    assert "Example" in command.help, f"{name} --help has no example"
+    assert "nsysmap" in command.help.split("Example", 1)[1]
+    for parameter in command.params:
+        assert not isinstance(parameter, click.Option) or parameter.help or parameter.name in ("help", "version"), parameter.name
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("cache", "path"), ("decode", "x")])
+def test_start_up_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    code = (
+        "import sys\n"
+        "from nsysmap.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'jsonschema', 'pandas', 'pyarrow', 'duckdb', 'matplotlib', 'networkx'}\n"
+        "heavy |= {'rich', 'jinja2', 'yaml', 'sqlite_utils'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_a_wrong_option_is_exit_status_2() -> None:
+    done = run("--no-such-option")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "--no-such-option" in done.stderr
+
+
+def test_a_user_s_mistake_is_one_line_and_exit_status_2(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    done = run("cache", "clear", NSYSMAP_CACHE=str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"nsysmap: {tmp_path / 'file'}: ")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    script = "set -o pipefail; \"$1\" -c 'from nsysmap.cli.main import main; main()' --help | true"
+    for _ in range(3):
+        done = subprocess.run(["bash", "-c", script, "bash", sys.executable], capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr == ""
+        assert done.returncode in (0, 1)
+
+
+def test_the_cache_is_listed_and_cleared(tmp_path: Path) -> None:
+    cached = tmp_path / f"{'0' * 32}-2023.4.4.54-f1.sqlite"
+    cached.write_bytes(b"12345")
+    listed = run("cache", "list", NSYSMAP_CACHE=str(tmp_path)).stdout
+    assert "2023.4.4.54" in listed
+    assert cached.name in listed
+    assert run("cache", "path", NSYSMAP_CACHE=str(tmp_path)).stdout == f"{tmp_path}\n"
+    assert run("cache", "clear", NSYSMAP_CACHE=str(tmp_path)).stdout == "removed 1 file, 5 bytes\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+FIXTURE = FIXTURES / "bert_trt10" / "sync.sqlite"
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """A shell line in which `$NSYSMAP` is nsysmap."""
+    told = {"NSYSMAP": f"{sys.executable} -c 'from nsysmap.cli.main import main; main()'", "REPORT": str(FIXTURE), **environment}
+    line = line.replace("$NSYSMAP", told["NSYSMAP"])
+    return subprocess.run(["bash", "-c", line], capture_output=True, env={**os.environ, **told}, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("command", ["--help", "decode x", "cache path", 'map "$REPORT"', 'map "$REPORT" -o -'])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_failure(command: str, closed: str) -> None:
+    done = shell(f"$NSYSMAP {command} {closed}")
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+
+
+def test_no_names_on_a_closed_standard_input() -> None:
+    done = shell("$NSYSMAP decode <&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", ["--help", "decode x", 'map "$REPORT" -o -'])
+def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
+    done = shell(f"$NSYSMAP {command} >/dev/full")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert done.stderr.startswith(b"nsysmap: standard output: cannot be written (No space left on device); ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_failure_that_nobody_can_be_told_is_still_exit_status_2() -> None:
+    assert shell("$NSYSMAP map none.sqlite 2>/dev/full").returncode == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
+    done = shell("$NSYSMAP decode 漢", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"\\u6f22" if encoding == "latin-1" else "漢".encode())  # click writes UTF-8 in place of ASCII
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("inside", ["nsysmap.rules.run.load_rules", "nsysmap.rules.sandbox.Sandbox.run", "nsysmap.report.json.write_json"])
+def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of_it(
+    number: int, status: int, inside: str, tmp_path: Path
+) -> None:
+    """The signal comes while nsysmap is at work in there, and is turned into a RuntimeError, as DuckDB does."""
+    module, _, name = inside.removesuffix(".run").rpartition(".")
+    target = f"{module}.{name}.run" if inside.endswith(".run") else inside
+    code = (
+        f"import os, {module}\n"
+        "from nsysmap.cli.main import main\n"
+        "def interrupted(*_, **__):\n"
+        f"    try:\n        os.kill(os.getpid(), {int(number)})\n"
+        "    except KeyboardInterrupt:\n        raise RuntimeError('Query interrupted') from None\n"
+        f"{target} = interrupted\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "analyze", str(FIXTURE), "-o", str(tmp_path / "out.json")]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_ignored_interrupt_stays_ignored() -> None:
+    """As under nohup."""
+    code = (
+        "import os, signal, nsysmap.trace.nsys_export\n"
+        "from nsysmap.cli.main import main\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "nsysmap.trace.nsys_export.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
+        "main()"
+    )
+    assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0

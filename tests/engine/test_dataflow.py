@@ -1,0 +1,76 @@
+"""The engine as a graph: false edges, cycles, runs of single readers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import networkx as nx
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nsysmap.engine.dataflow import ancestors, common_path, engine_graph, flow_of, runs
+from nsysmap.engine.operations import operations
+from nsysmap.engine.reader import read_engine
+from tests.made_engines import made, row
+from tests.places import FIXTURES
+
+T = [4, 4]
+
+
+def step(name: str, reads: str, writes: str) -> dict[str, object]:
+    return row(name, "kgen", [(item, T, "Half") for item in reads], [(item, T, "Half") for item in writes])
+
+
+def test_a_run_ends_where_a_second_reader_or_an_engine_output_is() -> None:
+    engine = made(
+        step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "a", "b"), step("__myl_Sub{}", "b", "c"), step("__myl_Add{}", "bc", "y")
+    )
+    assert runs(engine, flow_of(engine), lambda layer: operations(layer).fusable) == [(0, 1), (2, 3)]
+    bound = made(step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "a", "b"), outputs=("x", "a", "b"))
+    assert runs(bound, flow_of(bound), lambda _layer: True) == []
+
+
+def test_two_branches_into_one_reader_make_one_run() -> None:
+    engine = made(step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "x", "b"), step("__myl_Sub{}", "ab", "y"))
+    assert runs(engine, flow_of(engine), lambda _layer: True) == [(0, 2)]
+
+
+def test_bytes_between_two_layers_are_those_of_all_tensors_that_pass() -> None:
+    engine = made(step("__myl_Add{}", "x", "ab"), step("__myl_Mul{}", "ab", "y"))
+    assert flow_of(engine).bytes_between(0, 1) == 2 * 4 * 4 * 2
+
+
+def test_ancestors_come_nearest_first() -> None:
+    engine = made(step("__myl_Add{}", "x", "a"), step("__myl_Add{}", "a", "b"), step("__myl_Add{}", "b", "c"))
+    assert list(ancestors(flow_of(engine), 2, 5)) == [1, 0]
+    assert list(ancestors(flow_of(engine), 2, 1)) == [1]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.text("abcd", max_size=3), st.text("abcd", max_size=2)), min_size=1, max_size=14))
+def test_repeated_tensor_names_close_no_cycle_and_runs_share_no_layer(layers: list[tuple[str, str]]) -> None:
+    engine = made(*(step("__myl_Add{}", reads, writes) for reads, writes in layers))
+    assert nx.is_directed_acyclic_graph(engine_graph(engine))
+    found = runs(engine, flow_of(engine), lambda _layer: True)
+    indices = [index for run in found for index in run]
+    assert len(indices) == len(set(indices))
+    flow = flow_of(engine)
+    assert all(flow.only_reader(before) == after for run in found for before, after in pairwise(run))
+
+
+def test_an_encoder_is_one_connected_graph_without_cycles() -> None:
+    graph = engine_graph(read_engine(FIXTURES / "bert_trt10" / "engine.json"))
+    assert nx.is_directed_acyclic_graph(graph)
+    assert nx.number_weakly_connected_components(graph) == 2  # the shape call stands alone
+    assert graph.edges[3, 4]["bytes"] == 128 * 2304 * 2
+
+
+def test_the_path_that_most_nodes_share_names_a_block() -> None:
+    attention = "/bert/encoder/layer.2/attention"
+    assert common_path([f"{attention}/self/MatMul", f"{attention}/self/Softmax", f"{attention}/output/Add"]) == f"{attention}/self"
+    assert common_path([f"{attention}/output/Add", f"{attention}/output/LayerNorm/Pow", f"{attention}/output/LayerNorm/Sqrt"]) == (
+        f"{attention}/output/LayerNorm"
+    )
+    assert common_path(["/MatMul", "/Softmax"]) is None
+    assert common_path(["node_linear", "node_view"]) is None
+    assert common_path([]) is None

@@ -1,0 +1,200 @@
+"""Layers listed in logs: one-line, brief and names-only, among everything else that a log holds."""
+
+# ruff: noqa: E501 (messages and lines as TensorRT writes them)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nsysmap.engine.layer_info import engine_of
+from nsysmap.engine.log import parse_log, tensorrt_version
+from nsysmap.engine.reader import read_engine
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+STAMP = "[11/01/2024-10:32:57] [V] [TRT] "
+CONV = (
+    "Name: /f/Conv + PWN(PWN(/a/Sigmoid), /a/Mul), LayerType: CaskConvolution, "
+    "Inputs: [ { Name: x, Location: Device, Dimensions: [1,3,224,224], Format/Datatype: Half }, "
+    "{ Name: y, Location: Device, Dimensions: [1,64,55,55], Format/Datatype: Channel major FP16 format where channel % 8 == 0 }], "
+    "Outputs: [ { Name: z, Location: Device, Dimensions: [1,64,55,55], Format/Datatype: Thirty-two wide channel vectorized row major Int8 format }], "
+    'ParameterType: Convolution, Kernel: [11,11], PaddingMode: kEXPLICIT_ROUND_DOWN, Weights: {"Type": "Half", "Count": 23232}, HasBias: 1, '
+    "TacticName: sm80_xmma_x, TacticValue: 0x280b0ad3c23d8442, StreamId: 0, Metadata: [ONNX Layer: /f/Conv]\x1e[ONNX Layer: /a/Mul]"
+)
+MYELIN = (
+    "Name: __myl_MulSum_myl0_0, LayerType: kgen, Inputs: [ { Name: __mye116_dconst, Dimensions: [10,10], Format/Datatype: Float }, "
+    "{ Name: x, Dimensions: [10,1], Format/Datatype: Float }], Outputs: [ { Name: __myln_k_arg__bb1_2, Dimensions: [1,10], Format/Datatype: Float }], "
+    "TacticName: __myl_MulSum_0xfa6c, StreamId: 0, Metadata: "
+)
+REGION = "Name: {ForeignNode[a.../b]}, LayerType: Myelin, Inputs: [], Outputs: [ { Name: o, Location: Device, Dimensions: [2,126], Format/Datatype: Row major linear FP32 }], TacticValue: 0x0"
+SPLIT = (
+    "Name: g_myl3_2, LayerType: gemm, Inputs: [ { Name: a, Dimensions: [1,192], Strides: [192,1], StrideOrder: [1,0], Datatype: Half, Format: (Linear) Row major linear format }], "
+    "Constants: [ { Name: w, Dimensions: [192], Strides: [1], StrideOrder: [0], Datatype: Float, Format: (Linear) Row major linear format }], "
+    "Outputs: [ { Name: b, Dimensions: [1,2], Strides: [2,1], StrideOrder: [1,0], Datatype: Half, Format: (Arbitrary) Format with stride order = [1,2,0] }], "
+    "TacticName: t, StreamId: 1, Metadata: [ONNX Layer: m]"
+)
+
+
+def read(folder: Path, text: str):  # type: ignore[no-untyped-def]
+    file = folder / "build.log"
+    file.write_text(text, encoding="utf-8")
+    return read_engine(file)
+
+
+def test_one_line_layers_are_read_with_every_field(tmp_path: Path) -> None:
+    engine = read(
+        tmp_path,
+        f"&&&& RUNNING TensorRT.trtexec [TensorRT v100900] # trtexec\n{STAMP}Layers:\n{CONV}\n{MYELIN}\n{REGION}\n\nBindings:\nx\ny\n{STAMP}done\n",
+    )
+    conv, kgen, region = engine.layers
+    assert engine.detailed
+    assert engine.tensorrt_version == "10.9.0"
+    assert engine.bindings == ("x", "y")
+    assert conv.name == "/f/Conv + PWN(PWN(/a/Sigmoid), /a/Mul)"
+    assert [tensor.datatype for tensor in conv.inputs] == ["FP16", "FP16"]
+    assert conv.inputs[1].format == "Channel major FP16 format where channel % 8 == 0"
+    assert conv.outputs[0].datatype == "INT8"
+    assert conv.parameters["Kernel"] == [11, 11]
+    assert conv.parameters["Weights"] == {"Type": "Half", "Count": 23232}
+    assert conv.parameters["TacticValue"] == "0x280b0ad3c23d8442"
+    assert conv.onnx == ("/f/Conv", "/a/Mul")
+    assert (kgen.tactic, kgen.region, kgen.region_index, kgen.stream) == ("__myl_MulSum_0xfa6c", 0, 0, 0)
+    assert kgen.inputs[1].dimensions == (10, 1)
+    assert region.inputs == ()
+    assert region.outputs[0].dimensions == (2, 126)
+
+
+def test_tensorrt_11_lines_give_strides_and_constants(tmp_path: Path) -> None:
+    (layer,) = read(tmp_path, SPLIT + "\n").layers
+    assert layer.inputs[0].strides == (192, 1)
+    assert [tensor.name for tensor in layer.constants] == ["w"]
+    assert layer.outputs[0].format == "(Arbitrary) Format with stride order = [1,2,0]"
+    assert layer.outputs[0].datatype == "FP16"
+    assert layer.stream == 1
+    assert layer.onnx == ("m",)
+
+
+def test_comment_signs_and_blank_lines_between_layers_do_not_matter(tmp_path: Path) -> None:
+    assert len(read(tmp_path, f"    # Layers:\n    # {MYELIN}\n\n    # {MYELIN}\n").layers) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "tensors"),
+    [
+        (
+            "Layer(CaskConvolution): Conv_0 + PWN(Clip_3), Tactic: 0x02d9, in[Float(1,3,512,768)], b (x)[Int8(4)] -> 395[Int8(1,32,256,384)]",
+            ["in", "b (x)"],
+        ),
+        (
+            "Layer(CaskConvolution): Conv_0 + PWN(Clip_3), Tactic: 0x02d9 (sm80_xmma), in (Float[1,3,512,768]), b (Int8[4]) -> 395 (Int8[1,32,256,384])",
+            ["in", "b"],
+        ),
+    ],
+)
+def test_the_builders_brief_lines_are_read(tmp_path: Path, line: str, tensors: list[str]) -> None:
+    (layer,) = read(tmp_path, f"[02/08/2023-15:25:37] [V] [TRT] Engine Layer Information:\n{line}\n").layers
+    assert (layer.name, layer.type) == ("Conv_0 + PWN(Clip_3)", "CaskConvolution")
+    assert [tensor.name for tensor in layer.inputs] == tensors
+    assert layer.inputs[0].dimensions == (1, 3, 512, 768)
+    assert (layer.outputs[0].name, layer.outputs[0].datatype, layer.outputs[0].dimensions) == ("395", "INT8", (1, 32, 256, 384))
+
+
+def test_a_brief_line_without_inputs_has_outputs(tmp_path: Path) -> None:
+    (layer,) = read(
+        tmp_path,
+        "[TRT] [V] Layer(Constant): k + (Unnamed Layer* 13) [Shuffle], Tactic: 0,  -> (Unnamed Layer* 13) [Shuffle]_output[Float(1,-7,256)]\n",
+    ).layers
+    assert layer.name == "k + (Unnamed Layer* 13) [Shuffle]"
+    assert layer.inputs == ()
+    assert layer.outputs[0].name == "(Unnamed Layer* 13) [Shuffle]_output"
+    assert layer.outputs[0].dimensions == (1, -1, 256)
+
+
+def test_a_names_only_dump_is_read_and_says_so(tmp_path: Path) -> None:
+    engine = read(
+        tmp_path,
+        "[01/10/2024-21:55:13] [I] Layer Information:\n[01/10/2024-21:55:13] [I] Layers:\nconv1 + relu\n__myl_Add_myl0_1\n\nBindings:\nx\n[01/10/2024-21:55:14] [I] next\n",
+    )
+    assert [layer.name for layer in engine.layers] == ["conv1 + relu", "__myl_Add_myl0_1"]
+    assert not engine.detailed
+    assert engine.bindings == ("x",)
+
+
+def test_the_last_of_the_most_detailed_lists_is_taken(tmp_path: Path) -> None:
+    text = f"{STAMP}Layers:\n{CONV}\n{STAMP}Layers:\n{MYELIN}\n{MYELIN}\n{STAMP}Engine Layer Information:\nLayer(NoOp): n, Tactic: 0, a[Half(1)] -> b[Half(1)]\n"
+    engine = read(tmp_path, text)
+    assert [layer.type for layer in engine.layers] == ["kgen", "kgen"]
+    assert any("2 different engines" in note.text for note in engine.notes)
+
+
+def test_a_log_without_layers_has_none() -> None:
+    assert parse_log("[01/01/2024-00:00:00] [I] === Performance summary ===\n[01/01/2024-00:00:00] [I] Throughput: 1 qps\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("[TensorRT v8503]", "8.5.3"), ("[TensorRT v101601]", "10.16.1"), ("[I] TensorRT version: 8.4.1", "8.4.1"), ("none", None)],
+)
+def test_the_version_is_read_off_the_log(text: str, version: str | None) -> None:
+    assert tensorrt_version(text) == version
+
+
+@unhurried
+@given(st.text(max_size=300))
+def test_any_text_gives_layers_or_nothing(text: str) -> None:
+    document = parse_log(text)
+    if document is not None:
+        assert engine_of(document, "made").layers
+
+
+names = st.text(st.characters(codec="ascii", exclude_characters="\n\r\x1e\x1f", categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+
+
+@unhurried
+@given(names, names, st.lists(st.integers(-1, 4096), max_size=5))
+def test_a_written_line_comes_back(layer: str, tensor: str, dimensions: list[int]) -> None:
+    shape = ",".join(map(str, dimensions))
+    document = parse_log(
+        f"Name: {layer}, LayerType: kgen, Inputs: [ {{ Name: {tensor}, Dimensions: [{shape}], Format/Datatype: Half }}], Outputs: [], TacticName: t, StreamId: 0, Metadata: "
+    )
+    assert document is not None
+    (row,) = engine_of(document, "made").layers
+    assert row.name == layer
+    assert [(item.name, item.dimensions) for item in row.inputs] == [(tensor, tuple(dimensions))]
+    assert row.outputs == ()
+    assert row.tactic == "t"
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        "{ Name: a, Dimensions: [1,",
+        "{ Name: a, Dimensions: [1], Format/Datatype: ",
+        "{ Name: a, Dimensions: [1], Datatype: x, Format: ",
+        "{ Name: a, Location: b, ",
+        "], Outputs: [",
+    ],
+)
+def test_a_line_made_to_be_read_slowly_is_read(repeated: str) -> None:
+    document = parse_log("Name: x, LayerType: y, Inputs: [" + repeated * 20_000)
+    assert document is not None
+    assert [row["Name"] for row in document.rows if isinstance(row, dict)] == ["x"]
+
+
+@pytest.mark.parametrize("repeated", ["b (Float[1,", "b (", "b[", ", Tactic: 0x1", ", Tactic: 1 ("])
+def test_a_brief_line_made_to_be_read_slowly_is_read(repeated: str) -> None:
+    document = parse_log("Layer(X): a, " + repeated * 20_000 + " -> ")
+    assert document is not None
+    assert len(document.rows) == 1
+
+
+def test_numbers_that_are_none_are_left_out_of_dimensions_and_strides() -> None:
+    line = f"Name: x, LayerType: y, Inputs: [{{ Name: a, Dimensions: [1-1,2], Strides: [--5,{'9' * 5000},3] }}], Outputs: []"
+    document = parse_log(line)
+    assert document is not None
+    assert document.rows == [
+        {"Name": "x", "LayerType": "y", "Inputs": [{"Name": "a", "Dimensions": [2], "Strides": [3]}], "Outputs": [], "Metadata": ""}
+    ]

@@ -1,0 +1,196 @@
+"""The kernels of one inference against the layers of an engine, in order."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.reader import read_engine
+from nsysmap.mapping.kernel_alignment import align_inference, engine_match
+from nsysmap.mapping.scores import KernelFacts
+from nsysmap.trace.reader import read_trace
+from tests.places import FIXTURES
+
+REPORTS = {"bert_trt10": "sync", "bert_trt103": "graph", "bert_trt85": "sync"}
+GEMM = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32_stage5_warpsize2x2x1_tensor16x8x16"
+CONV = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x64x32_stage4_g1_tensor16x8x16"
+REFORMAT = "void genericReformat::copyVectorizedKernel<double, __half, __half, (bool)1, (bool)0, (int)1>(long long)"
+POOL = "sm50_xmma_pooling_tiled_FP16NHWC_kMAX_tP2_tQ16_tR2_tS2_tU2_tV2"
+OWN = "void preprocess::normalize_kernel<float, 3>(float const*, float*, int)"
+
+Rows = list[Any]
+
+
+def engine(*layers: Layer, profile_ns: tuple[int | None, ...] = ()) -> Engine:
+    return Engine("made-up.json", tuple(replace(layer, index=at) for at, layer in enumerate(layers)), detailed=True, profile_ns=profile_ns)
+
+
+def layer(name: str, kind: str, *, tactic: str | None = None, profile: int | None = None) -> Layer:
+    return Layer(0, name, kind, tactic=tactic, profile=profile)
+
+
+def run(*names: str) -> list[KernelFacts]:
+    return [KernelFacts(name) for name in names]
+
+
+def kernels_and_truth(folder: str) -> tuple[list[KernelFacts], list[str]]:
+    with (FIXTURES / folder / "truth.tsv").open(newline="") as file:
+        truth = [row["layer"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    kernels = read_trace(FIXTURES / folder / f"{REPORTS[folder]}.sqlite").kernels
+    names = kernels.text("name")
+    took = kernels.ints("end_ns") - kernels.ints("start_ns")
+    return [KernelFacts(names[row] or "", float(took[row])) for row in range(len(truth))], truth
+
+
+def changed(folder: str, target: Path, change: Callable[[Rows], Rows]) -> Engine:
+    document = json.loads((FIXTURES / folder / "engine.json").read_text())
+    target.write_text(json.dumps({**document, "Layers": change(document["Layers"])}))
+    return read_engine(target)
+
+
+def same(rows: Rows) -> Rows:
+    return rows
+
+
+def without_tactics(rows: Rows) -> Rows:
+    return [{key: value for key, value in row.items() if key not in ("TacticName", "Metadata")} for row in rows]
+
+
+def names_only(rows: Rows) -> Rows:
+    return [row["Name"] for row in rows]
+
+
+def shuffled(rows: Rows) -> Rows:
+    return random.Random(3).sample(rows, len(rows))
+
+
+@pytest.mark.parametrize("folder", REPORTS)
+@pytest.mark.parametrize("change", [same, without_tactics, names_only, shuffled])
+def test_every_kernel_of_a_capture_is_placed_right_and_surely(folder: str, change: Callable[[Rows], Rows], tmp_path: Path) -> None:
+    kernels, truth = kernels_and_truth(folder)
+    asked = changed(folder, tmp_path / "engine.json", change)
+    found = align_inference(kernels, asked)
+    assert [asked.layers[at].name for at in found.layer.tolist()] == truth
+    assert found.confidence.min() > 0.9
+    assert all(found.reason(at, asked) is None for at in range(len(kernels)))
+
+
+@pytest.mark.parametrize("folder", REPORTS)
+@pytest.mark.parametrize("other", REPORTS)
+@pytest.mark.parametrize("change", [same, without_tactics, names_only])
+def test_an_engine_is_accepted_exactly_if_it_ran(folder: str, other: str, change: Callable[[Rows], Rows], tmp_path: Path) -> None:
+    kernels, _ = kernels_and_truth(folder)
+    assert engine_match(kernels, changed(other, tmp_path / "engine.json", change)).accepted == (folder == other)
+
+
+def test_no_engine_is_accepted_for_kernels_in_random_order() -> None:
+    kernels, _ = kernels_and_truth("bert_trt10")
+    mixed = random.Random(1).sample(kernels, len(kernels))
+    assert not engine_match(mixed, read_engine(FIXTURES / "bert_trt10" / "engine.json")).accepted
+
+
+def test_layers_that_run_nothing_get_no_kernel() -> None:
+    asked = engine(
+        layer("__mye4000_0_myl0_0", "shape"),
+        layer("conv", "convolution"),
+        layer("entry^bb^signal^1_myl0_2", "signal"),
+        layer("copied_squeeze_after_conv", "noop"),
+        layer("pool", "pooling"),
+    )
+    assert align_inference(run(CONV, POOL), asked).layer.tolist() == [1, 4]
+
+
+def test_equal_layers_are_told_apart_by_their_order() -> None:
+    asked = engine(*(layer(f"/layer.{at}/MatMul", "gemm", tactic=GEMM) for at in range(12)))
+    assert align_inference(run(*[f"{GEMM}_execute_kernel_trt"] * 12), asked).layer.tolist() == list(range(12))
+
+
+def test_one_missing_kernel_among_equal_layers_is_no_certainty_but_beside_others_it_is() -> None:
+    asked = engine(
+        layer("a", "gemm", tactic=GEMM),
+        layer("b", "gemm", tactic=GEMM),
+        layer("pool", "pooling", tactic=POOL),
+        layer("c", "gemm", tactic=GEMM),
+    )
+    found = align_inference(run(GEMM, POOL, GEMM), asked)
+    assert found.layer.tolist()[1:] == [2, 3]
+    assert found.confidence[0] < 0.6
+    assert found.confidence[1:].min() > 0.9
+    assert "a (" in (found.reason(0, asked) or "") and "b (" in (found.reason(0, asked) or "")
+
+
+def test_a_helper_kernel_stays_with_the_layer_before_it() -> None:
+    asked = engine(*(layer(f"conv{at}", "convolution", tactic=f"{CONV}_{at}") for at in range(4)))
+    names = [f"{CONV}_0", f"{CONV}_1", REFORMAT, f"{CONV}_2", f"{CONV}_3"]
+    assert align_inference(run(*names), asked).layer.tolist() == [0, 1, 1, 2, 3]
+
+
+def test_a_kernel_of_the_applications_own_gets_no_layer_and_a_reason() -> None:
+    asked = engine(layer("conv", "convolution"), layer("pool", "pooling"))
+    found = align_inference(run(OWN, CONV, POOL), asked)
+    assert found.layer.tolist() == [-1, 0, 1]
+    assert "no layer of the engine suits it" in (found.reason(0, asked) or "")
+
+
+def test_a_plugin_runs_kernels_of_any_name() -> None:
+    asked = engine(layer("conv", "convolution"), layer("my_plugin_PLUGIN_V2", "plugin"), layer("pool", "pooling"))
+    assert align_inference(run(CONV, OWN, OWN, POOL), asked).layer.tolist() == [0, 1, 1, 2]
+
+
+def test_an_opaque_region_takes_all_that_myelin_ran_between_its_neighbours() -> None:
+    asked = engine(
+        layer("Reformatting CopyNode for Input Tensor 0 to {ForeignNode[a...b]}", "reformat"),
+        layer("{ForeignNode[a...b]}", "myelin"),
+        layer("PWN(c)", "pointwise"),
+    )
+    names = [REFORMAT, "__myl_bb0_0_AddMul", GEMM, "__myl_bb0_2_ResTra", GEMM, "__myl_bb0_4_AddTan", "generatedNativePointwise"]
+    assert align_inference(run(*names), asked).layer.tolist() == [0, 1, 1, 1, 1, 1, 2]
+
+
+def test_an_inference_is_aligned_with_the_profile_that_it_ran() -> None:
+    both = [
+        *(layer(f"conv{at}", "convolution", tactic=f"{CONV}_{at}", profile=0) for at in range(4)),
+        *(layer(f"conv{at} [profile 1]", "convolution", tactic=f"{CONV}_{at}_large", profile=1) for at in range(4)),
+    ]
+    assert align_inference(run(*(f"{CONV}_{at}_large" for at in range(4))), engine(*both)).layer.tolist() == [4, 5, 6, 7]
+    assert align_inference(run(*(f"{CONV}_{at}" for at in range(4))), engine(*both)).layer.tolist() == [0, 1, 2, 3]
+
+
+def test_profiled_times_decide_between_layers_that_names_cannot_tell_apart() -> None:
+    names = [layer(f"unknown_thing_{at}", "other") for at in range(8)]
+    took = (1000, 9000, 2000, 30_000, 4000, 60_000, 1500, 20_000)
+    asked = engine(*names, profile_ns=took)
+    ran = [KernelFacts("some_kernel", 1.3 * ns) for at, ns in enumerate(took) if at != 3]
+    assert align_inference(ran, asked).layer.tolist() == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_what_is_known_otherwise_holds() -> None:
+    asked = engine(*(layer(f"/layer.{at}/MatMul", "gemm", tactic=GEMM) for at in range(4)))
+    pins = np.array([-1, 3])
+    assert align_inference(run(GEMM, GEMM), asked, pins=pins).layer.tolist()[1] == 3
+
+
+@given(st.integers(0, 40), st.integers(0, 15))
+def test_a_cut_inference_is_placed_where_it_was_cut(front: int, back: int) -> None:
+    kernels, truth = CAPTURED
+    part = slice(front, len(truth) - back)
+    found = align_inference(kernels[part], ENGINE, cut=(True, True))
+    names = [ENGINE.layers[at].name if at >= 0 else None for at in found.layer.tolist()]
+    sure = found.confidence >= 0.9
+    wrong = [at for at, (name, want) in enumerate(zip(names, truth[part], strict=True)) if name != want and sure[at]]
+    assert not wrong
+
+
+CAPTURED = kernels_and_truth("bert_trt10")
+ENGINE = read_engine(FIXTURES / "bert_trt10" / "engine.json")

@@ -1,0 +1,50 @@
+"""Replayed graph nodes to their first creation, against following the chain by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.trace_schema import GRAPH_NODES
+from nsysmap.mapping.launch_ranges import root_nodes
+
+NODE = st.tuples(st.integers(1, 2), st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)))
+
+
+def nodes(rows: list[tuple[int, int, int | None]]) -> Table:
+    return Table.of_rows(GRAPH_NODES, [{"process": p, "thread": p, "graph_node": n, "original": o} for p, n, o in rows])
+
+
+def naive(rows: list[tuple[int, int, int | None]], process: int, node: int) -> int:
+    for _ in range(len(rows) + 1):
+        at = max((i for i, (p, n, _) in enumerate(rows) if (p, n) == (process, node)), default=None)
+        if at is None:
+            return MISSING
+        original = rows[at][2]
+        if original is None:
+            return at
+        node = original
+    return MISSING  # round in a circle
+
+
+@given(st.lists(NODE, max_size=12), st.lists(st.tuples(st.integers(1, 3), st.integers(0, 10)), max_size=10))
+def test_a_replayed_node_leads_to_the_creation_at_the_end_of_its_chain(
+    rows: list[tuple[int, int, int | None]], asked: list[tuple[int, int]]
+) -> None:
+    found = root_nodes(nodes(rows), np.array([p for p, _ in asked], np.int64), np.array([n for _, n in asked], np.int64))
+    assert found.tolist() == [naive(rows, process, node) for process, node in asked]
+
+
+def test_a_node_cloned_twice_is_the_one_that_was_captured() -> None:
+    chain: list[tuple[int, int, int | None]] = [(1, 10, None), (1, 20, 10), (1, 30, 20)]
+    assert root_nodes(nodes(chain), np.array([1]), np.array([30])).tolist() == [0]
+
+
+def test_a_clone_of_a_node_made_before_the_trace_has_no_creation() -> None:
+    assert root_nodes(nodes([(1, 20, 10)]), np.array([1]), np.array([20])).tolist() == [MISSING]
+
+
+def test_node_ids_of_two_processes_are_not_mixed_up() -> None:
+    assert root_nodes(nodes([(1, 5, None), (2, 5, None)]), np.array([2, 1, 3]), np.array([5, 5, 5])).tolist() == [1, 0, MISSING]

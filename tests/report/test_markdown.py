@@ -1,0 +1,75 @@
+"""The Markdown report stays in its tables whatever the names hold, and says what the terminal report says."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.report.markdown import code, plain, report_markdown
+from nsysmap.report.text import report_text
+from tests.reports import hostile, report
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a table row as GitHub parts them: a bar after an odd number of backslashes parts nothing."""
+    assert row.startswith("| ")
+    assert row.endswith(" |")
+    return re.split(r"(?<!\\)(?:\\\\)*\|", row[1:-1])
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_every_row_of_a_table_has_as_many_cells_as_its_heading(*, engine: bool) -> None:
+    for text in (report_markdown(hostile()), report_markdown(report("bert_trt10", "graph.sqlite", engine=engine))):
+        tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("| ")]
+        assert len(tables) > 5
+        for table in tables:
+            assert {len(cells(row)) for row in table} == {len(cells(table[1]))}, table[0]
+
+
+def test_no_name_becomes_html_a_link_or_a_control_character() -> None:
+    text = report_markdown(hostile())
+    assert "<script" not in text
+    assert "](http" not in re.sub(r"\\.", "", text)
+    assert "http://" not in text
+    assert text.replace("\n", "").isprintable()
+    outside = re.sub(r"`[^`\n]*`", "", text)
+    assert set(re.findall(r"</?([A-Za-z]\w*)", outside)) <= {"code"}
+
+
+@given(st.text())
+def test_code_shows_the_text_and_nothing_else(name: str) -> None:
+    from nsysmap.base.terminal import escaped
+
+    shown = code(name)
+    if shown.startswith("`"):
+        assert shown == f"`{escaped(name)}`"
+        assert "`" not in shown[1:-1]
+    else:
+        inner = shown.removeprefix("<code>").removesuffix("</code>")
+        assert html.unescape(inner) == escaped(name)
+        assert re.fullmatch(r"(?:[^\W_]|[ ,-]|&#\d+;)*", inner)
+    assert not re.search(r"(?<!\\)\|", shown)
+
+
+@given(st.text())
+def test_plain_text_holds_no_mark_that_is_not_escaped(text: str) -> None:
+    bare = re.sub(r"\\[!-/:-@\[-`{-~]", "", plain(text))
+    assert not re.search(r"[`*_\[\]|~<>$\\]", bare)
+
+
+def test_markdown_says_the_same_figures_as_the_terminal() -> None:
+    for held in (report("bert_trt10", "sync.sqlite"), report("bert_trt10", "graph_whole.sqlite")):
+        marked, text = report_markdown(held), report_text(held)
+        for figure in re.findall(r"\d[\d,]*\.\d+ [mµ]?s\b", text.split("Findings")[0]):
+            assert figure in marked, figure
+
+
+def test_a_whole_graph_trace_opens_with_the_error() -> None:
+    text = report_markdown(report("bert_trt10", "graph_whole.sqlite"))
+    assert text.split("\n\n")[1].startswith("- **error:** The trace hides the kernels of 50 CUDA graph launches")
+    assert "## Layers" not in text
+    assert "measured from outside" in text

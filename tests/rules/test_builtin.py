@@ -1,0 +1,127 @@
+"""The rules that come with nsysmap: each answers its own cases, and the documentation says what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nsysmap.base.schema import RULE_TABLES
+from nsysmap.report.rules import pages
+from nsysmap.rules.cases import run_case
+from nsysmap.rules.rule_file import Rule
+from nsysmap.rules.run import builtin_rules_dir, load_rules
+from nsysmap.rules.sandbox import Sandbox
+from tests.places import ROOT
+
+ASKED_FOR = {
+    "capture": """whole-graph-trace no-layer-ranges names-only-engine engine-mismatch warm-up-included profiler-overhead unstable-time
+        impossible-rows""",
+    "launch": """launch-bound enqueue-bound tiny-kernels cuda-graph-would-help cuda-graph-would-not-help graph-blockers default-stream
+        gap-between-graphs""",
+    "host": """blocking-sync idle-between-inferences allocation-in-loop module-load-in-loop one-thread-many-contexts lock-contention""",
+    "copy": """pageable-copy blocking-copy copy-not-overlapped many-small-copies blocking-memset weights-streamed""",
+    "fusion": """attention-not-fused norm-split softmax-split epilogue-missed pointwise-chain qkv-not-merged data-movement cast-chain
+        fragmented-myelin parallel-small-kernels split-inside-region""",
+    "reformat": """reformat-cost reformat-ping-pong reformat-at-input reformat-at-output dtype-converting-reformat""",
+    "precision": """fp32-in-reduced-engine tensor-cores-missed channel-alignment int8-with-float-output unfused-quantize fp16-norm""",
+    "hotspot": """hot-layer hot-region under-filled-gpu memory-bound compute-bound time-not-in-kernels""",
+}
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    return {rule.name: rule for rule in load_rules([builtin_rules_dir()])}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(RULE_TABLES) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case.name) for name, rule in rules().items() for case in rule.cases])
+def test_a_rule_answers_its_case(name: str, case: str, sandbox: Sandbox) -> None:
+    rule = rules()[name]
+    result = run_case(rule, next(one for one in rule.cases if one.name == case), sandbox)
+    assert result.wrong is None
+
+
+@pytest.mark.parametrize(("name", "group"), [(name, group) for group, names in ASKED_FOR.items() for name in names.split()])
+def test_every_rule_asked_for_is_there_in_its_group(name: str, group: str) -> None:
+    assert rules()[name].group == group
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_has_a_case_for_the_false_alarm_that_it_must_not_raise(name: str) -> None:
+    silent = [case for case in rules()[name].cases if case.skips is None and not case.finds]
+    assert len(silent) >= 2, "one case of nothing wrong, and one of what looks wrong and is not"
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_says_what_its_cost_stands_for_and_how_to_check_that_the_advice_helped(name: str) -> None:
+    rule = rules()[name]
+    assert "cost" in rule.why.lower()
+    assert "It helped when" in rule.advice or "Nothing to" in rule.advice
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_share_always_means_the_same(name: str) -> None:
+    assert "share" not in rules()[name].columns
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_reads_no_more_columns_of_large_tables_than_it_names(name: str) -> None:
+    large = {"kernels", "gaps", "api_calls", "ranges"}
+    assert not [query.sql for query in rules()[name].queries if query.columns is None and query.tables & large]
+
+
+@cache
+def unchecked() -> dict[str, Rule]:
+    return {rule.name: rule for rule in load_rules([builtin_rules_dir()], check_own=False)}
+
+
+@pytest.mark.parametrize("name", rules())
+def test_an_unchecked_rule_is_the_checked_one_but_for_what_only_the_check_needs(name: str) -> None:
+    quick, whole = unchecked()[name], rules()[name]
+    kept = replace(quick, query=whole.query, requires=whole.requires, columns=whole.columns, cases=whole.cases, checked=True)
+    assert kept == whole
+    assert [one.reason for one in quick.requires] == [one.reason for one in whole.requires]
+
+
+@pytest.mark.parametrize("name", rules())
+def test_an_unchecked_rule_is_given_every_table_and_column_that_it_reads(name: str) -> None:
+    for quick, whole in zip(unchecked()[name].queries, rules()[name].queries, strict=True):
+        assert (quick.sql, quick.parameters) == (whole.sql, whole.parameters)
+        assert quick.tables >= whole.tables
+        assert quick.columns is None or (whole.columns is not None and quick.columns >= whole.columns)
+        large = {"kernels", "gaps", "api_calls", "ranges"}
+        assert quick.columns is not None or not quick.tables & large, "all columns of a large table"
+
+
+@pytest.mark.parametrize("name", rules())
+def test_an_unchecked_rule_answers_the_cases_of_the_checked_one(name: str, sandbox: Sandbox) -> None:
+    for case in rules()[name].cases:
+        assert run_case(unchecked()[name], case, sandbox).wrong is None
+
+
+def test_only_what_makes_the_whole_report_unreliable_is_an_error() -> None:
+    assert {rule.name for rule in rules().values() if rule.severity == "error"} == {"whole-graph-trace", "engine-mismatch"}
+
+
+def test_the_pages_of_docs_rules_are_those_of_the_rules() -> None:
+    made = pages(tuple(rules().values()))
+    written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "rules").glob("*.md")}
+    assert set(made) == set(written), "run python docs/make_rules.py"
+    assert [name for name, text in made.items() if written[name] != text] == [], "run python docs/make_rules.py"
+
+
+def test_the_example_of_the_documentation_is_a_sound_rule(tmp_path: Path) -> None:
+    index = pages(tuple(rules().values()))["README.md"]
+    (tmp_path / "slow-softmax.yaml").write_text(index.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    (rule,) = load_rules([tmp_path])
+    with Sandbox(RULE_TABLES) as sandbox:
+        assert [run_case(rule, case, sandbox).wrong for case in rule.cases] == [None, None]

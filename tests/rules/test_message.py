@@ -1,0 +1,30 @@
+"""What a rule's message shows of its values."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysmap.rules.message import LONGEST, check_template, fill
+
+LAYERS = ", ".join(f"/encoder/layer.{number}/attention/MatMul" for number in range(8))
+
+
+def test_a_list_is_shown_whole_where_a_name_would_lose_its_middle() -> None:
+    assert fill("of {layers:list}", {"layers": LAYERS}) == f"of {LAYERS}"
+    assert len(fill("{layers}", {"layers": LAYERS})) == LONGEST
+
+
+def test_a_list_has_a_longest_length_too_and_cannot_drive_the_terminal() -> None:
+    shown = fill("{layers:list}", {"layers": "\x1b[2J" + "x" * 5000})
+    assert len(shown) == 400
+    assert shown.startswith("\\x1b[2J")
+
+
+def test_a_list_is_a_text() -> None:
+    check_template("{a:list}", {"a": "text"})
+    with pytest.raises(ValueError, match="a is int"):
+        check_template("{a:list}", {"a": "int"})
+
+
+def test_a_list_without_a_value_takes_its_part_of_the_message_along() -> None:
+    assert fill("Split.[[ Failing: {fails:list}.]][[ Holding: {holds:list}.]]", {"fails": None, "holds": "a, b"}) == "Split. Holding: a, b."

@@ -1,0 +1,303 @@
+"""Idle time: every tick of it has one cause, the same one that a slow reading of the rules gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.trace_schema import (
+    API_CALLS,
+    COPIES,
+    DEVICES,
+    GPU_KERNELS,
+    GRAPH_NODES,
+    GRAPH_RUNS,
+    INFERENCES,
+    MEMBERSHIP,
+    MEMSETS,
+    OS_CALLS,
+    OVERHEADS,
+    RANGES,
+    SYNCS,
+)
+from nsysmap.timing.idle import find_gaps
+from nsysmap.trace.model import Trace
+
+TICK = 1000  # ns
+THREADS = (7, 8)
+
+
+@dataclass(frozen=True)
+class Call:
+    thread: int
+    start: int
+    end: int
+    api: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Work:
+    start: int
+    end: int
+    launch: int | None  # position in calls
+
+
+@dataclass(frozen=True)
+class Program:
+    """A small trace in ticks."""
+
+    calls: tuple[Call, ...]
+    work: tuple[Work, ...]
+    ranges: tuple[tuple[int, int, int, str], ...]  # thread, start, end, name
+    overheads: tuple[tuple[int, int, int], ...]
+    enqueues: tuple[tuple[int, int, int], ...]
+    waits: tuple[tuple[int, int, int], ...] = ()
+
+
+def _when(start: int, end: int) -> dict[str, object]:
+    return {"start_ns": start * TICK, "end_ns": end * TICK}
+
+
+def trace_of(program: Program) -> Trace:
+    calls = sorted(range(len(program.calls)), key=lambda row: program.calls[row].start)
+    place = {row: number for number, row in enumerate(calls)}
+    api_calls = Table.of_rows(
+        API_CALLS,
+        [
+            {
+                **_when(call.start, call.end),
+                "process": 1,
+                "pid": 1,
+                "thread": call.thread,
+                "api": call.api,
+                "kind": call.kind,
+                "correlation": n,
+            }
+            for n, call in enumerate(program.calls[row] for row in calls)
+        ],
+    )
+    kernels: list[dict[str, object]] = []
+    copies: list[dict[str, object]] = []
+    for work in sorted(program.work, key=lambda piece: piece.start):
+        call = None if work.launch is None else program.calls[work.launch]
+        row: dict[str, object] = {**_when(work.start, work.end), "device": 0, "stream": 1, "process": 1, "pid": 1}
+        if call is not None and work.launch is not None:
+            row |= {"launch": place[work.launch], "correlation": place[work.launch], "thread": call.thread}
+            row |= {"launch_start_ns": call.start * TICK, "launch_end_ns": call.end * TICK}
+        if call is not None and call.kind == "copy":
+            copies.append({**row, "kind": "HtoD", "source": "pageable", "target": "device"})
+        else:
+            kernels.append({**row, "kernel_id": len(kernels), "name": "k"})
+    empty = Table.empty
+    return Trace(
+        source="made up",
+        nsys_version=None,
+        schema_version=None,
+        kernels=Table.of_rows(GPU_KERNELS, kernels),
+        api_calls=api_calls,
+        ranges=Table.of_rows(
+            RANGES, [{**_when(a, b), "process": 1, "thread": thread, "name": name} for thread, a, b, name in program.ranges]
+        ),
+        copies=Table.of_rows(COPIES, copies),
+        memsets=empty(MEMSETS),
+        syncs=empty(SYNCS),
+        graph_nodes=empty(GRAPH_NODES),
+        graph_runs=empty(GRAPH_RUNS),
+        overheads=Table.of_rows(OVERHEADS, [{**_when(a, b), "thread": thread, "name": "flush"} for thread, a, b in program.overheads]),
+        os_calls=Table.of_rows(OS_CALLS, [{**_when(a, b), "thread": thread, "name": "poll"} for thread, a, b in program.waits]),
+        devices=empty(DEVICES),
+        dropped=(),
+        absent=(),
+    )
+
+
+def inferences_of(program: Program) -> Table:
+    return Table.of_rows(
+        INFERENCES,
+        [
+            {"inference": n, "thread": thread, "enqueue_start_ns": a * TICK, "enqueue_end_ns": b * TICK}
+            for n, (thread, a, b) in enumerate(program.enqueues)
+        ],
+    )
+
+
+def gaps_of(program: Program) -> Table:
+    trace = trace_of(program)
+    nothing = np.full(len(trace.kernels), MISSING, np.int64)
+    membership = Table(MEMBERSHIP, {"inference": nothing, "position": nothing})
+    return find_gaps(trace, inferences_of(program), membership, None)
+
+
+def by_tick(gaps: Table) -> dict[int, str]:
+    """The cause of every idle tick."""
+    result: dict[int, str] = {}
+    for start, end, cause in zip(gaps.ints("start_ns").tolist(), gaps.ints("end_ns").tolist(), gaps.text("cause").list(), strict=True):
+        for tick in range(start // TICK, end // TICK):
+            assert tick not in result, "two causes for one tick"
+            result[tick] = str(cause)
+    return result
+
+
+# --- the slow reading of the rules ----------------------------------------------------------------------------------
+
+
+def slowly(program: Program) -> dict[int, str]:
+    work = sorted(program.work, key=lambda piece: piece.start)
+    result: dict[int, str] = {}
+    if not work:
+        return result
+    for tick in range(work[0].start, max(piece.end for piece in work)):
+        if any(piece.start <= tick < piece.end for piece in work):
+            continue
+        following = next(piece for piece in work if piece.start > tick)
+        idle_since = max(piece.end for piece in work if piece.start <= tick)
+        result[tick] = _cause(program, following, idle_since, tick)
+    return result
+
+
+def _cause(program: Program, following: Work, idle_since: int, tick: int) -> str:
+    if following.launch is None:
+        return "unknown"
+    call = program.calls[following.launch]
+    previous = [piece for piece in program.work if piece.start < following.start]
+    same = any(piece.launch == following.launch for piece in previous if piece.end == idle_since)
+    if same and call.kind != "copy":
+        return "dispatch"
+    held_back = following.start - max(call.end, idle_since) > 20
+    if call.end <= idle_since:
+        return "unknown" if held_back else "dispatch"
+    if tick >= call.start:
+        if call.kind != "copy" and following.start - call.end > 20 and tick >= call.end:
+            return "unknown"
+        if any(thread == call.thread and a <= tick < b for thread, a, b in program.overheads):
+            return "profiler"
+        return "copy" if call.kind == "copy" else "launch"
+    return _before_the_call(program, call.thread, tick)
+
+
+def _before_the_call(program: Program, thread: int, tick: int) -> str:
+    if any(owner == thread and a <= tick < b for owner, a, b in program.overheads):
+        return "profiler"
+    enqueuing = any(owner == thread and a <= tick < b for owner, a, b in program.enqueues)
+    for call in program.calls:
+        if call.thread == thread and call.start <= tick < call.end:
+            if call.kind in ("sync", "copy"):
+                return call.kind
+            if call.kind == "alloc":
+                return "host"
+            if call.kind == "launch":
+                return "launch"
+    if enqueuing:
+        return "launch"
+    in_range = any(owner == thread and a <= tick < b for owner, a, b, _ in program.ranges)
+    waiting = any(owner == thread and a <= tick < b for owner, a, b in program.waits)
+    return "no-work" if waiting and not in_range else "host"
+
+
+# --- random programs ------------------------------------------------------------------------------------------------
+
+_APIS = (("cudaLaunchKernel", "launch"), ("cudaStreamSynchronize", "sync"), ("cudaMemcpy", "copy"), ("cudaMalloc", "alloc"))
+
+
+@st.composite
+def _blocks(draw: st.DrawFn, longest: int = 6) -> list[tuple[int, int]]:
+    """Disjoint intervals in order."""
+    result, at = [], 0
+    for _ in range(draw(st.integers(0, 6))):
+        start = at + draw(st.integers(0, 5))
+        end = start + draw(st.integers(1, longest))
+        result.append((start, end))
+        at = end
+    return result
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    calls = [Call(thread, start, end, *draw(st.sampled_from(_APIS))) for thread in THREADS for start, end in draw(_blocks())]
+    work = []
+    for row, call in enumerate(calls):
+        if call.kind in ("launch", "copy"):
+            for _ in range(draw(st.integers(0, 2)) if call.kind == "copy" else draw(st.integers(0, 1))):
+                start = call.start + draw(st.integers(0, 30))
+                work.append(Work(start, start + draw(st.integers(1, 4)), row))
+    for _ in range(draw(st.integers(0, 2))):
+        start = draw(st.integers(0, 50))
+        work.append(Work(start, start + 2, None))
+    starts = [piece.start for piece in work]
+    if len(set(starts)) < len(starts) or len({piece.end for piece in work}) < len(work):
+        work = work[:1]  # which of two equals comes first is not part of the rules
+    on_thread = st.sampled_from(THREADS)
+    return Program(
+        tuple(calls),
+        tuple(work),
+        tuple((draw(on_thread), a, b, "r") for a, b in draw(_blocks())),
+        tuple((draw(on_thread), a, b) for a, b in draw(_blocks(2))),
+        tuple((draw(on_thread), a, b) for a, b in draw(_blocks(12))),
+        tuple((draw(on_thread), a, b) for a, b in draw(_blocks())),
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(programs())
+def test_every_idle_tick_has_the_cause_that_a_slow_reading_gives(program: Program) -> None:
+    assert by_tick(gaps_of(program)) == slowly(program)
+
+
+# --- what the words mean --------------------------------------------------------------------------------------------
+
+
+def _two_kernels(*, second_call: tuple[int, int], idle: tuple[int, int], **more: object) -> dict[str, int]:
+    calls = (Call(7, 0, 2, "cudaLaunchKernel", "launch"), Call(7, *second_call, "cudaLaunchKernel", "launch"))
+    program = Program(
+        (*calls, *more.pop("calls", ())),  # type: ignore[misc]
+        (Work(4, idle[0], 0), Work(idle[1], idle[1] + 5, 1)),
+        more.pop("ranges", ()),  # type: ignore[arg-type]
+        (),
+        more.pop("enqueues", ()),  # type: ignore[arg-type]
+        more.pop("waits", ()),  # type: ignore[arg-type]
+    )
+    causes = list(by_tick(gaps_of(program)).values())
+    return {cause: causes.count(cause) for cause in causes}
+
+
+def test_work_that_was_queued_in_time_waits_for_dispatch_not_for_the_host() -> None:
+    assert _two_kernels(second_call=(3, 6), idle=(20, 22)) == {"dispatch": 2}
+
+
+def test_work_launched_too_late_inside_an_enqueue_is_a_launch_gap_from_where_the_gpu_went_idle() -> None:
+    assert _two_kernels(second_call=(14, 17), idle=(10, 19), enqueues=((7, 0, 18),)) == {"launch": 9}
+
+
+def test_a_hole_after_a_synchronisation_is_split_into_return_host_and_launch() -> None:
+    sync = Call(7, 3, 12, "cudaStreamSynchronize", "sync")
+    found = _two_kernels(second_call=(16, 19), idle=(10, 22), calls=(sync,), ranges=((7, 12, 15, "preprocess"),), enqueues=((7, 15, 20),))
+    assert found == {"sync": 2, "host": 3, "launch": 7}
+
+
+def test_waiting_outside_every_range_is_no_work_but_inside_a_range_it_is_the_host() -> None:
+    assert _two_kernels(second_call=(30, 32), idle=(10, 33), waits=((7, 12, 28),))["no-work"] == 16
+    assert "no-work" not in _two_kernels(second_call=(30, 32), idle=(10, 33), waits=((7, 12, 28),), ranges=((7, 0, 40, "request"),))
+
+
+def test_queued_work_that_the_gpu_does_not_start_for_long_is_not_called_dispatch() -> None:
+    assert _two_kernels(second_call=(3, 6), idle=(20, 60)) == {"unknown": 40}
+
+
+def test_the_evidence_names_the_range_the_host_was_in_and_its_time() -> None:
+    calls = (Call(7, 0, 2, "cudaLaunchKernel", "launch"), Call(7, 30, 32, "cudaLaunchKernel", "launch"))
+    program = Program(calls, (Work(4, 10, 0), Work(34, 36, 1)), ((7, 9, 29, "preprocess"),), (), ((7, 29, 33),))
+    rows = gaps_of(program).records()
+    assert [(row["cause"], row["evidence"], row["evidence_start_ns"], row["evidence_end_ns"]) for row in rows] == [
+        ("host", "range preprocess", 9 * TICK, 29 * TICK),
+        ("launch", "cudaLaunchKernel", 30 * TICK, 32 * TICK),
+    ]
+
+
+def test_work_without_gaps_has_no_gap_rows() -> None:
+    assert len(gaps_of(Program((), (Work(0, 5, None), Work(5, 9, None)), (), (), ()))) == 0
+    assert len(gaps_of(Program((), (), (), (), ()))) == 0

@@ -1,0 +1,163 @@
+"""Peak rates against datasheets, occupancy against the programming guide, floors and verdicts by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysmap.base.engine_schema import LAYERS, WORK
+from nsysmap.base.result_schema import KERNELS
+from nsysmap.base.table import Table
+from nsysmap.base.trace_schema import DEVICES
+from nsysmap.timing.peak_rates import blocks_per_sm, operations_per_clock
+from nsysmap.timing.roofline import Device, Measured, Needed, limit_of, limits_table
+
+H100 = Device("H100", (9, 0), 132, 1_830_000_000, 3_350_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("capability", "sms", "clock_ghz", "precision", "datasheet_tflops"),
+    [
+        ((7, 0), 80, 1.53, "FP16", 125),  # V100 SXM2
+        ((7, 5), 40, 1.59, "FP16", 65),  # T4
+        ((7, 5), 40, 1.59, "INT8", 130),
+        ((8, 0), 108, 1.41, "FP16", 312),  # A100
+        ((8, 0), 108, 1.41, "TF32", 156),
+        ((8, 0), 108, 1.41, "INT8", 624),
+        ((8, 6), 72, 1.695, "FP16", 125),  # A10
+        ((8, 7), 16, 1.3, "INT8", 85),  # Jetson AGX Orin, dense
+        ((8, 9), 58, 2.04, "FP8", 242.5),  # L4, dense
+        ((8, 9), 142, 2.52, "FP16", 362),  # L40S, dense
+        ((9, 0), 132, 1.83, "FP16", 989.4),  # H100 SXM
+        ((9, 0), 132, 1.83, "FP8", 1979),
+        ((10, 0), 148, 1.85, "FP4", 9000),  # B200, dense
+        ((11, 0), 20, 1.575, "FP4", 1035),  # Jetson T5000, dense
+        ((12, 0), 188, 2.617, "FP16", 503.8),  # RTX PRO 6000
+    ],
+)
+def test_tensor_core_rates_agree_with_datasheets(
+    capability: tuple[int, int], sms: int, clock_ghz: float, precision: str, datasheet_tflops: float
+) -> None:
+    rate = operations_per_clock(capability, precision, tensor_cores=True)
+    assert rate is not None
+    assert rate * sms * clock_ghz / 1e3 == pytest.approx(datasheet_tflops, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("capability", "sms", "clock_ghz", "datasheet_tflops"),
+    [((7, 0), 80, 1.53, 15.7), ((8, 0), 108, 1.41, 19.5), ((8, 6), 72, 1.695, 31.2), ((8, 9), 58, 2.04, 30.3), ((9, 0), 132, 1.98, 67)],
+)
+def test_fp32_rates_agree_with_datasheets(capability: tuple[int, int], sms: int, clock_ghz: float, datasheet_tflops: float) -> None:
+    rate = operations_per_clock(capability, "FP32", tensor_cores=False)
+    assert rate is not None
+    assert rate * sms * clock_ghz / 1e3 == pytest.approx(datasheet_tflops, rel=0.015)
+
+
+def test_types_and_architectures_that_are_not_in_the_table_have_no_rate() -> None:
+    assert operations_per_clock((8, 0), "FP8", tensor_cores=True) is None
+    assert operations_per_clock((7, 5), "BF16", tensor_cores=True) is None
+    assert operations_per_clock((6, 1), "FP32", tensor_cores=False) is None
+    assert operations_per_clock((8, 0), "FP32", tensor_cores=True) == operations_per_clock((8, 0), "TF32", tensor_cores=True)
+
+
+@pytest.mark.parametrize(
+    ("capability", "threads", "registers", "shared", "expected"),
+    [
+        ((8, 0), 256, 32, 0, 8),  # threads: 2048 / 256
+        ((8, 0), 128, 255, 0, 2),  # registers: 65536 / (4 warps * 32 * 256)
+        ((8, 0), 128, 32, 48 * 1024, 3),  # shared: 164 KiB / 49 KiB
+        ((8, 0), 32, 16, 0, 32),  # blocks
+        ((7, 5), 256, 64, 0, 4),  # 1024 threads
+        ((9, 0), 384, 168, 213 * 1024, 1),
+        ((9, 0), 33, 0, 0, 32),
+        ((6, 1), 256, 32, 0, None),
+        ((9, 0), 0, 32, 0, None),
+    ],
+)
+def test_blocks_of_an_sm_equal_those_worked_out_by_hand(
+    capability: tuple[int, int], threads: int, registers: int, shared: int, expected: int | None
+) -> None:
+    assert blocks_per_sm(capability, threads, registers, shared) == expected
+
+
+def need(moved: int | None, flops: int | None, macs: int | None = 0, precision: str | None = "FP16", cores: str = "yes") -> Needed:
+    return Needed(moved, flops, macs, precision, cores, "a dimension is not in the file" if flops is None else None)
+
+
+def test_floors_are_amounts_over_rates() -> None:
+    limit = limit_of(need(3_350_000, 989_429_760, 494_714_880), Measured(2000, 1000, 1.0), H100)
+    assert limit.bytes_floor_ns == 1000
+    assert limit.flops_floor_ns == 1000
+    assert limit.peak_flops_per_s == pytest.approx(4096 * 132 * 1.83e9)
+    assert limit.reached == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("needed", "measured", "verdict"),
+    [
+        (need(33_500_000, 1000), Measured(12_000, 4000), "memory-bound"),
+        (need(1_000_000, 98_900_000_000, 49_450_000_000), Measured(150_000, 4000), "compute-bound"),
+        (need(100_000, 1000), Measured(3_000, 400), "latency-bound"),  # short and far
+        (need(1_000_000, 1_000_000_000, 500_000_000), Measured(50_000, 20), "latency-bound"),  # 20 blocks on 132 SMs
+        (need(100_000_000, 1000), Measured(32_000, 100), "memory-bound"),  # few blocks, near the limit all the same
+        (need(100_000_000, 1000), Measured(10_000, 4000), "unknown"),  # faster than memory: level-2 cache
+        (need(None, None, None), Measured(10_000, 4000), "unknown"),
+        (need(1_000_000, None, None), Measured(10_000, 4000), "unknown"),
+        (need(1_000_000, 1000), Measured(None), "unknown"),
+        (need(1_000_000, 2_000_000, 1_000_000, precision=None), Measured(20_000, 4000), "unknown"),
+    ],
+)
+def test_the_verdict_says_what_holds_a_layer_back(needed: Needed, measured: Measured, verdict: str) -> None:
+    limit = limit_of(needed, measured, H100)
+    assert limit.verdict == verdict
+    assert limit.reason
+
+
+def test_products_off_the_tensor_cores_are_held_to_the_cuda_cores_rate() -> None:
+    on, off = (limit_of(need(1, 10**9, 5 * 10**8, "FP32", cores), Measured(10**6), H100).peak_flops_per_s for cores in ("yes", "no"))
+    assert on == pytest.approx(2048 * 132 * 1.83e9)
+    assert off == pytest.approx(256 * 132 * 1.83e9)
+
+
+def test_without_a_device_nothing_is_claimed() -> None:
+    limit = limit_of(need(1000, 1000), Measured(1000), None)
+    assert (limit.verdict, limit.floor_ns) == ("unknown", None)
+    assert limit_of(need(1000, 1000), Measured(1000), Device("old", None, None, None, None)).verdict == "unknown"
+
+
+def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
+    layers = Table.of_rows(
+        LAYERS, [{"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 20_000}, {"layer_id": 1, "name": "b", "kind": "fused"}]
+    )
+    work = Table.of_rows(
+        WORK,
+        [
+            {"layer_id": 0, "macs": 500_000_000, "flops": 1_000_000_000, "bytes": 33_500_000, "precision": "FP16", "tensor_cores": "yes"},
+            {"layer_id": 1, "macs": 0, "flops": 0, "bytes": 0, "tensor_cores": "no"},
+        ],
+    )
+    devices = Table.of_rows(
+        DEVICES,
+        [
+            {
+                "device": 0,
+                "name": "H100",
+                "compute_major": 9,
+                "compute_minor": 0,
+                "sm_count": 132,
+                "clock_hz": 1_830_000_000,
+                "bandwidth_bytes_per_s": 3_350_000_000_000,
+            }
+        ],
+    )
+    launch = {"grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "registers": 32, "layer_id": 0}
+    kernels = Table.of_rows(
+        KERNELS,
+        [
+            {"start_ns": 0, "end_ns": 5_000, "grid_x": 1, **launch},
+            {"start_ns": 0, "end_ns": 15_000, "grid_x": 1056, **launch},
+            {"start_ns": 0, "end_ns": 9_000_000, "grid_x": 7, **{**launch, "layer_id": None}},
+        ],
+    )
+    first, second = limits_table(layers, work, devices, kernels).records()
+    assert (first["blocks"], first["waves"], first["bytes_floor_ns"], first["verdict"]) == (1056, 1.0, 10_000, "memory-bound")
+    assert (second["verdict"], second["blocks"]) == ("unknown", None)

@@ -1,0 +1,127 @@
+"""Which executions of an engine a trace shows, and what each one took."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.trace.inferences import Inferences, _busy, _Work, find_inferences
+from nsysmap.trace.reader import read_trace
+from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
+from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
+
+LAYERS = [("conv", "k_conv"), ("relu", "k_relu")]
+
+
+def found(file: NsysFile, folder: Path) -> Inferences:
+    trace = read_trace(file.write(folder / "x.sqlite"))
+    return find_inferences(trace, tensorrt_ranges(trace.ranges))
+
+
+def trace_of(calls: int) -> NsysFile:
+    file = NsysFile()
+    file.domain("TensorRT", 1)
+    for number in range(calls):
+        engine_call(file, 1000 * (number + 1), LAYERS, 10 * number)
+    return file
+
+
+def test_every_enqueue_range_is_an_inference_with_the_kernels_launched_in_it(tmp_path: Path) -> None:
+    inferences = found(trace_of(3), tmp_path)
+    assert inferences.table.ints("kernels").tolist() == [2, 2, 2]
+    assert inferences.membership.ints("inference").tolist() == [0, 0, 1, 1, 2, 2]
+    assert inferences.membership.ints("position").tolist() == [0, 1, 0, 1, 0, 1]
+    assert set(inferences.table.text("found_by").list()) == {"range"}
+
+
+def test_gpu_time_is_the_union_of_the_kernels_and_idle_is_the_rest_of_the_span(tmp_path: Path) -> None:
+    (row,) = found(trace_of(1), tmp_path).table.records()
+    assert (row["gpu_busy_ns"], row["gpu_span_ns"], row["idle_ns"], row["enqueue_ns"], row["launches"]) == (10, 25, 15, 50, 2)
+
+
+def test_a_kernel_launched_outside_the_engine_belongs_to_no_inference(tmp_path: Path) -> None:
+    file = trace_of(2)
+    file.launch("preprocess", 500, 99)
+    assert found(file, tmp_path).membership.ints("inference").tolist()[0] < 0
+
+
+def test_a_range_that_only_captured_a_graph_is_no_inference_and_each_launch_of_the_graph_is_one(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.domain("TensorRT", 1)
+    file.range("ExecutionContext::enqueueV3", 10, 100, domain=1)
+    file.add("CUDA_GRAPH_EVENTS", start=50, end=50, eventClass=77, globalTid=THREAD, graphNodeId=5)
+    for number in range(3):
+        file.call("cudaGraphLaunch_v10000", 1000 + 100 * number, 1010 + 100 * number, 40 + number)
+        file.kernel("k", 1020 + 100 * number, 40 + number, node=5)
+    inferences = found(file, tmp_path)
+    assert inferences.table.text("launch_api").list() == ["cudaGraphLaunch"] * 3
+    assert inferences.table.bools("graph").all()
+    assert inferences.empty_calls == 1
+
+
+def test_hidden_graph_launches_are_inferences_of_which_nothing_but_the_host_time_is_known(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(2):
+        file.call("cudaGraphLaunch_v10000", 100 + 100 * number, 110 + 100 * number, number)
+    rows = found(file, tmp_path).table.records()
+    assert [(row["enqueue_ns"], row["gpu_busy_ns"], row["kernels"]) for row in rows] == [(10, None, 0), (10, None, 0)]
+
+
+def test_two_threads_enqueueing_at_once_are_not_mixed_up(tmp_path: Path) -> None:
+    file = NsysFile()
+    other = THREAD + 1
+    for thread in (THREAD, other):
+        file.domain("TensorRT", 1, thread=thread)
+    engine_call(file, 1000, LAYERS, 10)
+    engine_call(file, 1003, LAYERS, 20, thread=other)
+    inferences = found(file, tmp_path)
+    assert inferences.membership.ints("inference").tolist() == [0, 1, 0, 1]
+    assert inferences.table.ints("thread").tolist() == [THREAD, other]
+
+
+def test_slow_first_inferences_are_warm_up_and_a_slow_one_later_is_not(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.domain("TensorRT", 1)
+    for number in range(12):
+        layers = LAYERS * (4 if number in (0, 7) else 1)
+        engine_call(file, 1000 * (number + 1), layers, 50 * number)
+    assert np.flatnonzero(found(file, tmp_path).table.bools("warmup")).tolist() == [0]
+
+
+def test_a_last_inference_cut_short_is_not_complete(tmp_path: Path) -> None:
+    file = trace_of(4)
+    engine_call(file, 9000, LAYERS[:1], 90)
+    assert found(file, tmp_path).table.bools("complete").tolist() == [True] * 4 + [False]
+
+
+def test_inferences_of_the_same_kernels_have_the_same_shape(tmp_path: Path) -> None:
+    file = trace_of(2)
+    engine_call(file, 8000, LAYERS[::-1], 80)
+    assert found(file, tmp_path).table.ints("shape").tolist() == [0, 0, 1]
+
+
+def test_an_execute_call_inside_an_enqueue_call_is_not_counted_twice(tmp_path: Path) -> None:
+    file = trace_of(1)
+    file.range("ExecutionContext::enqueue", 1001, 1049, domain=1)
+    assert len(found(file, tmp_path).table) == 1
+
+
+def test_a_trace_without_ranges_and_graphs_has_no_inferences(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.kernel("k", 100, 1, process=PROCESS)
+    assert len(found(file, tmp_path).table) == 0
+
+
+WORK = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30)
+
+
+@given(WORK)
+def test_busy_time_is_the_length_of_the_union(work: list[tuple[int, int, int]]) -> None:
+    rows = np.array(sorted(work), np.int64)
+    busy = _busy(_Work(rows[:, 0], rows[:, 1], rows[:, 1] + rows[:, 2]), 4).tolist()
+    for number in {inference for inference, _, _ in work}:
+        covered = {t for inference, start, length in work if inference == number for t in range(start, start + length)}
+        assert busy[number] == len(covered)

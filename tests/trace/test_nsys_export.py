@@ -1,0 +1,429 @@
+"""What holds for finding nsys and for the cache of exports.
+
+``stand_in`` scripts play an nsys that this machine does not have (older, newer, hanging, dying); the tests with "real" in
+their name run the nsys that is installed, and are skipped where there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.trace import nsys_export as nsys
+from tests.places import FIXTURES
+
+FIXTURE = FIXTURES / "bert_trt10" / "sync.nsys-rep"
+HEADER = b"NVIDIA Tegra Profiler Report 2023@4@4@54-234433681190v0.\n\x0bLocal (CLI)"
+REAL = shutil.which("nsys")
+needs_nsys = pytest.mark.skipif(REAL is None, reason="nsys is not installed on this machine")
+
+StandIn = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NSYS", raising=False)
+    monkeypatch.delenv("NSYSMAP_NSYS_TIMEOUT", raising=False)
+    monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", ())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    path = tmp_path / "reports" / "a.nsys-rep"
+    path.parent.mkdir()
+    path.write_bytes(HEADER + b"body")
+    return path
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """Makes a script that answers --version, runs `body` (Python; `out` is the -o path) for export, and is put on PATH."""
+
+    def make(body: str = "export()", *, version: str = "2023.4.4.54-1v0", folder: str = "bin") -> Path:
+        script = tmp_path / folder / "nsys"
+        script.parent.mkdir(exist_ok=True, parents=True)
+        script.write_text(
+            f"#!{sys.executable}\n"
+            "import os, signal, sqlite3, sys, time\n"
+            f"if sys.argv[1] == '--version':\n    print('NVIDIA Nsight Systems version {version}'); sys.exit()\n"
+            "out = next(a.split('=', 1)[1] for a in sys.argv if a.startswith('--output='))\n"
+            "def export():\n"
+            "    c = sqlite3.connect(out); c.execute('CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)')\n"
+            "    c.commit(); c.close()\n"
+            f"{body}\n"
+        )
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", str(script.parent))
+        return script
+
+    return make
+
+
+def error_of(path: Path) -> NsysmapError:
+    with pytest.raises(NsysmapError) as caught:
+        nsys.export(path)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def tables(path: Path) -> set[str]:
+    connection = sqlite3.connect(path)
+    try:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    finally:
+        connection.close()
+
+
+# --- the version in the report ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        (b"NVIDIA Tegra Profiler Report 2023@4@4@54-234433681190v0.\n", "2023.4.4.54"),
+        (b"NVIDIA Tegra Profiler Report 2026@2@1@210-1v0.\n\x0b", "2026.2.1.210"),
+        (b"NVIDIA Nsight Systems Report 2025.6.3.541-1\n", "2025.6.3.541"),
+    ],
+)
+def test_the_version_is_read_off_the_first_line(tmp_path: Path, line: bytes, version: str) -> None:
+    path = tmp_path / "a.nsys-rep"
+    path.write_bytes(line + b"\x00\xff")
+    assert nsys.report_version(path) == version
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what", "remedy"),
+    [
+        ("a.nsys-rep", b"", "is empty", "copy it again"),
+        ("a.nsys-rep", b"NVIDIA Tegra Pro", "cut off", "copy it again"),
+        ("a.nsys-rep", b"NVIDIA Tegra Profiler Report ", "cut off", "copy it again"),
+        ("a.nsys-rep", b"SQLite format 3\0....", "SQLite", "rename it to end in .sqlite"),
+        ("a.nsys-rep", b"\x7fELF....", "not an nsys report", "nsys export"),
+        ("a.nsys-rep", b' {"Layers": []}', "JSON", "engine file second"),
+        ("model.plan", b"ftrt....", "TensorRT engine", "engine second"),
+        ("a.qdstrm", b"\x00\x01", "QDSTRM", "QdstrmImporter"),
+    ],
+)
+def test_a_file_that_is_no_report_is_named_with_the_remedy(tmp_path: Path, name: str, content: bytes, what: str, remedy: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    error = error_of(path)
+    assert error.where == str(path)
+    assert what in error.what
+    assert remedy in error.remedy
+
+
+def test_a_missing_file_a_folder_and_a_pipe_are_told_apart(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "no such file" in error_of(tmp_path / "none.nsys-rep").what
+    assert "is a folder" in error_of(tmp_path).what
+    assert "is a pipe" in error_of(tmp_path / "pipe").what
+    assert "cannot be read" in error_of(tmp_path / ("x" * 300)).what
+
+
+# --- finding nsys ----------------------------------------------------------------------------------------------------
+
+
+def test_without_any_nsys_the_remedy_names_the_export_that_needs_none(
+    report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = error_of(report)
+    assert "install Nsight Systems" in error.remedy
+    assert "nsys export -t sqlite" in error.remedy
+
+
+def test_NSYS_goes_before_path_and_a_wrong_one_is_an_error(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: N802
+    other = stand_in(version="2025.1.1.1", folder="other")
+    on_path = stand_in(version="2024.1.1.1")
+    assert nsys.find_nsys() == nsys.Nsys(on_path, "2024.1.1.1")
+    monkeypatch.setenv("NSYS", str(other))
+    assert nsys.find_nsys() == nsys.Nsys(other, "2025.1.1.1")
+    monkeypatch.setenv("NSYS", str(other) + "-gone")
+    with pytest.raises(NsysmapError, match="NSYS="):
+        nsys.find_nsys()
+
+
+def test_the_newest_of_an_install_folder_is_taken(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for version in ("2023.9.1", "2023.10.1", "2022.5.1"):
+        stand_in(version=f"{version}.7", folder=f"nsight/{version}/bin")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert nsys.find_nsys().version == "2023.10.1.7"
+
+
+def test_a_newer_nsys_elsewhere_is_taken_where_the_one_on_path_is_older_than_the_report(
+    stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in(version="2026.1.1.1", folder="nsight/2026.1.1/bin")
+    stand_in("sys.exit('must not be run')", version="2022.1.1.1")
+    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert "2026.1.1.1" in nsys.export(report).name
+
+
+def test_a_broken_nsys_on_path_is_passed_over(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(version="2026.1.1.1", folder="nsight/2026.1.1/bin")
+    stand_in(version="unknown")
+    with pytest.raises(NsysmapError, match="does not answer --version"):
+        nsys.find_nsys()
+    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert nsys.find_nsys().version == "2026.1.1.1"
+
+
+# --- the cache -------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_is_made_once_and_found_by_content_whatever_the_name(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in("open(sys.argv[0] + '.runs', 'a').write('x'); export()")
+    first = nsys.export(report)
+    copy = report.with_name("renamed.nsys-rep")
+    copy.write_bytes(report.read_bytes())
+    assert nsys.export(copy) == first
+    assert Path(os.environ["PATH"], "nsys.runs").read_text() == "x"
+    assert tables(first) == {"StringIds"}
+    assert [path.name for path in cache.iterdir()] == [first.name]
+
+
+def test_other_content_or_another_nsys_is_another_export(stand_in: StandIn, report: Path) -> None:
+    stand_in()
+    first = nsys.export(report)
+    stand_in(version="2024.1.1.1")
+    second = nsys.export(report)
+    report.write_bytes(report.read_bytes() + b"more")
+    assert len({first, second, nsys.export(report)}) == 3
+
+
+def test_an_export_made_earlier_serves_when_nsys_is_gone(
+    stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in()
+    first = nsys.export(report)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert nsys.export(report) == first
+
+
+def test_nothing_is_written_beside_the_report_and_others_cannot_read_the_export(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in("open('stray.txt', 'w').write('x'); export()")
+    made = nsys.export(report)
+    assert [path.name for path in report.parent.iterdir()] == ["a.nsys-rep"]
+    assert [path.name for path in cache.iterdir()] == [made.name]
+    assert made.stat().st_mode & 0o077 == 0
+
+
+def test_percentages_are_passed_on_rising(stand_in: StandIn, report: Path) -> None:
+    stand_in("for n in (1, 50, 50, 100): print(f'Processing 7 events: [==={n}%   ]', end='\\r', flush=True)\nexport()")
+    seen: list[int] = []
+    nsys.export(report, progress=seen.append)
+    assert seen
+    assert seen == sorted(set(seen))
+    assert seen[-1] == 100
+
+
+def test_the_cache_is_under_xdg_cache_home_and_else_under_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NSYSMAP_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert nsys.cache_folder() == tmp_path / "xdg" / "nsysmap"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert nsys.cache_folder() == tmp_path / "home" / ".cache" / "nsysmap"
+
+
+def test_clearing_removes_exports_and_leftovers_of_killed_runs_and_nothing_else(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in()
+    made = nsys.export(report)
+    size = made.stat().st_size
+    (cache / "notes.sqlite").write_text("mine")
+    killed = cache / "export-killed"
+    killed.mkdir()
+    (killed / "lock").touch()
+    (killed / "report.sqlite").write_bytes(b"12345")
+    assert [entry.path for entry in nsys.cached()] == [made]
+    assert nsys.clear_cache() == nsys.Cleared(files=2, size_bytes=size + 5)
+    assert [path.name for path in cache.iterdir()] == ["notes.sqlite"]
+    assert nsys.clear_cache() == nsys.Cleared(files=0, size_bytes=0)
+
+
+def test_clearing_a_cache_that_does_not_exist_makes_nothing(cache: Path) -> None:
+    assert nsys.clear_cache() == nsys.Cleared(files=0, size_bytes=0)
+    assert not cache.exists()
+
+
+def test_two_processes_exporting_the_same_report_both_get_the_whole_export(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in("print('1%', flush=True); time.sleep(0.5); export()")
+    code = "import sys; from pathlib import Path; from nsysmap.trace.nsys_export import export; print(export(Path(sys.argv[1])))"
+    runs = [subprocess.Popen([sys.executable, "-c", code, report], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    made = {run.communicate(timeout=60)[0].strip() for run in runs}
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert [str(path) for path in cache.iterdir()] == sorted(made)
+    assert tables(Path(made.pop())) == {"StringIds"}
+
+
+# --- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+def test_an_nsys_older_than_the_report_is_told_with_both_versions(stand_in: StandIn, report: Path, cache: Path) -> None:
+    script = stand_in("sys.exit('Exportation error: Report is newer')", version="2022.1.3.3")
+    error = error_of(report)
+    assert "2023.4.4.54" in error.what
+    assert f"2022.1.3.3 found at {script}" in error.what
+    assert "install nsys 2023.4.4.54 or newer" in error.remedy
+    assert list(cache.iterdir()) == []
+
+
+def test_of_a_failed_export_only_the_last_error_line_is_told(
+    stand_in: StandIn, report: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    stand_in(
+        "print('ENV SECRET=1')\n"
+        "print('Processing 9 events: [==12%   ]Exportation error: '\n"
+        "      '\\x1b[31mbad section in /home/somebody/a.nsys-rep')\n"
+        "print('SECRET=2'); open(out, 'w').write('half'); sys.exit(1)"
+    )
+    error = error_of(report)
+    assert error.what.endswith("Exportation error: [31mbad section in ~/a.nsys-rep")
+    assert "SECRET" not in str(error)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_full_disk_gets_its_own_remedy(stand_in: StandIn, report: Path) -> None:
+    stand_in("sys.exit('Exportation error: database or disk is full')")
+    assert "free disk space" in error_of(report).remedy
+
+
+@pytest.mark.parametrize(
+    "body", ["pass", "open(out, 'w').write('half')", "open(out, 'w')", "export(); open(out + '-journal', 'w').write('x')"]
+)
+def test_an_export_that_is_not_whole_is_refused_though_nsys_said_nothing(stand_in: StandIn, report: Path, cache: Path, body: str) -> None:
+    stand_in(body)
+    assert "export failed" in error_of(report).what
+    assert list(cache.iterdir()) == []
+
+
+def test_an_nsys_that_is_killed_is_told_as_interrupted(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in("open(out, 'w').write('half'); os.kill(os.getpid(), signal.SIGKILL)")
+    error = error_of(report)
+    assert "export interrupted" in error.what
+    assert "SIGKILL" in error.what
+    assert list(cache.iterdir()) == []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("quiet", ["time.sleep(600)", "os.close(1); os.close(2); time.sleep(600)"])
+def test_an_nsys_that_hangs_is_ended_after_the_limit(
+    stand_in: StandIn, report: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, quiet: str
+) -> None:
+    script = stand_in(f"open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); {quiet}")
+    monkeypatch.setenv("NSYSMAP_NSYS_TIMEOUT", "0.5")
+    error = error_of(report)
+    assert "nothing for 0.5 s" in error.what
+    assert "NSYSMAP_NSYS_TIMEOUT" in error.remedy
+    assert list(cache.iterdir()) == []
+    assert not alive(int(Path(f"{script}.pid").read_text()))
+
+
+def test_an_nsys_that_goes_on_printing_is_not_hung(stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in("for n in range(8): print(f'[={n}%  ]', flush=True); time.sleep(0.2)\nexport()")
+    monkeypatch.setenv("NSYSMAP_NSYS_TIMEOUT", "1")
+    assert nsys.export(report).is_file()
+
+
+@pytest.mark.parametrize("told", ["soon", "0", "-3", "nan", "inf"])
+def test_a_limit_that_is_no_number_of_seconds_is_an_error(
+    stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    stand_in()
+    monkeypatch.setenv("NSYSMAP_NSYS_TIMEOUT", told)
+    assert "is not a number of seconds" in error_of(report).what
+
+
+def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(stand_in: StandIn, report: Path, cache: Path) -> None:
+    script = stand_in(
+        "open(out, 'w').write('half'); open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); print('1%', flush=True); time.sleep(600)"
+    )
+    code = "import sys; from pathlib import Path; from nsysmap.trace.nsys_export import export; export(Path(sys.argv[1]))"
+    run = subprocess.Popen([sys.executable, "-c", code, report], stderr=subprocess.PIPE, text=True)
+    pid_file = Path(f"{script}.pid")
+    for _ in range(600):
+        if pid_file.exists() and pid_file.read_text():
+            break
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in run.communicate(timeout=60)[1]
+    assert list(cache.iterdir()) == []
+    assert not alive(int(pid_file.read_text()))
+
+
+@pytest.mark.parametrize("place", ["file", "under a file"])
+def test_a_cache_that_cannot_be_written_is_named(
+    stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    stand_in()
+    (tmp_path / "taken").write_text("x")
+    folder = tmp_path / "taken" if place == "file" else tmp_path / "taken" / "cache"
+    monkeypatch.setenv("NSYSMAP_CACHE", str(folder))
+    error = error_of(report)
+    assert error.where == str(folder)
+    assert "NSYSMAP_CACHE" in error.remedy
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_read_only_cache_is_named(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in()
+    cache.mkdir(mode=0o500)
+    assert "cannot be written" in error_of(report).what
+
+
+# --- with the nsys of this machine -----------------------------------------------------------------------------------
+
+
+@needs_nsys
+def test_the_real_nsys_exports_a_fixture(cache: Path) -> None:
+    before = sorted(FIXTURE.parent.iterdir())
+    seen: list[int] = []
+    made = nsys.export(FIXTURE, progress=seen.append)
+    assert {"CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "META_DATA_EXPORT"} <= tables(made)
+    assert seen[-1] == 100
+    assert sorted(FIXTURE.parent.iterdir()) == before
+    assert list(cache.iterdir()) == [made]
+
+
+@needs_nsys
+@pytest.mark.parametrize("kept", [100, 20_000, 200_000, -1])
+def test_a_truncated_report_is_told_by_the_real_nsys_and_leaves_nothing(tmp_path: Path, cache: Path, kept: int) -> None:
+    path = tmp_path / "cut.nsys-rep"
+    path.write_bytes(FIXTURE.read_bytes()[:kept])
+    error = error_of(path)
+    assert error.what.startswith("export failed with nsys")
+    assert "copy it again" in error.remedy
+    assert list(cache.iterdir()) == []
+
+
+@needs_nsys
+def test_a_report_of_a_newer_nsys_is_told_by_the_real_nsys(tmp_path: Path) -> None:
+    path = tmp_path / "newer.nsys-rep"
+    path.write_bytes(FIXTURE.read_bytes().replace(b"2023@4@4@54-", b"2093@4@4@54-", 1))
+    error = error_of(path)
+    assert "was written by nsys 2093.4.4.54, newer than" in error.what

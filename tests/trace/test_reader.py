@@ -1,0 +1,255 @@
+"""What is read from an nsys export, whatever its schema."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.trace.model import Dropped
+from nsysmap.trace.reader import read_trace
+from tests.nsys_file import PID, PROCESS, THREAD, NsysFile
+from tests.places import SHARED
+
+PUBLIC_TRACE = SHARED / "traces" / "h100_2gpu_1s.sqlite"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    file = NsysFile()
+    file.domain("TensorRT", 3)
+    file.range("conv1", 100, 150, domain=3)
+    file.launch("gemm", 110, 7)
+    return file.write(tmp_path / "small.sqlite")
+
+
+def alter(path: Path, *statements: str) -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def test_a_kernel_knows_its_launch_call_and_its_process(small: Path) -> None:
+    (kernel,) = read_trace(small).kernels.records()
+    assert (kernel["name"], kernel["launch_start_ns"], kernel["pid"], kernel["thread"]) == ("gemm", 110, PID, THREAD)
+
+
+def test_a_function_name_loses_its_version_suffix_and_gets_a_kind(small: Path) -> None:
+    (call,) = read_trace(small).api_calls.records()
+    assert (call["api"], call["kind"]) == ("cudaLaunchKernel", "launch")
+
+
+def test_a_range_has_the_name_of_its_domain_which_differs_from_report_to_report(small: Path) -> None:
+    (row,) = read_trace(small).ranges.records()
+    assert (row["domain"], row["name"], row["push_pop"]) == ("TensorRT", "conv1", True)
+
+
+def test_registered_and_inline_range_texts_are_the_same_to_the_reader(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.range("inline", 1, 2)
+    file.add("NVTX_EVENTS", start=3, end=4, eventType=59, textId=file.string("registered"), globalTid=THREAD, domainId=0)
+    file.add("NVTX_EVENTS", start=5, end=6, eventType=59, globalTid=THREAD, domainId=0)
+    assert read_trace(file.write(tmp_path / "x.sqlite")).ranges.text("name").list() == ["inline", "registered", ""]
+
+
+def test_a_range_left_open_lasts_as_long_as_the_trace_and_a_mark_is_no_range(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.range("open", 10, None)
+    file.range("closed", 20, 90)
+    file.add("NVTX_EVENTS", start=30, eventType=34, text="mark", globalTid=THREAD)
+    rows = read_trace(file.write(tmp_path / "x.sqlite")).ranges.records()
+    assert [(row["name"], row["end_ns"]) for row in rows] == [("open", 90), ("closed", 90)]
+
+
+def test_a_payload_is_kept_and_an_absent_one_is_none(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.range("a", 1, 2, payload='{"Name": "a"}')
+    file.range("b", 3, 4)
+    assert read_trace(file.write(tmp_path / "x.sqlite")).ranges.text("payload").list() == ['{"Name": "a"}', None]
+
+
+def test_rows_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("good", 100, 1)
+    file.add("CUPTI_ACTIVITY_KIND_KERNEL", start=0, end=0, globalPid=PROCESS, demangledName=0)
+    file.add("CUPTI_ACTIVITY_KIND_KERNEL", start=50, end=40, globalPid=PROCESS, demangledName=0)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert trace.kernels.text("name").list() == ["good"]
+    assert set(trace.dropped) == {
+        Dropped("kernels", "ends before it starts, or has no time", 1),
+        Dropped("kernels", "time 0 or before the session", 1),
+    }
+
+
+def test_rows_out_of_order_are_sorted_by_time(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.kernel("second", 200, None)
+    file.kernel("first", 100, None)
+    kernels = read_trace(file.write(tmp_path / "x.sqlite")).kernels
+    assert kernels.text("name").list() == ["first", "second"]
+    assert kernels.ints("kernel_id").tolist() == [0, 1]
+
+
+def test_an_absent_table_is_empty_and_named_as_absent(small: Path) -> None:
+    trace = read_trace(small)
+    assert len(trace.copies) == 0
+    assert "copies" in trace.absent and "kernels" not in trace.absent
+
+
+def test_an_absent_column_is_no_value(small: Path) -> None:
+    alter(small, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId", "ALTER TABLE NVTX_EVENTS DROP COLUMN jsonText")
+    trace = read_trace(small)
+    assert trace.kernels.records()[0]["graph_node"] is None
+    assert trace.ranges.records()[0]["payload"] is None
+
+
+def test_node_ids_of_zero_mean_no_graph_as_old_files_write_them(tmp_path: Path) -> None:
+    file = NsysFile(version=None)
+    file.kernel("k", 100, 1, node=0)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert trace.kernels.records()[0]["graph_node"] is None
+    assert trace.schema_version is None
+
+
+def test_graph_events_of_newer_files_under_the_old_name_are_not_taken_for_nodes(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    path = file.write(tmp_path / "x.sqlite")
+    alter(
+        path,
+        "CREATE TABLE CUDA_GRAPH_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphId INTEGER)",
+        "INSERT INTO CUDA_GRAPH_EVENTS VALUES (1, 1, 1, 5)",
+        "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphNodeId INTEGER, "
+        "originalGraphNodeId INTEGER)",
+        f"INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (3, 3, {THREAD}, 9, 0)",
+    )
+    (node,) = read_trace(path).graph_nodes.records()
+    assert (node["graph_node"], node["original"]) == (9, None)
+
+
+def test_whole_graph_rows_are_read(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.call("cudaGraphLaunch_v10000", 100, 110, 5)
+    file.add(
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+        start=120,
+        end=400,
+        deviceId=0,
+        streamId=1,
+        correlationId=5,
+        globalPid=PROCESS,
+        graphId=2,
+        graphExecId=3,
+    )
+    (run,) = read_trace(file.write(tmp_path / "x.sqlite")).graph_runs.records()
+    assert (run["launch_start_ns"], run["graph_exec"]) == (100, 3)
+
+
+def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path: Path) -> None:
+    file = NsysFile()
+    for correlation, api in ((1, "cudaMemcpy_v3020"), (2, "cudaMemcpyAsync_ptsz_v7000")):
+        file.call(api, 100 * correlation, 100 * correlation + 5, correlation)
+        file.add(
+            "CUPTI_ACTIVITY_KIND_MEMCPY", start=100 * correlation + 1, end=100 * correlation + 4, deviceId=0, streamId=7,
+            correlationId=correlation, globalPid=PROCESS, bytes=64, copyKind=1, srcKind=0, dstKind=2,
+        )  # fmt: skip
+    rows = read_trace(file.write(tmp_path / "x.sqlite")).copies.records()
+    assert [(row["kind"], row["source"], row["target"], row["asynchronous"]) for row in rows] == [
+        ("HtoD", "pageable", "device", False),
+        ("HtoD", "pageable", "device", True),
+    ]
+
+
+def test_a_wait_that_cuda_itself_causes_is_no_overhead_of_the_profiler(tmp_path: Path) -> None:
+    file = NsysFile()
+    for name in ("Command Buffer Full", "CUPTI: Buffer flush"):
+        file.add("PROFILER_OVERHEAD", start=5, end=9, globalTid=THREAD, nameId=file.string(name), returnValue=0)
+    assert read_trace(file.write(tmp_path / "x.sqlite")).overheads.text("name").list() == ["CUPTI: Buffer flush"]
+
+
+def test_the_users_file_is_not_written_and_nothing_is_left_beside_it(small: Path) -> None:
+    before = hashlib.sha256(small.read_bytes()).hexdigest()
+    read_trace(small)
+    assert hashlib.sha256(small.read_bytes()).hexdigest() == before
+    assert [entry.name for entry in small.parent.iterdir()] == [small.name]
+
+
+def test_an_sqlite_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = alter(tmp_path / "x.sqlite", "CREATE TABLE recipes (name TEXT)")
+    with pytest.raises(NsysmapError, match=r"not an nsys export; give a \.nsys-rep"):
+        read_trace(path)
+
+
+def test_a_schema_of_another_major_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NsysmapError, match=r"schema 4\.0\.0"):
+        read_trace(NsysFile(version="4.0.0").write(tmp_path / "x.sqlite"))
+
+
+def test_text_where_numbers_belong_is_refused(small: Path) -> None:
+    alter(small, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'yesterday'")
+    with pytest.raises(NsysmapError, match=r"CUPTI_ACTIVITY_KIND_KERNEL\.start"):
+        read_trace(small)
+
+
+def test_a_view_in_place_of_a_table_is_not_run(small: Path) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
+    alter(small, f"CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY AS {endless}")
+    assert len(read_trace(small).copies) == 0
+
+
+def test_a_truncated_file_is_refused(small: Path) -> None:
+    small.write_bytes(small.read_bytes()[:-4096])
+    with pytest.raises(NsysmapError, match="cut short"):
+        read_trace(small)
+
+
+def test_the_newest_public_schema_is_read() -> None:
+    if not PUBLIC_TRACE.exists():
+        pytest.skip("the public trace is not beside this checkout")
+    trace = read_trace(PUBLIC_TRACE)
+    assert trace.schema_version == "3.25.0"
+    with sqlite3.connect(PUBLIC_TRACE) as connection:
+        (kernels,) = connection.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+    assert len(trace.kernels) == kernels
+    assert set(trace.kernels.ints("device").tolist()) == {0, 1}
+
+
+def test_launches_and_sizes_that_cannot_be_are_as_good_as_not_told(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(4):
+        file.launch("k", 100 * number, number)
+    rows = file.rows["CUPTI_ACTIVITY_KIND_KERNEL"]
+    rows[1] |= {"gridX": 2**63 - 1, "gridY": 2**63 - 1, "dynamicSharedMemory": 2**63 - 1}
+    rows[2] |= {"blockX": -1, "registersPerThread": -5}
+    rows[3] |= {"gridX": 2**31 - 1, "gridY": 65535}
+    kernels = read_trace(file.write(tmp_path / "r.sqlite")).kernels
+    assert kernels.ints("grid_x").tolist() == [1, 0, 1, 2**31 - 1]
+    assert kernels.ints("grid_y").tolist() == [1, 0, 1, 65535]
+    assert kernels.ints("block_x").tolist() == [32, 32, 0, 32]
+    assert kernels.ints("registers").tolist() == [16, 16, 0, 16]
+    assert kernels.ints("dynamic_shared_bytes").tolist() == [0, 0, 0, 0]
+
+
+def test_times_whose_sum_does_not_fit_64_bits_are_refused(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(1000):
+        file.launch("k", 100 * number, number)
+        file.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["end"] = 10**16 - 1
+    with pytest.raises(NsysmapError, match="its gpu_kernels last"):
+        read_trace(file.write(tmp_path / "r.sqlite"))
+
+
+def test_an_overhead_without_a_time_is_left_out_and_counted(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    file.add("PROFILER_OVERHEAD", start=None, end=50, globalTid=THREAD, nameId=file.string("CUPTI_OVERHEAD"))
+    file.add("PROFILER_OVERHEAD", start=10, end=50, globalTid=THREAD, nameId=file.string("CUPTI_OVERHEAD"))
+    trace = read_trace(file.write(tmp_path / "r.sqlite"))
+    assert len(trace.overheads) == 1
+    assert trace.dropped == (Dropped("overheads", "ends before it starts, or has no time", 1),)
