@@ -30,7 +30,7 @@ from nsysmap.timing.layer_times import layer_times, profiled_layer_times
 from nsysmap.timing.precision import engine_precision_table, precision_table
 from nsysmap.timing.region_times import region_parts
 from nsysmap.timing.resources import inference_resources
-from nsysmap.timing.roofline import limits_table
+from nsysmap.timing.roofline import roofline_table
 from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.steady import steady_windows
 from nsysmap.whatif.predict import default_changes, what_if
@@ -101,7 +101,7 @@ def analyze(
 
 
 def measured(mapped: MappedTrace) -> dict[str, Table]:
-    """What the trace measured of the engines: layers (with their time), kernel_time, precision, region_parts, steady and capture."""
+    """What the trace measured of the engines: layers (with their time), kernel_time, precision, region_parts, steady_state and capture."""
     kernels, inferences = mapped.kernels, mapped.inferences
     layers = totals.layers_with_time(mapped.mapped.layers, kernels, mapped.steady)
     spent = kernel_time(kernels, inferences, mapped.steady)
@@ -111,7 +111,7 @@ def measured(mapped: MappedTrace) -> dict[str, Table]:
         "kernel_time": spent,
         "precision": precision_table(spent, layers, mapped.engines),
         "region_parts": region_parts(kernels, layers, inferences, mapped.steady),
-        "steady": steady_windows(inferences),
+        "steady_state": steady_windows(inferences),
         "capture": capture_facts(mapped.trace, mapped.tensorrt, version),
     }
 
@@ -134,14 +134,14 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         "inferences": mapped.inferences,
         "names": names,
         "api_calls": trace.api_calls,
-        "ranges": trace.ranges,
-        "copies": trace.copies,
+        "nvtx_ranges": trace.nvtx_ranges,
+        "memcpys": trace.memcpys,
         "memsets": trace.memsets,
         "syncs": trace.syncs,
-        "graph_nodes": trace.graph_nodes,
-        "graph_runs": trace.graph_runs,
+        "cuda_graph_nodes": trace.cuda_graph_nodes,
+        "cuda_graph_traces": trace.cuda_graph_traces,
         "overheads": trace.overheads,
-        "os_calls": trace.os_calls,
+        "osrt_calls": trace.osrt_calls,
         "devices": trace.devices,
         "coverage": totals.coverage(mapped.kernels),
         "unmapped": totals.unmapped(mapped.kernels),
@@ -153,9 +153,9 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
     }
     tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
     tables["layer_times"] = layer_times(mapped.kernels, mapped.inferences, mapped.steady)
-    hidden = hidden_layers(layers, tables["open_engines"])
+    hidden = hidden_layers(layers, tables["engines_with_tensors"])
     tables["kernel_runs"] = kernel_runs(mapped.kernels, mapped.inferences, mapped.steady, hidden)
-    tables["limits"] = limits_table(layers, tables["work"], trace.devices, mapped.kernels)
+    tables["roofline"] = roofline_table(layers, tables["work"], trace.devices, mapped.kernels)
     tell("replaying the timeline")
     tables["whatif"] = what_if(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(tables))
     tell("running the rules")
@@ -174,7 +174,7 @@ def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
     """What the reader must know before believing the figures."""
     trace, capture = mapped.trace, tables["capture"].records()[0]
     notes = [note for engine in mapped.engines for note in engine.notes]
-    if capture["graph_mode"] == "whole":
+    if capture["cuda_graph_trace"] == "graph":
         notes.append(
             Note(
                 "error",
@@ -208,7 +208,7 @@ def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
             )
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
-    if unknown and mapped.engines and capture["graph_mode"] != "whole":
+    if unknown and mapped.engines and capture["cuda_graph_trace"] != "graph":
         notes.append(
             Note("warning", f"{unknown} of {len(trace.kernels)} kernels could not be given a layer; the reasons are listed under coverage.")
         )
@@ -225,13 +225,13 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
     layers = layers_table([engine])
     ids = times.ints("layer_id")
     share = np.full(len(layers), np.nan)
-    share[ids] = times.floats("share")
+    share[ids] = times.floats("share_of_kernel_time")
     time_ns = layers.ints("time_ns").copy()
     time_ns[ids] = times.ints("total_ns")
-    layers = layers.with_columns(LAYERS, {"time_ns": time_ns, "share": share})
+    layers = layers.with_columns(LAYERS, {"time_ns": time_ns, "share_of_kernel_time": share})
     tables = engine_tables([engine])
     tables |= {"layers": layers, "layer_times": times, "precision": engine_precision_table(engine)}
-    tables["limits"] = limits_table(layers, tables["work"], Table.empty(DEVICES), Table.empty(KERNELS))
+    tables["roofline"] = roofline_table(layers, tables["work"], Table.empty(DEVICES), Table.empty(KERNELS))
     return tables
 
 

@@ -33,7 +33,7 @@ def hostile() -> Report:
     """A report whose every name and message is meant to break something."""
     real = report("bert_trt10", "graph.sqlite", engine=False)
     finding = Finding(
-        rule="some-rule", group="launch", severity="warning", message=NASTY, start_ns=0, end_ns=1, cost_ns=5, share=float(1 / 3),
+        rule="some-rule", group="launch", severity="warning", message=NASTY, start_ns=0, end_ns=1, cost_ns=5, share_of_window=float(1 / 3),
         layer_index=0, layer=NASTY, evidence={"layer": NASTY, "n": 1}, advice=NASTY,
     )  # fmt: skip
     outcomes = (Outcome("some-rule", "launch", "warning", (finding,)), Outcome("other-rule", "host", "info", (), NASTY))

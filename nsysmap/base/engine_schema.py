@@ -19,13 +19,13 @@ LAYERS = Spec(
         integer("stream", "StreamId in the engine file", null=True),
         integer("region", "Myelin region number R of _myl<R>_<i>", null=True),
         integer("region_index", "instruction number i of _myl<R>_<i>", null=True),
-        integer("profile", "optimisation profile it belongs to", null=True),
+        integer("optimization_profile", "optimization profile it belongs to", null=True),
         text("onnx", "ONNX nodes from its Metadata, comma separated", null=True),
         text("origin", "why a reformat is there: Origin in the engine file", null=True),
         text("precision", "data type it computes in, where the file tells", null=True),
-        integer("profile_ns", "median time in trtexec's --exportProfile file", "ns", null=True),
+        integer("trtexec_ns", "median time in trtexec's --exportProfile file", "ns", null=True),
         integer("time_ns", "median GPU time of its kernels per inference", "ns", null=True),
-        real("share", "of the engine's GPU time", null=True),
+        real("share_of_kernel_time", "of the engine's GPU time", null=True),
         integer("kernels", "median number of its kernels per inference", null=True),
     ),
 )
@@ -81,8 +81,8 @@ WORK = Spec(
 )
 
 
-OPEN_ENGINES = Spec(
-    "open_engines",
+ENGINES_WITH_TENSORS = Spec(
+    "engines_with_tensors",
     "The engines whose file shows their inside: tensors, and no opaque region. A rule that needs it is skipped for the others.",
     (
         integer("engine", "which engine file, from 0"),
@@ -104,8 +104,8 @@ CHAINS = Spec(
         integer("first_layer", "layer_id of the first"),
         integer("last_layer", "layer_id of the last"),
         integer("saved_bytes", "written by one and read by the next, which one kernel would keep", "bytes", null=True),
-        text("between", "what stands between its pieces: cast, layout, product or nothing"),
-        integer("peer", "layer_id of a layer of this engine that does the same in one kernel, on as many elements", null=True),
+        text("separated_by", "what stands between its pieces: cast, layout, product or nothing"),
+        integer("reference_layer", "layer_id of a layer of this engine that does the same in one kernel, on as many elements", null=True),
         flag("in_attention", "its layers belong to an attention block"),
         text("place", "path that most of its ONNX nodes share", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
@@ -144,10 +144,10 @@ ATTENTION = Spec(
         integer(
             "score_bytes", "scores and probabilities written and read between its layers, which a fused kernel keeps", "bytes", null=True
         ),
-        integer("peer", "layer_id of a fused block of this engine with a result of the same size", null=True),
-        text("holds", "known conditions for fusing that hold, semicolons between", null=True),
-        text("fails", "known conditions that fail, semicolons between", null=True),
-        text("untold", "known conditions that these files do not tell, semicolons between", null=True),
+        integer("reference_layer", "layer_id of a fused block of this engine with a result of the same size", null=True),
+        text("met", "known conditions for fusing that are met, semicolons between", null=True),
+        text("unmet", "known conditions that are not met, semicolons between", null=True),
+        text("unknown", "known conditions that these files do not tell of, semicolons between", null=True),
         text("place", "path that most of its ONNX nodes share", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),

@@ -15,7 +15,7 @@ KERNEL_RUNS = Spec(
         flag("fused", "one kernel does it all"),
         integer("layer_id", "row in layers: the region"),
         text("part", "finest name known of its first kernel", null=True),
-        integer("shape", "inferences of that shape have it", null=True),
+        integer("kernel_sequence", "the kernel sequence (see inferences) that has it", null=True),
         integer("first_position", "place of its first kernel among those of such an inference"),
         integer("last_position", "place of its last kernel"),
         integer("kernels", "how many kernels it became"),
@@ -23,25 +23,25 @@ KERNEL_RUNS = Spec(
         integer("device", "CUDA device ordinal; none where several ran it", null=True),
         integer("start_ns", "begin of the first of these inferences' kernels of it", "ns", null=True),
         integer("end_ns", "end of the last", "ns", null=True),
-        integer("time_ns", "their time over the steady inferences of that shape", "ns"),
+        integer("time_ns", "their time over the steady inferences of that kernel sequence", "ns"),
         integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take at the least", "ns"),
-        integer("inferences", "steady inferences of that shape"),
+        integer("inferences", "steady inferences of that kernel sequence"),
     ),
 )
 
 
-LIMITS = Spec(
-    "limits",
-    "How far each layer is from what the device allows, one row a layer in the order of layers; by `limits`.",
+ROOFLINE = Spec(
+    "roofline",
+    "How far each layer is from what the device allows, one row a layer in the order of layers; by `roofline`.",
     (
         integer("layer_id", "row in layers"),
         integer("time_ns", "median GPU time per inference", "ns", null=True),
         integer("bytes", "read and written at the least", "bytes", null=True),
         integer("flops", "operations at the least", null=True),
-        integer("bytes_floor_ns", "bytes over the device's bandwidth; data in the level-2 cache is faster", "ns", null=True),
-        integer("flops_floor_ns", "operations over the peak rate for its data type", "ns", null=True),
-        integer("floor_ns", "the longer of the two", "ns", null=True),
-        real("reached", "floor over time: 1 is at the limit", null=True),
+        integer("bytes_bound_ns", "bytes over the device's bandwidth; data in the level-2 cache is faster", "ns", null=True),
+        integer("flops_bound_ns", "operations over the peak rate for its data type", "ns", null=True),
+        integer("bound_ns", "the longer of the two", "ns", null=True),
+        real("roofline_fraction", "bound over time: 1 is at the roofline", null=True),
         real("peak_flops_per_s", "peak rate that was taken", null=True),
         integer("blocks", "thread blocks of its longest kernel", null=True),
         real("waves", "those blocks over what the device holds at once", null=True),
@@ -65,7 +65,7 @@ LAYER_TIMES = Spec(
         integer("inferences", "steady inferences of its engine"),
         integer("kernels", "kernels in all", null=True),
         text("kernel", "name of its longest kernel", null=True),
-        real("share", "of the time of all layers of its engine"),
+        real("share_of_kernel_time", "of the time of all layers of its engine"),
     ),
 )
 
@@ -194,7 +194,7 @@ COVERAGE = Spec(
         text("method", "nvtx, graph-node, tactic, order, region or none"),
         integer("kernels", "kernels"),
         integer("time_ns", "their time", "ns"),
-        real("share", "of all kernel time"),
+        real("share_of_kernel_time", "of all kernel time"),
     ),
 )
 
@@ -213,7 +213,7 @@ KIND_TOTALS = Spec(
         text("kind", "our short class of a layer's type"),
         integer("layers", "layers of that kind that ran kernels"),
         integer("time_ns", "sum of their median times per inference", "ns"),
-        real("share", "of the engine's GPU time"),
+        real("share_of_kernel_time", "of the engine's GPU time"),
     ),
 )
 
@@ -226,7 +226,7 @@ KERNEL_TOTALS = Spec(
         integer("count", "executions"),
         integer("time_ns", "their total time", "ns"),
         integer("median_ns", "median time of one", "ns"),
-        real("share", "of all kernel time"),
+        real("share_of_kernel_time", "of all kernel time"),
     ),
 )
 
@@ -242,7 +242,7 @@ KERNEL_TIME = Spec(
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
         integer("inferences", "measured inferences of that engine; none where no inference was found", null=True),
-        real("share", "of all kernel time of that engine's measured inferences"),
+        real("share_of_kernel_time", "of all kernel time of that engine's measured inferences"),
     ),
 )
 
@@ -263,7 +263,7 @@ PRECISION = Spec(
         integer("kernels", "executions; none without a trace", null=True),
         integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
         integer("mean_ns", "the same per measured inference", "ns", null=True),
-        real("share", "of all kernel time of that engine's measured inferences", null=True),
+        real("share_of_kernel_time", "of all kernel time of that engine's measured inferences", null=True),
     ),
 )  # fmt: skip
 
@@ -280,6 +280,6 @@ REGION_PARTS = Spec(
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
         integer("mean_ns", "the same per measured inference", "ns", null=True),
-        real("share", "of the region's kernel time"),
+        real("share_of_region_time", "of the region's kernel time"),
     ),
 )

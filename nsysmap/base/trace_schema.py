@@ -14,8 +14,8 @@ GPU_KERNELS = Spec(
         *WHERE,
         *LAUNCHED,
         text("name", "full (demangled) kernel name"),
-        integer("graph", "id of the CUDA graph it was replayed in", null=True),
-        integer("graph_node", "nsys graphNodeId of the replayed node", null=True),
+        integer("graph_id", "nsys graphId of the CUDA graph it was replayed in", null=True),
+        integer("graph_node_id", "nsys graphNodeId of the replayed node", null=True),
         integer("grid_x", "blocks in x"),
         integer("grid_y", "blocks in y"),
         integer("grid_z", "blocks in z"),
@@ -49,8 +49,8 @@ API_CALLS = Spec(
 )
 
 
-RANGES = Spec(
-    "ranges",
+NVTX_RANGES = Spec(
+    "nvtx_ranges",
     "NVTX ranges, by start time; one left open ends with the trace.",
     (
         *WHEN,
@@ -66,8 +66,8 @@ RANGES = Spec(
 )
 
 
-COPIES = Spec(
-    "copies",
+MEMCPYS = Spec(
+    "memcpys",
     "Memory copies on the GPU, by start time.",
     (
         *WHEN,
@@ -79,7 +79,7 @@ COPIES = Spec(
         text("target", "pageable, pinned, device, array, managed or unknown memory"),
         integer("bytes", "how much", "bytes"),
         flag("asynchronous", "asked for by an …Async call (which pageable memory may block all the same) or replayed in a graph"),
-        integer("graph_node", "nsys graphNodeId of the replayed node", null=True),
+        integer("graph_node_id", "nsys graphNodeId of the replayed node", null=True),
     ),
 )
 
@@ -94,7 +94,7 @@ MEMSETS = Spec(
         text("api", "function that asked for it, without version suffix", null=True),
         text("target", "pageable, pinned, device, array, managed or unknown memory"),
         integer("bytes", "how much", "bytes"),
-        integer("graph_node", "nsys graphNodeId of the replayed node", null=True),
+        integer("graph_node_id", "nsys graphNodeId of the replayed node", null=True),
     ),
 )
 
@@ -113,28 +113,28 @@ SYNCS = Spec(
 )
 
 
-GRAPH_NODES = Spec(
-    "graph_nodes",
+CUDA_GRAPH_NODES = Spec(
+    "cuda_graph_nodes",
     "Creations of CUDA graph nodes, clones included, by start time; may lie before the trace's time 0.",
     (
         *WHEN,
         integer("process", "nsys globalPid"),
         integer("thread", "nsys globalTid of the creating (capturing) thread"),
-        integer("graph_node", "nsys graphNodeId"),
-        integer("original", "graphNodeId of the node it was cloned from", null=True),
+        integer("graph_node_id", "nsys graphNodeId"),
+        integer("original_graph_node_id", "graphNodeId of the node it was cloned from", null=True),
     ),
 )
 
 
-GRAPH_RUNS = Spec(
-    "graph_runs",
+CUDA_GRAPH_TRACES = Spec(
+    "cuda_graph_traces",
     "Whole executions of a CUDA graph under --cuda-graph-trace=graph: their kernels are not in the trace.",
     (
         *WHEN,
         *WHERE,
         *LAUNCHED,
-        integer("graph", "graph id", null=True),
-        integer("graph_exec", "id of the instantiated graph", null=True),
+        integer("graph_id", "nsys graphId", null=True),
+        integer("graph_exec_id", "nsys graphExecId, the id of the instantiated graph", null=True),
     ),
 )
 
@@ -146,8 +146,8 @@ OVERHEADS = Spec(
 )
 
 
-OS_CALLS = Spec(
-    "os_calls",
+OSRT_CALLS = Spec(
+    "osrt_calls",
     "Calls of the OS runtime (with nsys -t osrt), by start time.",
     (*WHEN, integer("pid", "process id"), integer("thread", "nsys globalTid of the calling thread"), text("name", "function")),
 )
@@ -180,10 +180,10 @@ CAPTURE = Spec(
         integer("duration_ns", "from the first to the last piece of GPU work or host call", "ns"),
         integer("kernels", "kernel rows"),
         integer("graph_launches", "calls that launched a CUDA graph"),
-        integer("graph_runs", "whole-graph rows"),
+        integer("cuda_graph_traces", "whole-graph rows"),
         integer("graph_kernels", "kernel rows with a graph node id"),
-        integer("graph_nodes", "graph node creation rows"),
-        text("graph_mode", "none, node (kernels of graphs are traced), whole (they are hidden)"),
+        integer("cuda_graph_nodes", "graph node creation rows"),
+        text("cuda_graph_trace", "none (no graph was launched), node (the kernels of graphs are traced), graph (they are hidden)"),
         flag("has_tensorrt_ranges", "the NVTX domain TensorRT has ranges"),
         flag("has_layer_ranges", "ranges below ExecutionContext:: name layers"),
         flag("has_myelin_ranges", "the NVTX domain myelin-exec has ranges"),
@@ -228,7 +228,7 @@ INFERENCES = Spec(
         integer("engine", "which engine file, from 0", null=True),
         text("found_by", "range (ExecutionContext::…), graph-launch or period"),
         text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
-        flag("graph", "replayed from a CUDA graph"),
+        flag("cuda_graph", "replayed from a CUDA graph"),
         flag("warmup", "set apart: slower than the later ones, before the first steady one"),
         flag("complete", "has as many kernels as its like; a cut first or last one has fewer"),
         integer("kernels", "kernels"),
@@ -241,13 +241,13 @@ INFERENCES = Spec(
         integer("gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True),
         integer("gpu_span_ns", "from the first to the last of them", "ns", null=True),
         integer("idle_ns", "span less busy", "ns", null=True),
-        integer("shape", "inferences of the same shape launch the same kernels in the same order", null=True),
+        integer("kernel_sequence", "inferences with the same number launch the same kernels in the same order", null=True),
     ),
 )
 
 
-STEADY = Spec(
-    "steady",
+STEADY_STATE = Spec(
+    "steady_state",
     "The part of the trace that findings are priced on, one row a device: its complete inferences after the warm-up; by `rules`.",
     (
         integer("device", "CUDA device ordinal", null=True),

@@ -29,9 +29,9 @@ _TYPES = ("FP16", "BF16", "INT8", "FP8")
 class Conditions:
     """The known conditions for fusing, by what the files say about each."""
 
-    holds: tuple[str, ...]
-    fails: tuple[str, ...]
-    untold: tuple[str, ...]
+    met: tuple[str, ...]
+    unmet: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Block:
     key_length: int | None = None
     datatype: str | None = None
     score_bytes: int | None = None
-    peer: int | None = None  # index of a fused block with a result of the same size
+    reference_layer: int | None = None  # index of a fused block with a result of the same size
     conditions: Conditions = Conditions((), (), ())
 
 
@@ -77,10 +77,10 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
                     "key_length": block.key_length,
                     "datatype": block.datatype,
                     "score_bytes": block.score_bytes,
-                    "peer": None if block.peer is None else first_id + block.peer,
-                    "holds": "; ".join(block.conditions.holds) or None,
-                    "fails": "; ".join(block.conditions.fails) or None,
-                    "untold": "; ".join(block.conditions.untold) or None,
+                    "reference_layer": None if block.reference_layer is None else first_id + block.reference_layer,
+                    "met": "; ".join(block.conditions.met) or None,
+                    "unmet": "; ".join(block.conditions.unmet) or None,
+                    "unknown": "; ".join(block.conditions.unknown) or None,
                     "place": common_path(nodes),
                     "onnx": ",".join(nodes) or None,
                 }
@@ -112,7 +112,7 @@ def _with_peer(engine: Engine, block: Block) -> Block:
     values = next(index for index, role in block.layers if role == "values")
     wanted = {_size(engine.layers[values]), _size(engine.layers[block.layers[-1][0]])} - {0}
     peers = [layer.index for layer in engine.layers if layer.kind == "attention" and _size(layer) in wanted]
-    return replace(block, peer=min(peers, key=lambda index: abs(index - values), default=None))
+    return replace(block, reference_layer=min(peers, key=lambda index: abs(index - values), default=None))
 
 
 def _built_for(engine: Engine) -> tuple[int, int] | None:

@@ -27,8 +27,8 @@ class Chain:
     kind: str  # norm, softmax, epilogue, pointwise, movement
     layers: tuple[tuple[int, str], ...]
     saved_bytes: int | None
-    between: str = "nothing"
-    peer: int | None = None  # index of a layer that does the same in one kernel
+    separated_by: str = "nothing"
+    reference_layer: int | None = None  # index of a layer that does the same in one kernel
     in_attention: bool = False
 
 
@@ -51,8 +51,8 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
                     "first_layer": first_id + chain.layers[0][0],
                     "last_layer": first_id + chain.layers[-1][0],
                     "saved_bytes": chain.saved_bytes,
-                    "between": chain.between,
-                    "peer": None if chain.peer is None else first_id + chain.peer,
+                    "separated_by": chain.separated_by,
+                    "reference_layer": None if chain.reference_layer is None else first_id + chain.reference_layer,
                     "in_attention": chain.in_attention,
                     "place": common_path(nodes),
                     "onnx": ",".join(nodes) or None,
@@ -84,7 +84,7 @@ def _pieces(engine: Engine, flow: Flow, attention: set[int]) -> list[Chain]:
     found: list[Chain] = []
     taken: set[int] = set()
     for layer in engine.layers:
-        if layer.index in taken or layer.kind != "fused":
+        if layer.index in taken or layer.kind != "myelin_kernel":
             continue
         run = _joined(engine, flow, layer)
         if run is None or not (attention.isdisjoint(run[1]) or (run[0] == "softmax" and attention.issuperset(run[1]))):
@@ -105,9 +105,9 @@ def _with_peer(engine: Engine, chain: Chain) -> Chain:
     peers = [
         layer.index
         for layer in engine.layers
-        if layer.kind == "fused" and not {*operations(layer).patterns}.isdisjoint(wanted) and _same_size(engine.layers[last], layer)
+        if layer.kind == "myelin_kernel" and not {*operations(layer).patterns}.isdisjoint(wanted) and _same_size(engine.layers[last], layer)
     ]
-    return replace(chain, peer=min(peers, key=lambda index: abs(index - last), default=None))
+    return replace(chain, reference_layer=min(peers, key=lambda index: abs(index - last), default=None))
 
 
 def _joined(engine: Engine, flow: Flow, first: Layer) -> tuple[str, list[int]] | None:

@@ -121,10 +121,10 @@ def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:
         for tensor in layer.inputs:
             if tensor.name not in seen:
                 seen.add(tensor.name)
-                for source, part in _producers(written.get((layer.profile, tensor.name), []), tensor):
+                for source, part in _producers(written.get((layer.optimization_profile, tensor.name), []), tensor):
                     yield source, layer, part
         for tensor in layer.outputs:
-            written[layer.profile, tensor.name].append((layer, tensor))
+            written[layer.optimization_profile, tensor.name].append((layer, tensor))
 
 
 def _producers(writers: Sequence[tuple[Layer, Tensor]], tensor: Tensor) -> list[tuple[Layer, Tensor]]:

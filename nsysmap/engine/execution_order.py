@@ -42,7 +42,7 @@ def _before(layers: Sequence[Layer]) -> list[set[int]]:
     for at, layer in enumerate(layers):
         split = split_layer_name(layer.name)
         if split.region is not None and split.region_index is not None:
-            instructions.setdefault((split.region, layer.profile), []).append((split.region_index, at))
+            instructions.setdefault((split.region, layer.optimization_profile), []).append((split.region_index, at))
     for numbered in instructions.values():
         numbered.sort()
         for (_, first), (_, then) in pairwise(numbered):

@@ -28,7 +28,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _OWN_KEYS = {
     "name", "layertype", "inputs", "outputs", "constants", "tacticname", "streamid", "metadata", "origin",
 }  # fmt: skip
-_NO_ARITHMETIC = {"shape", "signal", "noop", "constant", "reformat", "myelin", "loop"}
+_NO_ARITHMETIC = {"shape", "signal", "noop", "constant", "reformat", "foreign_node", "loop"}
 _TEXT_SHOWN = 80
 
 
@@ -101,8 +101,8 @@ def engine_of(document: Document, source: str) -> Engine:
             "rebuild it with --profilingVerbosity=detailed",
         )
     layers = [_layer(row, index, source) for index, row in enumerate(document.rows)]
-    if any(layer.profile is not None for layer in layers):
-        layers = [layer if layer.profile is not None else replace(layer, profile=0) for layer in layers]
+    if any(layer.optimization_profile is not None for layer in layers):
+        layers = [layer if layer.optimization_profile is not None else replace(layer, optimization_profile=0) for layer in layers]
     detailed = any(layer.type is not None or layer.inputs or layer.outputs for layer in layers)
     return Engine(
         source=source,
@@ -177,7 +177,7 @@ def _named_layer(name: str, index: int) -> Layer:
         kind=layer_kind(name, None),
         region=_small(int(region.group(1))) if region else None,
         region_index=_small(int(region.group(2))) if region else None,
-        profile=_small(int(profile.group(1))) if profile else None,
+        optimization_profile=_small(int(profile.group(1))) if profile else None,
     )
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from nsysmap.base.note import Note
 
 LAYER_KINDS = (
-    "convolution", "deconvolution", "gemm", "attention", "myelin", "fused", "pointwise", "activation", "scale", "softmax", "normalization",
-    "reduce", "pooling", "reformat", "shuffle", "slice", "concat", "gather", "scatter", "resize", "topk", "nms", "cast", "quantize",
-    "constant", "plugin", "shape", "signal", "loop", "noop", "other", "unknown",
+    "convolution", "deconvolution", "gemm", "attention", "foreign_node", "myelin_kernel", "pointwise", "activation", "scale", "softmax",
+    "normalization", "reduce", "pooling", "reformat", "shuffle", "slice", "concat", "gather", "scatter", "resize", "topk", "nms", "cast",
+    "quantize", "constant", "plugin", "shape", "signal", "loop", "noop", "other", "unknown",
 )  # fmt: skip
-"""What ``Layer.kind`` can be.  ``myelin`` is an opaque region; ``fused`` a Myelin-generated kernel (kgen, fusion); ``other`` a type
-that we do not class; ``unknown`` a layer of which the file gives the name only and the name does not tell."""
+"""What ``Layer.kind`` can be.  ``foreign_node`` is an opaque region; ``myelin_kernel`` one kernel that Myelin generated (kgen, fusion);
+``other`` a type that we do not class; ``unknown`` a layer of which the file gives the name only and the name does not tell."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Layer:
     stream: int | None = None
     region: int | None = None  # R of _myl<R>_<i>
     region_index: int | None = None  # i of _myl<R>_<i>
-    profile: int | None = None  # optimisation profile
+    optimization_profile: int | None = None
     onnx: tuple[str, ...] = ()  # ONNX nodes, from Metadata
     origin: str | None = None  # of a reformat
     parameters: dict[str, object] = field(default_factory=dict)  # everything else the row holds, as in the file
@@ -58,5 +58,5 @@ class Engine:
     detailed: bool  # False: names only
     bindings: tuple[str, ...] = ()  # names of the engine's inputs and outputs
     tensorrt_version: str | None = None
-    profile_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
+    trtexec_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
     notes: tuple[Note, ...] = ()  # what the reader must know about this file

@@ -12,7 +12,7 @@ from nsysmap.names.decode import Op, decode
 PRODUCTS = frozenset({"gemm", "convolution", "deconvolution"})
 _POINTWISE = frozenset({"pointwise", "activation", "scale"})
 _MOVEMENT = frozenset({"shuffle", "slice", "concat", "gather"})
-_FUSABLE = frozenset({"fused", "cast", "softmax", "normalization", "reduce"}) | _POINTWISE | _MOVEMENT
+_FUSABLE = frozenset({"myelin_kernel", "cast", "softmax", "normalization", "reduce"}) | _POINTWISE | _MOVEMENT
 _SOFTMAX_PATTERNS = frozenset({"softmax", "softmax-statistics", "log-softmax"})
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
@@ -49,7 +49,7 @@ def quantizes(layer: Layer) -> str | None:
     """ "quantize", "dequantize", "both" or None: whether the layer does nothing but that."""
     source = layer.inputs[0].datatype if layer.inputs else None
     target = layer.outputs[0].datatype if layer.outputs else None
-    if layer.kind == "fused":
+    if layer.kind == "myelin_kernel":
         if not _only_quantizes(layer.name):
             return None
     elif layer.kind != "quantize" and not (layer.kind == "reformat" and layer.origin == "QDQ"):
@@ -59,7 +59,7 @@ def quantizes(layer: Layer) -> str | None:
         return "quantize"
     if source in narrow and target in FLOATING - narrow:
         return "dequantize"
-    if layer.kind == "fused":
+    if layer.kind == "myelin_kernel":
         return "both" if source is not None and source == target else None
     return "quantize" if "dequantize" not in layer.name.lower() else "dequantize"
 
@@ -80,11 +80,11 @@ def _only_quantizes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _operations(name: str, kind: str) -> Operations:
-    decoded = decode(name) if kind == "fused" else None
+    decoded = decode(name) if kind == "myelin_kernel" else None
     ops = decoded.ops if decoded is not None else ()
     patterns = tuple(pattern.name for pattern in decoded.patterns) if decoded is not None else ()
     classes = {op.cls for op in ops}
-    cut = kind == "fused" and (not ops or bool(classes & {"cut", "unknown"}))
+    cut = kind == "myelin_kernel" and (not ops or bool(classes & {"cut", "unknown"}))
     product = kind in PRODUCTS or bool(classes & {"gemm", "convolution"})
     softmax = kind == "softmax" or bool(_SOFTMAX_PATTERNS & {*patterns})
     arithmetic = bool(ops) and not cut and classes <= _ARITHMETIC | {"cast"} and bool(classes & _ARITHMETIC)

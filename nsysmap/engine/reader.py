@@ -27,7 +27,7 @@ def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engin
     """The engine in a file.
 
     Read are: `--exportLayerInfo` JSON in any form (trex's graph.json is one), a log with one-line layers, a serialized .engine or .plan.
-    `profile` is a `--exportProfile` file of the same engine; its median times fill `Engine.profile_ns`.
+    `profile` is a `--exportProfile` file of the same engine; its median times fill `Engine.trtexec_ns`.
     Raises NsysmapError where a file is missing, is something else, is cut short or makes no sense.
     """
     file = Path(path)
@@ -45,7 +45,7 @@ def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engin
 
 
 def with_profile(engine: Engine, path: str | Path) -> Engine:
-    """The engine with `profile_ns` filled from a `--exportProfile` file, matched by name; names that repeat are matched in order.
+    """The engine with `trtexec_ns` filled from a `--exportProfile` file, matched by name; names that repeat are matched in order.
 
     Rows whose name the engine does not have are counted in a note; where none matches, the profile is of another engine: NsysmapError.
     """
@@ -65,7 +65,7 @@ def with_profile(engine: Engine, path: str | Path) -> Engine:
             *notes,
             Note("warning", f"{len(left)} of {len(rows)} rows of the profile {file.name} match no layer of the engine: {shown}"),
         )
-    return replace(engine, profile_ns=tuple(filled), notes=notes)
+    return replace(engine, trtexec_ns=tuple(filled), notes=notes)
 
 
 def _document(text: str, source: str) -> Document:

@@ -102,7 +102,7 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
     for layer in engine.layers:
         done = operations(layer)
         free = layer.kind == "noop" and layer.name.startswith("Reformatting CopyNode")
-        if not (layer.kind in ("reformat", "cast") or (done.cast and layer.kind == "fused") or free):
+        if not (layer.kind in ("reformat", "cast") or (done.cast and layer.kind == "myelin_kernel") or free):
             continue
         writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
         found.append(
@@ -132,7 +132,7 @@ def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
     beside = {engine.layers[index].kind for index in (*writers, *readers)}
     if "plugin" in beside:
         return "plugin"
-    across = {engine.layers[index].region is not None or engine.layers[index].kind == "myelin" for index in (*writers, *readers)}
+    across = {engine.layers[index].region is not None or engine.layers[index].kind == "foreign_node" for index in (*writers, *readers)}
     if across == {True, False} or (across == {True} and layer.region is None):
         return "myelin"
     formats = [layer.inputs[0].format, layer.outputs[0].format] if layer.inputs and layer.outputs else []
@@ -193,7 +193,7 @@ def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
         return "residual"
     return (
         "producer"
-        if operations(writer).product or writer.kind in ("pooling", "fused", "pointwise", "activation", "reformat")
+        if operations(writer).product or writer.kind in ("pooling", "myelin_kernel", "pointwise", "activation", "reformat")
         else "unknown"
     )
 

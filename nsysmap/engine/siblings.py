@@ -72,7 +72,14 @@ def _merges(engine: Engine, flow: Flow) -> Iterable[Siblings]:
             continue
         (read,) = operands
         writers = flow.writers.get(layer.index, ())
-        key: tuple[object, ...] = (writers, layer.profile, read.name, read.datatype, layer.outputs[0].datatype, _dynamic_rows(layer))
+        key: tuple[object, ...] = (
+            writers,
+            layer.optimization_profile,
+            read.name,
+            read.datatype,
+            layer.outputs[0].datatype,
+            _dynamic_rows(layer),
+        )
         groups[key].append(layer)
         reads[key] = read
     for key, layers in groups.items():
@@ -86,7 +93,7 @@ def _matrix_product(layer: Layer) -> bool:
     """A linear layer: a product of one activation with weights that the file hides."""
     shape = layer.outputs[0].dimensions
     batched = shape is not None and len(shape) > 3 and prod(shape[:-2]) != 1  # heads: a product of two activations that is listed once
-    return layer.kind in ("gemm", "fused") and operations(layer).product and not batched
+    return layer.kind in ("gemm", "myelin_kernel") and operations(layer).product and not batched
 
 
 def _dynamic_rows(layer: Layer) -> tuple[int, ...] | None:
@@ -108,7 +115,9 @@ def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
             continue
         writers = set(flow.writers.get(layer.index, ()))
         fits = bool(layer.inputs and layer.outputs)
-        joins = fits and (layer.stream, layer.profile) == ((group[0].stream, group[0].profile) if group else (None, None))
+        joins = fits and (layer.stream, layer.optimization_profile) == (
+            (group[0].stream, group[0].optimization_profile) if group else (None, None)
+        )
         if group and joins and len(group) < _LONGEST and writers.isdisjoint(item.index for item in group):
             group.append(layer)
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nsysmap.base.engine_schema import EDGES, LAYERS, OPEN_ENGINES, TENSORS
+from nsysmap.base.engine_schema import EDGES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
 from nsysmap.base.table import Table
 from nsysmap.engine.attention import attention_tables
 from nsysmap.engine.chains import chain_tables
@@ -17,8 +17,8 @@ from nsysmap.engine.work import work_table
 
 
 def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> dict[str, Table]:
-    """tensors, edges, work, open_engines, chains, chain_layers, attention, attention_layers, siblings, sibling_layers, reformats and
-    quantizers, by their names.
+    """tensors, edges, work, engines_with_tensors, chains, chain_layers, attention, attention_layers, siblings, sibling_layers, reformats
+    and quantizers, by their names.
 
     `compute` is the compute capability of the device that ran them, where the trace tells it.  Their layer ids are those of
     `layers_table`.
@@ -29,7 +29,7 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
         tensors_table(engines),
         edges_table(engines),
         work_table(engines),
-        open_engines_table(engines),
+        engines_with_tensors_table(engines),
         chains,
         chain_layers,
         attention,
@@ -41,15 +41,15 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
     return {table.spec.name: table for table in made}
 
 
-def open_engines_table(engines: Sequence[Engine]) -> Table:
-    """The table `open_engines`: an engine is not in it where the file has names only, or an opaque region in place of its layers."""
+def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
+    """The table `engines_with_tensors`: an engine is not in it where the file has names only, or an opaque region in place of layers."""
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
         tensors = any(layer.inputs or layer.outputs for layer in engine.layers)
-        if tensors and not any(layer.kind == "myelin" for layer in engine.layers):
+        if tensors and not any(layer.kind == "foreign_node" for layer in engine.layers):
             row = {"engine": number, "source": engine.source, "layers": len(engine.layers), "tensorrt_version": engine.tensorrt_version}
             rows.append(row)
-    return Table.of_rows(OPEN_ENGINES, rows)
+    return Table.of_rows(ENGINES_WITH_TENSORS, rows)
 
 
 def layers_table(engines: Sequence[Engine]) -> Table:
@@ -69,11 +69,11 @@ def layers_table(engines: Sequence[Engine]) -> Table:
                     "stream": layer.stream,
                     "region": layer.region,
                     "region_index": layer.region_index,
-                    "profile": layer.profile,
+                    "optimization_profile": layer.optimization_profile,
                     "onnx": ",".join(layer.onnx) or None,
                     "origin": layer.origin,
                     "precision": layer.precision,
-                    "profile_ns": engine.profile_ns[layer.index] if engine.profile_ns else None,
+                    "trtexec_ns": engine.trtexec_ns[layer.index] if engine.trtexec_ns else None,
                 }
             )
     return Table.of_rows(LAYERS, rows)
@@ -105,7 +105,7 @@ def edges_table(engines: Sequence[Engine]) -> Table:
     """The table `edges`, by consumer.
 
     Myelin repeats tensor names between producers, so a name alone would join strangers and close cycles: a consumer is joined to the
-    nearest producer of that name before it in the file, which is execution order, among the layers of the same optimisation profile.
+    nearest producer of that name before it in the file, which is execution order, among the layers of the same optimization profile.
     Several producers before it are joined where the parts that they write make up exactly what is read (a concatenation without a copy).
     A name produced only later, or not at all, is an input of the engine.  The size is what is read, or the part.
     """

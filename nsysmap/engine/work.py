@@ -66,7 +66,7 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
         return Work(0, 0, 0, 0, 0)
     if not layer.inputs and not layer.outputs:
         return Work(reason="the engine file gives no tensors")
-    if layer.kind == "myelin":
+    if layer.kind == "foreign_node":
         return Work(None, None, _total(layer.inputs), _total(layer.outputs), None, "an opaque region: what is inside is not in the file")
     count = _count(layer, written or {})
     if max(count.flops or 0, count.weight_elements or 0) > _LARGEST:
@@ -113,29 +113,35 @@ def engine_work(engine: Engine) -> Iterator[tuple[Layer, Work]]:
     """Every layer with its work, in the file's order."""
     written: dict[tuple[int | None, str], Shape] = {}
     for layer in engine.layers:
-        shapes = {tensor.name: written[layer.profile, tensor.name] for tensor in layer.inputs if (layer.profile, tensor.name) in written}
+        shapes = {
+            tensor.name: written[layer.optimization_profile, tensor.name]
+            for tensor in layer.inputs
+            if (layer.optimization_profile, tensor.name) in written
+        }
         yield layer, layer_work(layer, shapes)
         for tensor in layer.outputs:
             shape = _shape(tensor)
             if shape is not None:
-                written[layer.profile, tensor.name] = shape
+                written[layer.optimization_profile, tensor.name] = shape
 
 
 def tensor_cores(layer: Layer) -> str:
     """yes, no or unknown, from an exact decode of the tactic; no for layers that do no matrix product."""
     if layer.tactic:
         told = decode(layer.tactic).tensor_cores
-        if told != "unknown" or layer.kind in ("gemm", "convolution", "deconvolution", "attention", "fused"):
+        if told != "unknown" or layer.kind in ("gemm", "convolution", "deconvolution", "attention", "myelin_kernel"):
             return told
     return (
-        "unknown" if layer.kind in ("gemm", "convolution", "deconvolution", "attention", "myelin", "fused", "plugin", "unknown") else "no"
+        "unknown"
+        if layer.kind in ("gemm", "convolution", "deconvolution", "attention", "foreign_node", "myelin_kernel", "plugin", "unknown")
+        else "no"
     )
 
 
 def does(layer: Layer) -> str:
     """What the layer is for, in the words of the table `work`."""
-    if layer.kind in _NO_WORK or layer.kind in ("myelin", "attention"):
-        return {"myelin": "region", "attention": "attention"}.get(layer.kind, "nothing")
+    if layer.kind in _NO_WORK or layer.kind in ("foreign_node", "attention"):
+        return {"foreign_node": "region", "attention": "attention"}.get(layer.kind, "nothing")
     done = operations(layer)
     patterns = set(done.patterns)
     told = (
@@ -197,7 +203,7 @@ def _count(layer: Layer, written: Mapping[str, Shape]) -> _Count:
         return _pooling(layer)
     if layer.kind == "gemm":
         return _gemm(layer, written)
-    if layer.kind == "fused":
+    if layer.kind == "myelin_kernel":
         return _fused(layer, written)
     if layer.kind in _MOVES:
         return _Count(0, 0)

@@ -69,10 +69,10 @@ class Considered:
 
 def expected_kernels(engine: Engine) -> int | None:
     """About how many kernels one inference launches; None where the engine has opaque regions or its file does not tell."""
-    if any(layer.kind in ("myelin", "plugin", "loop") for layer in engine.layers):
+    if any(layer.kind in ("foreign_node", "plugin", "loop") for layer in engine.layers):
         return None
-    profile = min((layer.profile for layer in engine.layers if layer.profile is not None), default=None)
-    mine = [layer for layer in engine.layers if layer.profile in (None, profile)]
+    profile = min((layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None), default=None)
+    mine = [layer for layer in engine.layers if layer.optimization_profile in (None, profile)]
     return int(surely_run(engine, mine).sum()) or None
 
 
@@ -87,7 +87,7 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     if inside.all():
         return found
     shown = distinct(process[inside])
-    replayed = (trace.kernels.ints("graph_node") != MISSING) & (trace.kernels.ints("launch") == MISSING)
+    replayed = (trace.kernels.ints("graph_node_id") != MISSING) & (trace.kernels.ints("launch") == MISSING)
     rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
     if len(rows) == 0:
         return found
@@ -211,7 +211,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
 
 def launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArray:
     """Rows by inference and launch; those of one graph launch by graph node, which is the order in which they were captured."""
-    node = kernels.ints("graph_node")[inside]
+    node = kernels.ints("graph_node_id")[inside]
     within = np.where(node == MISSING, kernels.ints("start_ns")[inside], node)
     launched = kernels.ints("launch_start_ns")[inside]
     # mostly they are in order of launch already, inference by inference: two quick sorts of nearly sorted rows

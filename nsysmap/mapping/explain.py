@@ -226,21 +226,22 @@ def _launch(mapped: MappedTrace, row: int | None) -> Launch | None:
 
 
 def _graph_node(mapped: MappedTrace, kernel: int) -> GraphNode | None:
-    kernels, nodes = mapped.trace.kernels, mapped.trace.graph_nodes
-    node, graph = int(kernels.ints("graph_node")[kernel]), int(kernels.ints("graph")[kernel])
+    kernels, nodes = mapped.trace.kernels, mapped.trace.cuda_graph_nodes
+    node, graph = int(kernels.ints("graph_node_id")[kernel]), int(kernels.ints("graph_id")[kernel])
     if node == MISSING:
         return None
     chain = node_chain(nodes, int(kernels.ints("process")[kernel]), node)
     made = tuple(
-        NodeCreation(int(nodes.ints("graph_node")[row]), int(nodes.ints("start_ns")[row]), int(nodes.ints("thread")[row])) for row in chain
+        NodeCreation(int(nodes.ints("graph_node_id")[row]), int(nodes.ints("start_ns")[row]), int(nodes.ints("thread")[row]))
+        for row in chain
     )
-    complete = bool(chain) and int(nodes.ints("original")[chain[-1]]) == MISSING
+    complete = bool(chain) and int(nodes.ints("original_graph_node_id")[chain[-1]]) == MISSING
     return GraphNode(None if graph == MISSING else graph, node, made, complete)
 
 
 def _ranges(mapped: MappedTrace, kernel: int, graph: GraphNode | None) -> tuple[RangeAround, ...]:
     """The ranges around the launch; of a replayed kernel those around the creation of its captured node."""
-    ranges, calls = mapped.trace.ranges, mapped.trace.api_calls
+    ranges, calls = mapped.trace.nvtx_ranges, mapped.trace.api_calls
     launch = int(mapped.trace.kernels.ints("launch")[kernel])
     if graph is not None:
         if not graph.complete:
@@ -276,7 +277,7 @@ def _inference(mapped: MappedTrace, kernel: int) -> InInference | None:
     if number == MISSING:
         return None
     row = mapped.inferences.take(np.array([number])).records()[0]
-    shape = mapped.inferences.ints("shape")
+    shape = mapped.inferences.ints("kernel_sequence")
     names = mapped.trace.kernels.text("name").codes
     inside = membership.ints("inference") == number
     return InInference(

@@ -81,7 +81,7 @@ def align_inference(
 
     ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index of the layer that it is known to
     belong to, -1 where none is.  ``rounds``: how often what was learnt of the kernels' habits and times is used to align again.
-    Aligned with each optimisation profile's layers in each order that they can run in; what explains the kernels best is taken.
+    Aligned with each optimization profile's layers in each order that they can run in; what explains the kernels best is taken.
     """
     best: Alignment | None = None
     for layers in _profiles(engine):
@@ -101,11 +101,11 @@ class _How:
 
 
 def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
-    """The layers of each optimisation profile: an inference runs those of one."""
-    profiles = sorted({layer.profile for layer in engine.layers if layer.profile is not None})
+    """The layers of each optimization profile: an inference runs those of one."""
+    profiles = sorted({layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None})
     if len(profiles) < 2:
         return [engine.layers]
-    return [tuple(layer for layer in engine.layers if layer.profile in (None, profile)) for profile in profiles]
+    return [tuple(layer for layer in engine.layers if layer.optimization_profile in (None, profile)) for profile in profiles]
 
 
 def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], how: _How) -> Alignment:

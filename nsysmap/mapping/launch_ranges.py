@@ -31,24 +31,26 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     cloned from; the chain ends at the node that stream capture created, at a moment when the layer's range was open.
     """
     kernels = trace.kernels
-    replayed = kernels.ints("graph_node") != MISSING
+    replayed = kernels.ints("graph_node_id") != MISSING
     launches = distinct_rows(kernels.ints("launch")[~replayed], len(trace.api_calls))
     spot = np.full(len(trace.api_calls), MISSING, np.int64)
-    spot[launches] = innermost(spans(trace.ranges, tensorrt.layers), spans(trace.api_calls, launches))
+    spot[launches] = innermost(spans(trace.nvtx_ranges, tensorrt.layers), spans(trace.api_calls, launches))
     place = gather(spot, kernels.ints("launch"))
     stray = distinct_rows(kernels.ints("launch")[place == MISSING], len(trace.api_calls))
     around = np.zeros(len(trace.api_calls), np.bool_)
-    around[stray] = innermost(spans(trace.ranges, tensorrt.calls), spans(trace.api_calls, stray)) >= 0
+    around[stray] = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(trace.api_calls, stray)) >= 0
     launched = kernels.ints("launch")
     in_call = (place == MISSING) & (launched >= 0)
     in_call[in_call] = around[launched[in_call]]
     created = np.zeros(len(kernels), np.bool_)
-    if replayed.any() and len(trace.graph_nodes):
-        root = root_nodes(trace.graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node"), np.int64(MISSING)))
+    if replayed.any() and len(trace.cuda_graph_nodes):
+        root = root_nodes(
+            trace.cuda_graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node_id"), np.int64(MISSING))
+        )
         created = root >= 0
-        moments = spans(trace.graph_nodes, np.arange(len(trace.graph_nodes)))
-        place = np.where(replayed, gather(innermost(spans(trace.ranges, tensorrt.layers), moments), root), place)
-        node_call = gather(innermost(spans(trace.ranges, tensorrt.calls), moments), root)
+        moments = spans(trace.cuda_graph_nodes, np.arange(len(trace.cuda_graph_nodes)))
+        place = np.where(replayed, gather(innermost(spans(trace.nvtx_ranges, tensorrt.layers), moments), root), place)
+        node_call = gather(innermost(spans(trace.nvtx_ranges, tensorrt.calls), moments), root)
         in_call = np.where(replayed, node_call >= 0, in_call)
     return Evidence(place, in_call & (place == MISSING), replayed, created)
 
@@ -61,8 +63,8 @@ def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArra
     result = np.full(len(graph_node), MISSING, np.int64)
     if len(nodes) == 0 or len(graph_node) == 0:
         return result
-    parent = _node_rows(nodes, nodes.ints("process"), nodes.ints("original"))
-    is_root = nodes.ints("original") == MISSING
+    parent = _node_rows(nodes, nodes.ints("process"), nodes.ints("original_graph_node_id"))
+    is_root = nodes.ints("original_graph_node_id") == MISSING
     root = np.where(is_root, np.arange(len(nodes)), parent)
     for _ in range(int(np.ceil(np.log2(len(nodes) + 1))) + 1):  # pointer jumping: the distance doubles each time
         root = np.where((root >= 0) & ~is_root[np.where(root >= 0, root, 0)], root[np.where(root >= 0, root, 0)], root)
@@ -78,7 +80,7 @@ def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
         if row < 0 or row in chain:
             break
         chain.append(row)
-        graph_node = int(nodes.ints("original")[row])
+        graph_node = int(nodes.ints("original_graph_node_id")[row])
     return chain
 
 
@@ -88,8 +90,8 @@ def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArra
     processes = np.unique(nodes.ints("process"))
     for key in processes.tolist():
         rows = np.flatnonzero(nodes.ints("process") == key)
-        rows = rows[np.argsort(nodes.ints("graph_node")[rows], kind="stable")]
-        ids = nodes.ints("graph_node")[rows]
+        rows = rows[np.argsort(nodes.ints("graph_node_id")[rows], kind="stable")]
+        ids = nodes.ints("graph_node_id")[rows]
         asked = np.flatnonzero((process == key) & (graph_node != MISSING))
         at = np.searchsorted(ids, graph_node[asked], side="right") - 1
         found = (at >= 0) & (ids[np.maximum(at, 0)] == graph_node[asked])

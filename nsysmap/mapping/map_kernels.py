@@ -78,7 +78,7 @@ def map_kernels(
     kept = split & (method == _NONE)
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
     table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(evidence.place, layer, named & (layer == MISSING)))
-    opaque = _at(table.text("kind").equals("myelin"), layer)
+    opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
     inference = inferences.membership.ints("inference")
     settled = Settled(evidence.place, layer, inference, _at(inferences.table.bools("complete"), inference))

@@ -88,7 +88,7 @@ def map_report(
 
 def map_trace(trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None) -> MappedTrace:
     """The same for a trace that is read already."""
-    tensorrt = tensorrt_ranges(trace.ranges)
+    tensorrt = tensorrt_ranges(trace.nvtx_ranges)
     found = inferences_of(trace, tensorrt, engines)
     mapped = map_kernels(trace, tensorrt, found, engines, model)
     return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)

@@ -48,7 +48,7 @@ def find_parts(kernels: Table, tensorrt: TensorRtRanges, settled: Settled, layer
     Where the trace names none it is what the kernels' names say, numbered in launch order within the inference and the region
     ("layernorm #3"; without a number where the inference is cut and nothing tells how many came before), or what ``namer`` calls it.
     """
-    kind = np.array([*layers.text("kind").equals("myelin"), False])
+    kind = np.array([*layers.text("kind").equals("foreign_node"), False])
     opaque = kind[np.where(settled.layer >= 0, settled.layer, -1)]
     count = len(kernels)
     if not opaque.any():

@@ -85,7 +85,7 @@ def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -
     offsets = np.cumsum([0, *(len(engine.layers) for engine in engines)])
     names, kinds, of_engine = layers.text("name").list(), layers.text("kind").list(), layers.ints("engine").tolist()
     for row, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        if kind != "myelin" or name is None:
+        if kind != "foreign_node" or name is None:
             continue
         number = of_engine[row]
         others: tuple[Layer, ...] = ()
@@ -157,7 +157,7 @@ def _named_in(graph: ModelGraph, layer: Layer) -> list[int]:
     """The nodes that another layer of the engine names."""
     if layer.kind in ("reformat", "constant", "noop"):
         return []
-    if layer.kind == "myelin":
+    if layer.kind == "foreign_node":
         return [end for end in _ends(graph, layer.name) if end is not None]
     nodes = str(decode(layer.name).fields.get("nodes", layer.name)).split(" + ")
     found = [_find(graph, node, 0) for node in (layer.name, *nodes, *layer.onnx)]

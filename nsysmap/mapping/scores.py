@@ -35,7 +35,7 @@ _SKIP = {
 }  # fmt: skip
 _SKIP_ELSE = -6.0
 _SURELY = -3.0
-_MORE = {"myelin": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.5, "unknown": -2.0, "other": -2.0, "resize": -2.0}
+_MORE = {"foreign_node": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.5, "unknown": -2.0, "other": -2.0, "resize": -2.0}
 _MORE_ELSE = -3.5
 _MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is not its first: helpers come after it
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
@@ -95,7 +95,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
     """The profiled time of each of these layers, ns; None where there is none."""
-    return [engine.profile_ns[layer.index] if layer.index < len(engine.profile_ns) else None for layer in layers]
+    return [engine.trtexec_ns[layer.index] if layer.index < len(engine.trtexec_ns) else None for layer in layers]
 
 
 def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
@@ -113,13 +113,13 @@ def _makes_nothing(layer: Layer) -> bool:
     return layer.kind in ("shape", "signal", "constant", "noop") or bool(_COMPILER_MADE.match(split_layer_name(layer.name).node))
 
 
-def _skip(layer: Layer, profile_ns: int | None) -> float:
+def _skip(layer: Layer, trtexec_ns: int | None) -> float:
     if layer.tactic:
         return -7.0
-    if _makes_nothing(layer) or profile_ns == 0:
+    if _makes_nothing(layer) or trtexec_ns == 0:
         return 0.0
     usual = _SKIP.get(layer.kind, _SKIP_ELSE)
-    return min(usual, -5.0) if profile_ns else usual
+    return min(usual, -5.0) if trtexec_ns else usual
 
 
 def _tactics(names: Sequence[str], layers: Sequence[Layer]) -> BoolArray:
@@ -178,12 +178,12 @@ def habits(scores: Scores, slot: IntArray) -> FloatArray:
     return result
 
 
-def times(kernels: Sequence[KernelFacts], profile_ns: Sequence[int | None], slot: IntArray) -> FloatArray:
+def times(kernels: Sequence[KernelFacts], trtexec_ns: Sequence[int | None], slot: IntArray) -> FloatArray:
     """What to add per kernel (not per distinct kernel) for how its time compares with the layer's in the profile.
 
     ``slot`` is a first alignment: it tells how much slower or faster than the profile this trace is as a whole.
     """
-    profile = np.array([float(value) if value else np.nan for value in profile_ns])
+    profile = np.array([float(value) if value else np.nan for value in trtexec_ns])
     took = np.array([kernel.duration_ns if kernel.duration_ns > 0 else np.nan for kernel in kernels])
     nothing = np.zeros((len(kernels), len(profile)))
     alone = np.bincount(slot[slot >= 0], minlength=len(profile)) == 1

@@ -198,7 +198,7 @@ def summary(decoded: KernelName) -> str:
         return f"Myelin region of {first}" if first == last else f"Myelin region from {first} to {last}"
     operation = str(fields.get("operation", "unknown"))
     head = decoded.family
-    if operation not in ("unknown", *head.split("-")) and not (decoded.family == "myelin" and operation == "fused"):
+    if operation not in ("unknown", *head.split("-")) and not (decoded.family == "myelin" and operation == "myelin_kernel"):
         head += f" {operation}"
     if decoded.kind != "unknown":
         head += f" {decoded.kind}"

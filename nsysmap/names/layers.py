@@ -40,7 +40,7 @@ _SPLIT = r" \+ | \|\| "
 
 
 def split_layer_name(name: str) -> LayerName:
-    """The node's own name, and the Myelin region, instruction number and optimisation profile written behind it."""
+    """The node's own name, and the Myelin region, instruction number and optimization profile written behind it."""
     profile = region = index = None
     node = name
     if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
@@ -119,7 +119,7 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     if not words:
         return _read_node(split.node, myelin=split.region is not None)[0]
     kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
-    if kind == "fused" and "_mha_v" in split.node:
+    if kind == "myelin_kernel" and "_mha_v" in split.node:
         return "attention"
     return kind or ("plugin" if words[0].lower().startswith("plugin") else "other")
 
@@ -150,7 +150,7 @@ def _special_kind(node: str) -> str:
     first = node[:1]
     if first == "_":
         if node.startswith("__myl_"):
-            return "fused"
+            return "myelin_kernel"
         if "_mha_v" in node and node.startswith(("_gem", "__mye")):
             return "attention"
         if node.startswith("__mye"):
@@ -158,7 +158,7 @@ def _special_kind(node: str) -> str:
     elif first == "R" and compiled(_REFORMAT).match(node):
         return "reformat"
     elif first == "{" and node.startswith("{ForeignNode["):
-        return "myelin"
+        return "foreign_node"
     elif first == "P" and node.startswith("PWN("):
         return "pointwise"
     elif first == "[" and node[-1] == "]":
@@ -211,7 +211,7 @@ def read_layer(name: str) -> LayerReading | None:
             fields["direction"], fields["tensor"] = reformat[1].lower(), int(reformat[2])
         fields["of_layer"] = node[reformat.end() :]
         return LayerReading("reformat", "layer", (), fields, "no", "")
-    if kind == "myelin" and (foreign := compiled(_FOREIGN).match(node)):
+    if kind == "foreign_node" and (foreign := compiled(_FOREIGN).match(node)):
         first, _, last = foreign[1].partition("...")
         fields["first_node"], fields["last_node"] = first, last or first
         return LayerReading("myelin", "layer", (), fields, "unknown", "")

@@ -88,9 +88,9 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
         kinds = [op.cls for op in layer_ops(list(onnx))]
         told = next((kind for kind in MAIN_KINDS if kind in kinds), kinds[0] if kinds else "")
         return affinity(kernel, told, layer_name, ()) if told in _SUITS else (0.05 if layer_name.startswith("__mye") else 0.5)
-    if layer_kind == "fused":
+    if layer_kind == "myelin_kernel":
         return _fused_affinity(kernel, operation, layer_name, onnx)
-    if layer_kind == "myelin":
+    if layer_kind == "foreign_node":
         return {"gemm": 0.8, "gemv": 0.8, "convolution": 0.5, "attention": 0.7, "unknown": 0.5}.get(operation, 0.15)
     if layer_kind == "plugin":
         return 0.8 if kernel.family in ("cuda", "unknown") else 0.3
@@ -120,7 +120,7 @@ def _fused_affinity(kernel: KernelName, operation: str, layer_name: str, onnx: S
 
 
 def _myelin_affinity(kernel: KernelName, layer_kind: str, layer_name: str) -> float:
-    if layer_kind == "myelin":
+    if layer_kind == "foreign_node":
         return 0.95
     node = split_layer_name(layer_name).node
     layer = read_myelin(node) if node.startswith(("__my", "_gem")) else None
@@ -132,6 +132,6 @@ def _myelin_affinity(kernel: KernelName, layer_kind: str, layer_name: str) -> fl
         if layer_kind in classes:
             return 0.6
         return 0.3 if any(pattern.name == "matmul-by-reduction" for pattern in kernel.patterns) and layer_kind == "gemm" else 0.03
-    if layer_kind in ("unknown", "other", "fused"):
+    if layer_kind in ("unknown", "other", "myelin_kernel"):
         return 0.4
     return 0.1 if "_myl" in layer_name else 0.02

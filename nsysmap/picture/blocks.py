@@ -37,12 +37,12 @@ class Group:
 
 
 def region_groups(engine: Engine) -> tuple[Group, ...]:
-    """The Myelin regions of more than one layer, by their first layer; each optimisation profile has its own."""
+    """The Myelin regions of more than one layer, by their first layer; each optimization profile has its own."""
     found: dict[tuple[int | None, str], list[int]] = {}
     for layer in engine.layers:
         region = region_of({"region": layer.region, "name": layer.name, "kind": layer.kind})
         if region is not None:
-            found.setdefault((layer.profile, region), []).append(layer.index)
+            found.setdefault((layer.optimization_profile, region), []).append(layer.index)
     several = len({profile for profile, _ in found}) > 1
     return tuple(
         Group(f"Myelin region {region.removeprefix('myl')}" + (f" [profile {profile}]" if several else ""), "Myelin region", tuple(layers))

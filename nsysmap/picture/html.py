@@ -106,7 +106,7 @@ def _data(picture: Picture) -> dict[str, object]:
 def _layer(picture: Picture, layer: Layer, whole: int) -> dict[str, object]:
     engine, times = picture.engine, picture.times
     spent = times.time_ns[layer.index] if times else None
-    profile = engine.profile_ns[layer.index] if engine.profile_ns else None
+    profile = engine.trtexec_ns[layer.index] if engine.trtexec_ns else None
     region = region_of({"region": layer.region, "name": layer.name, "kind": layer.kind})
     decoded = _decoded(layer.tactic) if layer.tactic else None
     return {
@@ -123,7 +123,7 @@ def _layer(picture: Picture, layer: Layer, whole: int) -> dict[str, object]:
         "stream": layer.stream,
         "onnx": [escaped(node) for node in layer.onnx],
         "time": None if spent is None else f"{duration(spent)} {percent(spent, whole)}",
-        "profile": None if profile is None or (times and times.time_ns == engine.profile_ns) else duration(profile),
+        "profile": None if profile is None or (times and times.time_ns == engine.trtexec_ns) else duration(profile),
         "inputs": [_tensor(tensor) for tensor in layer.inputs],
         "outputs": [_tensor(tensor) for tensor in layer.outputs],
         "kernels": [_kernel(ran) for ran in (times.kernels.get(layer.index, ()) if times else ())],

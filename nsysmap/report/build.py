@@ -36,7 +36,7 @@ from nsysmap.trace.whole_graph import find_replays
 
 SHARE_DIGITS = 6
 _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
-_WORK = ("kernels", "copies", "memsets", "graph_runs")
+_WORK = ("kernels", "memcpys", "memsets", "cuda_graph_traces")
 _Row = TypeVar("_Row")
 _Windows = Mapping[int, tuple[int, int]]  # device → begin and end in ns
 
@@ -56,7 +56,7 @@ def report_of(analysis: Analysis) -> Report:
     return Report(
         trace=TraceFacts(
             source=analysis.source,
-            copies=len(tables["copies"]),
+            copies=len(tables["memcpys"]),
             memsets=len(tables["memsets"]),
             **{field.name: capture[field.name] for field in fields(TraceFacts) if field.name in capture},  # type: ignore[arg-type]
         ),
@@ -71,7 +71,7 @@ def report_of(analysis: Analysis) -> Report:
         by_engine=tuple(_figures(inferences, measured, engine == one) for one in np.unique(engine)) if len(np.unique(engine)) > 1 else (),
         busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
         busy_window="inferences" if measured.any() else "trace",
-        replays=_replays(tables, measured) if capture["graph_mode"] == "whole" else None,
+        replays=_replays(tables, measured) if capture["cuda_graph_trace"] == "graph" else None,
         coverage=_rows(MethodRow, tables["coverage"]),
         unmapped=_rows(UnmappedRow, tables["unmapped"]),
         layer_time="median per inference" if measured.any() else "total over the trace",
@@ -178,7 +178,7 @@ def _most(text: Text) -> str | None:
 
 def _replays(tables: Mapping[str, Table], measured: BoolArray) -> ReplayFigures:
     starts = tables["inferences"].ints("start_ns")[measured]
-    found = find_replays(tables["api_calls"], tables["graph_runs"], int(starts.min()) if len(starts) else 0)
+    found = find_replays(tables["api_calls"], tables["cuda_graph_traces"], int(starts.min()) if len(starts) else 0)
     return ReplayFigures(
         launches=found.launches,
         runs=found.runs,
@@ -194,7 +194,7 @@ def _kinds(layers: tuple[LayerRow, ...]) -> tuple[KindRow, ...]:
     rows = []
     for engine, kind in {(row.engine, row.kind) for row in layers if row.time_ns}:
         mine = [row for row in layers if row.time_ns and (row.engine, row.kind) == (engine, kind)]
-        share = round(sum(row.share or 0.0 for row in mine), SHARE_DIGITS)
+        share = round(sum(row.share_of_kernel_time or 0.0 for row in mine), SHARE_DIGITS)
         rows.append(KindRow(engine, kind, len(mine), sum(row.time_ns or 0 for row in mine), share))
     return tuple(sorted(rows, key=lambda row: (-1 if row.engine is None else row.engine, -row.time_ns, row.kind)))
 

@@ -63,7 +63,7 @@ def _contents(report: Report) -> Iterable[_Content]:
         "layers",
         {
             "layer_id": int, "engine": int, "layer_index": int, "name": str, "kind": str, "type": str, "tactic": str, "precision": str,
-            "onnx": str, "origin": str, "profile_ns": int, "time_ns": int, "share": float, "kernels": int,
+            "onnx": str, "origin": str, "trtexec_ns": int, "time_ns": int, "share_of_kernel_time": float, "kernels": int,
         },
         "layer_id",
         (asdict(row) for row in sorted(report.layers, key=lambda row: row.layer_id)),
@@ -75,7 +75,7 @@ def _contents(report: Report) -> Iterable[_Content]:
         {
             "kernel": int, "name": str, "family": str, "summary": str, "ops": str, "patterns": str, "arch": str, "input_type": str,
             "accumulate_type": str, "output_type": str, "tensor_cores": str, "rest": str, "count": int, "time_ns": int, "median_ns": int,
-            "share": float,
+            "share_of_kernel_time": float,
         },
         "kernel",
         ({"kernel": number, **asdict(row)} for number, row in enumerate(report.kernels)),
@@ -95,7 +95,7 @@ def _contents(report: Report) -> Iterable[_Content]:
         "precision",
         {
             "precision": int, "layer_id": int, "engine": int, "region": str, "work": str, "datatype": str, "told_by": str, "to_type": str,
-            "tensor_cores": str, "kernels": int, "time_ns": int, "mean_ns": int, "share": float,
+            "tensor_cores": str, "kernels": int, "time_ns": int, "mean_ns": int, "share_of_kernel_time": float,
         },
         "precision",
         ({"precision": number, **asdict(row)} for number, row in enumerate(report.precision)),
@@ -112,12 +112,14 @@ def _contents(report: Report) -> Iterable[_Content]:
     )
     yield _Content(
         "coverage",
-        {"method": str, "kernels": int, "time_ns": int, "share": float},
+        {"method": str, "kernels": int, "time_ns": int, "share_of_kernel_time": float},
         "method",
         (asdict(row) for row in report.coverage),
     )
     yield _Content("unmapped", {"reason": str, "kernels": int, "time_ns": int}, "reason", (asdict(row) for row in report.unmapped))
-    yield _Content("idle", {"cause": str, "gaps": int, "time_ns": int, "share": float}, "cause", (asdict(row) for row in report.idle))
+    yield _Content(
+        "idle", {"cause": str, "gaps": int, "time_ns": int, "share_of_window": float}, "cause", (asdict(row) for row in report.idle)
+    )
     yield _Content(
         "whatif",
         {
@@ -146,8 +148,8 @@ def _contents(report: Report) -> Iterable[_Content]:
     yield _Content(
         "findings",
         {
-            "finding": int, "rule": str, "severity": str, "message": str, "start_ns": int, "end_ns": int, "cost_ns": int, "share": float,
-            "layer_id": int, "layer": str, "evidence": str, "advice": str,
+            "finding": int, "rule": str, "severity": str, "message": str, "start_ns": int, "end_ns": int, "cost_ns": int,
+            "share_of_window": float,             "layer_id": int, "layer": str, "evidence": str, "advice": str,
         },
         "finding",
         (
@@ -159,7 +161,7 @@ def _contents(report: Report) -> Iterable[_Content]:
                 "start_ns": one.start_ns,
                 "end_ns": one.end_ns,
                 "cost_ns": one.cost_ns,
-                "share": one.share,
+                "share_of_window": one.share_of_window,
                 "layer_id": _layer_of(layer_id, one.evidence.get("engine"), one.layer_index, one.layer),
                 "layer": one.layer,
                 "evidence": json.dumps(dict(one.evidence), sort_keys=True),

@@ -43,7 +43,10 @@ def report_json(report: Report) -> dict[str, Any]:
             "mapped": sum(row.kernels for row in report.mapped),
             "time_ns": report.kernel_time_ns,
             "mapped_time_ns": sum(row.time_ns for row in report.mapped),
-            "by_method": {row.method: {"kernels": row.kernels, "time_ns": row.time_ns, "share": row.share} for row in coverage},
+            "by_method": {
+                row.method: {"kernels": row.kernels, "time_ns": row.time_ns, "share_of_kernel_time": row.share_of_kernel_time}
+                for row in coverage
+            },
             "unmapped": [asdict(row) for row in report.unmapped],
         },
         "layer_time": report.layer_time,
@@ -72,8 +75,8 @@ def write_json(report: Report, path: Path) -> None:
 
 def finding_json(finding: Finding) -> dict[str, Any]:
     """A finding as JSON values."""
-    share = None if finding.share is None else round(finding.share, 6)
-    return {**vars(finding), "share": share, "evidence": dict(finding.evidence)}
+    share = None if finding.share_of_window is None else round(finding.share_of_window, 6)
+    return {**vars(finding), "share_of_window": share, "evidence": dict(finding.evidence)}
 
 
 def _inferences(figures: InferenceFigures) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Measured:
     @property
     def inferences(self) -> int:
         """Measured inferences; 0 where none was found and times are totals."""
-        return sum(self.tables["steady"].ints("inferences").tolist())
+        return sum(self.tables["steady_state"].ints("inferences").tolist())
 
     @property
     def layers(self) -> dict[int, Mapping[str, object]]:
@@ -84,7 +84,7 @@ def layers_json(engine: Engine, measured: Measured | None = None, *, precision: 
     for layer in engine.layers:
         values = _layer_json(engine, layer)
         if measured:
-            values |= {key: rows.get(layer.index, {}).get(key) for key in ("time_ns", "share", "kernels")}
+            values |= {key: rows.get(layer.index, {}).get(key) for key in ("time_ns", "share_of_kernel_time", "kernels")}
         layers.append(values)
     notes = [*engine.notes, *(measured.notes if measured else ())]
     value: dict[str, object] = {
@@ -113,10 +113,10 @@ def _layer_json(engine: Engine, layer: Layer) -> dict[str, object]:
         "stream": layer.stream,
         "region": layer.region,
         "region_index": layer.region_index,
-        "profile": layer.profile,
+        "optimization_profile": layer.optimization_profile,
         "onnx": list(layer.onnx),
         "origin": layer.origin,
-        "profile_ns": engine.profile_ns[layer.index] if engine.profile_ns else None,
+        "trtexec_ns": engine.trtexec_ns[layer.index] if engine.trtexec_ns else None,
         "inputs": [_tensor_json(tensor) for tensor in layer.inputs],
         "outputs": [_tensor_json(tensor) for tensor in layer.outputs],
     }
@@ -134,7 +134,7 @@ def _tensor_json(tensor: Tensor) -> dict[str, object]:
 
 def _regions_json(measured: Measured) -> list[dict[str, object]]:
     """Every Myelin region with its parts, in the order in which they run."""
-    keys = ("part", "told_by", "summary", "kernels", "time_ns", "mean_ns", "share")
+    keys = ("part", "told_by", "summary", "kernels", "time_ns", "mean_ns", "share_of_region_time")
     return [
         {
             "region": region,
@@ -186,8 +186,8 @@ def _times(engine: Engine, measured: Measured | None) -> dict[str, list[int | No
         told = [rows.get(layer.index, {}).get("time_ns") for layer in engine.layers]
         if any(time is not None for time in told):
             times["µs"] = [time if isinstance(time, int) else None for time in told]
-    if engine.profile_ns:
-        times["profile µs" if times else "µs"] = list(engine.profile_ns)
+    if engine.trtexec_ns:
+        times["profile µs" if times else "µs"] = list(engine.trtexec_ns)
     return times
 
 
@@ -225,7 +225,7 @@ def _region_lines(measured: Measured) -> Iterator[list[str]]:
         cells = []
         for region, rows in list(opened.items())[:_TOP_REGIONS]:
             costliest = sorted(rows, key=lambda row: -int(str(row["time_ns"])))[:3]
-            words = ", ".join(f"{escaped(str(row['part']))} {percent(float(str(row['share'])), 1, 0)}" for row in costliest)
+            words = ", ".join(f"{escaped(str(row['part']))} {percent(float(str(row['share_of_region_time'])), 1, 0)}" for row in costliest)
             cells.append((percent(_sum(rows, "time_ns"), whole), _time_cell(rows), f"{len(rows):,}", region, words))
         yield [
             "by Myelin region",
@@ -305,7 +305,7 @@ def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> li
     if not times:
         return ["by kind", *(f"  {kind.ljust(width)}  {counts[kind]:>5}" for kind in rows)]
     return [
-        f"by kind, {total / 1e3:,.1f} µs in the {'profile' if list(times.values()) == [list(engine.profile_ns)] else 'trace'}",
+        f"by kind, {total / 1e3:,.1f} µs in the {'profile' if list(times.values()) == [list(engine.trtexec_ns)] else 'trace'}",
         *(
             f"  {kind.ljust(width)}  {counts[kind]:>5}  {spent[kind] / 1e3:>10,.1f} µs  {spent[kind] / total if total else 0:>6.1%}"
             for kind in rows
@@ -327,7 +327,7 @@ def _tactic(layer: Layer) -> str:
     if not layer.tactic:
         return ""
     decoded = decode(layer.tactic)
-    return escaped(layer.tactic if decoded.family == "unknown" else "generated" if layer.kind == "fused" else summary(decoded))
+    return escaped(layer.tactic if decoded.family == "unknown" else "generated" if layer.kind == "myelin_kernel" else summary(decoded))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> list[str]:

@@ -64,7 +64,8 @@ def _parts(report: Report) -> Iterator[str]:
     if report.idle:
         yield f"## {plain(idle_heading(report))}"
         rows = [
-            (percent(row.share, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle
+            (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, ""))
+            for row in report.idle
         ]
         yield _table(("share", "time", "gaps", "cause", ""), rows, right=3)
     if report.coverage:
@@ -143,7 +144,7 @@ def _layers(report: Report) -> Iterator[str]:
     yield f"## Layers ({report.layer_time}; share of the engine's kernel time)"
     rows = [
         (
-            percent(row.share or 0, 1),
+            percent(row.share_of_kernel_time or 0, 1),
             microseconds(row.time_ns),
             f"{row.kernels or 0:,}",
             "–" if row.engine is None else str(row.engine),
@@ -157,7 +158,13 @@ def _layers(report: Report) -> Iterator[str]:
     yield _more(len(timed), _TOP_LAYERS, "layers")
     yield "### By kind of layer"
     kinds = [
-        (percent(row.share, 1), microseconds(row.time_ns), f"{row.layers:,}", "–" if row.engine is None else str(row.engine), row.kind)
+        (
+            percent(row.share_of_kernel_time, 1),
+            microseconds(row.time_ns),
+            f"{row.layers:,}",
+            "–" if row.engine is None else str(row.engine),
+            row.kind,
+        )
         for row in report.kinds
     ]
     yield _table(("share", "µs", "layers", "engine", "kind"), kinds, right=4)
@@ -186,7 +193,10 @@ def _kernels(report: Report) -> Iterator[str]:
     if not report.kernels:
         return
     yield "## Kernels (over the whole trace)"
-    families = [(percent(row.share, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
+    families = [
+        (percent(row.share_of_kernel_time, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family)
+        for row in report.families
+    ]
     yield _table(("share", "time", "kernels", "names", "family"), families, right=4)
     rows = [
         (

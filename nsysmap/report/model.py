@@ -46,7 +46,7 @@ class TraceFacts:
     schema_version: str | None
     tensorrt_version: str | None
     duration_ns: int
-    graph_mode: str
+    cuda_graph_trace: str
     graph_launches: int
     kernels: int
     copies: int
@@ -106,7 +106,7 @@ class MethodRow:
     method: str
     kernels: int
     time_ns: int
-    share: float
+    share_of_kernel_time: float
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ class LayerRow:
     precision: str | None
     onnx: str | None
     origin: str | None
-    profile_ns: int | None
+    trtexec_ns: int | None
     time_ns: int | None
-    share: float | None
+    share_of_kernel_time: float | None
     kernels: int | None
 
 
@@ -146,7 +146,7 @@ class KindRow:
     kind: str
     layers: int
     time_ns: int
-    share: float
+    share_of_kernel_time: float
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class PrecisionRow:
     kernels: int | None
     time_ns: int | None
     mean_ns: int | None
-    share: float | None
+    share_of_kernel_time: float | None
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class FamilyRow:
     names: int
     count: int
     time_ns: int
-    share: float
+    share_of_kernel_time: float
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class KernelRow:
     count: int
     time_ns: int
     median_ns: int
-    share: float
+    share_of_kernel_time: float
 
 
 @dataclass(frozen=True)
@@ -211,12 +211,12 @@ class LayerKernelRow:
 
 @dataclass(frozen=True)
 class IdleRow:
-    """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share`` is of the windows."""
+    """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share_of_window`` is of the windows."""
 
     cause: str
     gaps: int
     time_ns: int
-    share: float
+    share_of_window: float
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str]]) -> d
                 "engine": row["engine"],
                 "index": names[layer_id][0],
                 "name": names[layer_id][1],
-                **{key: row[key] for key in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns", "share")},
+                **{key: row[key] for key in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns", "share_of_kernel_time")},
             }
             for row in rows
             if isinstance(layer_id := row["layer_id"], int)
@@ -132,7 +132,11 @@ def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str]]) -> d
 
 def _total_json(one: Total, columns: Sequence[str]) -> dict[str, object]:
     figures = {"layers": one.layers, "kernels": one.kernels, "time_ns": one.time_ns, "mean_ns": one.mean_ns}
-    return {**dict(zip(columns, one.key, strict=True)), **figures, "share": None if one.share is None else round(one.share, 6)}
+    return {
+        **dict(zip(columns, one.key, strict=True)),
+        **figures,
+        "share_of_kernel_time": None if one.share is None else round(one.share, 6),
+    }
 
 
 def _words(key: Sequence[object]) -> tuple[str, str, str]:

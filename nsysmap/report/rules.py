@@ -138,9 +138,9 @@ A rule looks for one thing in the tables of an analysis and says where it is, wh
 ways: findings, none, or *skipped* with the reason, so that "could not tell" never looks like "clean".
 
 - `cost_ns` is a total over the **steady inferences** of the trace, those that are complete and after the warm-up (table
-  [`steady`](tables.md#steady)): nanoseconds of GPU time or idle time, or of host time where the page of the rule says so. `share` is that
-  cost over the window from the first steady inference's begin to the last one's end, on the finding's device. Findings about the trace
-  itself cost what they hide, or 0. Costs of different rules overlap and are never added.
+  [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time where the page of the rule says so.
+  `share_of_window` is that cost over the window from the first steady inference's begin to the last one's end, on the finding's device.
+  Findings about the trace itself cost what they hide, or 0. Costs of different rules overlap and are never added.
 - Severity `error` is for what makes the report as a whole unreliable, `warning` for time that can be saved, `info` for the rest.
 - Times are those of the trace, profiler included; the what-if figures are corrected for it.
 
@@ -162,38 +162,39 @@ why: |
   What it is and why it costs; what cost_ns stands for.
 advice: |
   What to do, with the exact flag or call, and how to check that it helped.
-needs: [kernels, layers.share]     # tables or columns that must have rows or values; else the rule is skipped
+needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; else the rule is skipped
 requires:                          # further conditions; the first column of the first row says whether the rule can tell
-  - sql: SELECT graph_mode <> 'whole' AS ok FROM capture
+  - sql: SELECT cuda_graph_trace <> 'graph' AS ok FROM capture
     reason: the kernels inside CUDA graphs are hidden
 params: {min_share: 0.1}           # written $min_share in the SQL
 sql: |
   SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS cost_ns,
-    l.layer_index, l.name AS layer, l.share AS time_share
+    l.layer_index, l.name AS layer, l.share_of_kernel_time AS time_share
   FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference = k.inference
-  WHERE l.kind = 'softmax' AND l.share >= $min_share AND i.complete AND NOT i.warmup
-  GROUP BY l.layer_index, l.name, l.share
+  WHERE l.kind = 'softmax' AND l.share_of_kernel_time >= $min_share AND i.complete AND NOT i.warmup
+  GROUP BY l.layer_index, l.name, l.share_of_kernel_time
 message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in all)."
 cases:                             # at least one that finds and one that does not
   - name: a slow softmax
     given:
-      capture: [{graph_mode: none}]
+      capture: [{cuda_graph_trace: none}]
       inferences: [{inference: 0, start_ns: 0, end_ns: 1000, complete: true}]
-      layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share: 0.5}]
+      layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share_of_kernel_time: 0.5}]
       kernels: [{kernel_id: 0, inference: 0, layer_id: 0, start_ns: 0, end_ns: 500}]
     finds: [{layer: sm, cost_ns: 500}]
   - name: a quick one
     given:
-      capture: [{graph_mode: none}]
+      capture: [{cuda_graph_trace: none}]
       inferences: [{inference: 0, start_ns: 0, end_ns: 1000, complete: true}]
-      layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share: 0.01}]
+      layers: [{layer_id: 0, layer_index: 4, name: sm, kind: softmax, share_of_kernel_time: 0.01}]
       kernels: [{kernel_id: 0, inference: 0, layer_id: 0, start_ns: 0, end_ns: 10}]
     finds: []
 ```
 
 - The SQL is one SELECT of DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
-  `cost_ns`; `layer_index`, `layer` and `share` mean what they say; every other column is evidence: a number, a truth value or a text.
-  `share` is worked out from the cost where the SQL does not return it.
+  `cost_ns`; `layer_index`, `layer` and `share_of_window` mean what they say; every other column is evidence:
+  a number, a truth value or a text.
+  `share_of_window` is worked out from the cost where the SQL does not return it.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
   `{name:list}`, a text that may be longer (400 columns in place of 120).
   A part in double square brackets is left out where one of its values is NULL.

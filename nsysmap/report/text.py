@@ -145,7 +145,10 @@ def _replays(report: Report, width: int) -> list[RenderableType]:
 
 
 def _idle(report: Report, width: int) -> list[RenderableType]:
-    cells = [(percent(row.share, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, "")) for row in report.idle]
+    cells = [
+        (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, ""))
+        for row in report.idle
+    ]
     header = ("share", "time", "gaps", "cause", "")
     return [_heading(idle_heading(report), width), _table(header, cells, width, "rrrlh")]
 
@@ -168,7 +171,7 @@ def _layers(report: Report, width: int) -> list[RenderableType]:
     header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer")
     cells = [
         (
-            percent(row.share or 0, 1),
+            percent(row.share_of_kernel_time or 0, 1),
             microseconds(row.time_ns),
             f"{row.kernels or 0:,}",
             row.kind,
@@ -188,7 +191,7 @@ def _kinds(report: Report, width: int) -> list[RenderableType]:
     several = len({row.engine for row in report.kinds}) > 1
     cells = [
         (
-            percent(row.share, 1),
+            percent(row.share_of_kernel_time, 1),
             microseconds(row.time_ns),
             f"{row.layers:,}",
             *((("–" if row.engine is None else str(row.engine)),) if several else ()),
@@ -217,7 +220,10 @@ def _precision(report: Report, width: int) -> list[RenderableType]:
 
 
 def _families(report: Report, width: int) -> list[RenderableType]:
-    cells = [(percent(row.share, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family) for row in report.families]
+    cells = [
+        (percent(row.share_of_kernel_time, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family)
+        for row in report.families
+    ]
     heading = _heading("By family of kernel (over the whole trace)", width)
     return [heading, _table(("share", "time", "kernels", "names", "family"), cells, width, "rrrrl")]
 
@@ -296,7 +302,7 @@ def _finding(findings: Sequence[Finding], width: int) -> Iterator[RenderableType
     """One rule's costliest finding, and what to do unless it is for information only."""
     first = findings[0]
     cost = f", {duration(first.cost_ns)}" if first.cost_ns else ""
-    share = f" ({first.share:.1%} of the measured time)" if first.cost_ns and first.share is not None else ""
+    share = f" ({first.share_of_window:.1%} of the measured time)" if first.cost_ns and first.share_of_window is not None else ""
     title = f"  {first.severity}  {first.rule}{cost}{share}"
     yield _styled(shortened(title, width), _LEVEL_STYLES[first.severity])
     yield from _wrapped(first.message, width, indent=4)

@@ -66,7 +66,7 @@ def trex_files(engine: Engine, tables: Mapping[str, Table], kernels: Table, infe
     if unmapped:
         share = percent(unmapped, sum(_whole(row["time_ns"]) for row in spent))
         notes.append(f"{share} of the kernel time belongs to no known layer and is not in profile.json.")
-    timing = _timing(kernels, inferences, tables["steady"])
+    timing = _timing(kernels, inferences, tables["steady_state"])
     if not timing:
         notes.append("No inference was recognised: times are totals over the trace, and timing.json is empty.")
     return TrexFiles(graph_of(engine), _profile(engine, tables["layers"], spent), timing, tuple(notes))

@@ -36,7 +36,7 @@ _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launch
 _GRAPH_MODES = {
     "none": "none",
     "node": "{launches}, their kernels traced one by one",
-    "whole": "{launches}, their kernels hidden (whole-graph tracing)",
+    "graph": "{launches}, their kernels hidden (whole-graph tracing)",
 }
 
 
@@ -82,7 +82,7 @@ def gpu_words(gpu: Gpu) -> str:
 
 def graph_words(trace: TraceFacts) -> str:
     """How CUDA graphs were traced."""
-    return _GRAPH_MODES[trace.graph_mode].format(launches=counted(trace.graph_launches, "launch"))
+    return _GRAPH_MODES[trace.cuda_graph_trace].format(launches=counted(trace.graph_launches, "launch"))
 
 
 def found_by_words(figures: InferenceFigures) -> str:

@@ -71,7 +71,7 @@ def _of(finding: Finding, key: str) -> object:
         "start_ns": finding.start_ns,
         "end_ns": finding.end_ns,
         "cost_ns": finding.cost_ns,
-        "share": finding.share,
+        "share_of_window": finding.share_of_window,
         "layer_index": finding.layer_index,
         "layer": finding.layer,
     }

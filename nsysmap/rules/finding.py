@@ -12,7 +12,8 @@ from nsysmap.base.note import Level
 class Finding:
     """One place where a rule holds.
 
-    ``cost_ns`` is the total over the steady inferences (see schema.STEADY), not per inference; ``share`` is of their window.
+    ``cost_ns`` is the total over the steady inferences (the table `steady_state`), not per inference; ``share_of_window`` is of
+    their window.
     Costs of different rules overlap and are never added.
     """
 
@@ -23,7 +24,7 @@ class Finding:
     start_ns: int
     end_ns: int
     cost_ns: int
-    share: float | None
+    share_of_window: float | None
     layer_index: int | None
     layer: str | None
     evidence: Mapping[str, int | float | str | bool | None]

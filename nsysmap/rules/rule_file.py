@@ -27,7 +27,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 PLACE = ("start_ns", "end_ns", "cost_ns")
 """Columns that every rule's SQL returns."""
 
-OPTIONAL: Mapping[str, Kind] = {"share": "float", "layer_index": "int", "layer": "text"}
+OPTIONAL: Mapping[str, Kind] = {"share_of_window": "float", "layer_index": "int", "layer": "text"}
 """Columns that mean something where a rule's SQL returns them; every other column is evidence."""
 
 _LARGEST_BYTES = 64 * 1024
@@ -294,7 +294,7 @@ def _query(sql: object, params: Mapping[str, Value], sandbox: Sandbox | None, wh
 def _check_returned(columns: Mapping[str, Kind | None], message: str, path: str) -> None:
     """What holds for the SQL of a rule: its columns, and the fields of the message."""
     _check_columns(columns, f"{path}: sql")
-    _check_message(message, {**columns, "share": "float"}, f"{path}: message")
+    _check_message(message, {**columns, "share_of_window": "float"}, f"{path}: message")
 
 
 def _check_columns(columns: Mapping[str, Kind | None], where: str) -> None:
@@ -380,7 +380,7 @@ def _case(content: Mapping[str, Any], params: Mapping[str, Value], columns: set[
         overrides[name] = typed(value, params[name], f"{where}: params.{name}")
     finds = [_mapping(item, f"{where}: finds", "a finding") for item in _list(content.get("finds") or [], f"{where}: finds")]
     for finding in finds:
-        _known(finding, sorted({*columns, "message", "share"}), f"{where}: finds", "a finding")
+        _known(finding, sorted({*columns, "message", "share_of_window"}), f"{where}: finds", "a finding")
     if "skips" in content:
         _text(content, "skips", where)
     return Case(content["name"], given, overrides, tuple(finds), content.get("skips"))

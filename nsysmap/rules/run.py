@@ -15,7 +15,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import MISSING, Data, Spec, Table, Text
 from nsysmap.base.terminal import escaped
-from nsysmap.base.trace_schema import STEADY
+from nsysmap.base.trace_schema import STEADY_STATE
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.rules.message import Shown, fill
 from nsysmap.rules.rule_file import OPTIONAL, PLACE, Rule, check_answer, check_requirement, read_rule, typed
@@ -37,14 +37,14 @@ MOST_FINDINGS = 200
 
 _CORRECT = "correct the SQL, or leave this rule out"
 _WHY_EMPTY = {
-    "steady": "no complete inference after the warm-up was found",
+    "steady_state": "no complete inference after the warm-up was found",
     "kernels": "the trace shows no kernels",
     "whatif": "the timeline could not be replayed",
-    "copies": "the trace shows no memory copies",
+    "memcpys": "the trace shows no memory copies",
     "memsets": "the trace shows no memory fills",
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",
-    "open_engines": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
+    "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
     "layer_times": "no kernel of a steady inference has a layer, and there is no profile",
 }
 
@@ -159,8 +159,8 @@ def run_rules(
     """
     rules = with_params(rules, params or {})
     held = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in RULE_TABLES}
-    if not len(held[STEADY.name]):
-        held[STEADY.name] = steady_windows(held["inferences"])
+    if not len(held[STEADY_STATE.name]):
+        held[STEADY_STATE.name] = steady_windows(held["inferences"])
     if sandbox is None:
         with Sandbox(RULE_TABLES) as opened:
             return _answers(rules, held, time_limit_s, opened)
@@ -270,11 +270,11 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
     )
     if end < start or cost < 0 or not -_BEYOND < start <= end < _BEYOND or cost >= _BEYOND:
         raise NsysmapError(f"{rule.source}: sql", f"returned a finding from {start} to {end} ns with a cost of {cost} ns", _CORRECT)
-    if "share" not in row:
+    if "share_of_window" not in row:
         device = row.get("device")
         of = window.by_device.get(device) if isinstance(device, int) else None
         of = of or window.longest_ns
-        row["share"] = min(cost / of, 1.0) if of else None  # a cost outside the steady part cannot be more than all of it
+        row["share_of_window"] = min(cost / of, 1.0) if of else None  # a cost outside the steady part cannot be more than all of it
     share, layer_index, layer = (row.get(name) for name in OPTIONAL)
     if isinstance(layer_index, int) and not -1 < layer_index < _BEYOND:
         raise NsysmapError(f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT)
@@ -286,7 +286,7 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
         start_ns=start,
         end_ns=end,
         cost_ns=cost,
-        share=None if share is None else float(share),
+        share_of_window=None if share is None else float(share),
         layer_index=None if layer_index is None else int(layer_index),
         layer=None if layer is None else str(layer),
         evidence={
@@ -323,11 +323,11 @@ class _Window:
 
 def _window(tables: Mapping[str, Table]) -> _Window:
     """The steady part; the whole trace where there is none."""
-    part = tables[STEADY.name]
+    part = tables[STEADY_STATE.name]
     if len(part):
         lengths = dict(zip(part.ints("device").tolist(), part.ints("window_ns").tolist(), strict=True))
         return _Window(int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), int(part.ints("window_ns").max()), lengths)
-    work = [tables[name] for name in ("kernels", "copies", "memsets", "graph_runs", "api_calls") if len(tables[name])]
+    work = [tables[name] for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "api_calls") if len(tables[name])]
     start = min((int(table.ints("start_ns").min()) for table in work), default=0)
     end = max((int(table.ints("end_ns").max()) for table in work), default=start)
     return _Window(start, end, end - start, {})

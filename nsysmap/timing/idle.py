@@ -108,11 +108,11 @@ def _gpu_work(trace: Trace) -> _Work:
     kind = trace.api_calls.text("kind")
     graph_launch = np.flatnonzero(kind.equals("graph-launch"))
     parts = []
-    for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs):
+    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
         rows = len(table)
-        node = table.ints("graph_node") if table is not trace.graph_runs else np.ones(rows, np.int64)
+        node = table.ints("graph_node_id") if table is not trace.cuda_graph_traces else np.ones(rows, np.int64)
         launch = table.ints("launch")
-        copies = table is trace.copies
+        copies = table is trace.memcpys
         part = _Work(
             device=table.ints("device"),
             start_ns=table.ints("start_ns"),
@@ -131,7 +131,7 @@ def _gpu_work(trace: Trace) -> _Work:
 
 def _holding(copies: Table) -> BoolArray:
     on_device = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
-    holding: BoolArray = ((~copies.bools("asynchronous") & ~on_device) | holds_pageable(copies)) & (copies.ints("graph_node") == MISSING)
+    holding: BoolArray = ((~copies.bools("asynchronous") & ~on_device) | holds_pageable(copies)) & (copies.ints("graph_node_id") == MISSING)
     return holding
 
 

@@ -73,7 +73,7 @@ class Host:
     overheads: Spans
     enqueues: Spans  # of the inferences
     ranges: Spans
-    os_calls: Spans
+    osrt_calls: Spans
     waiting: BoolArray  # per OS call
     labels: tuple[str, ...]
     call_label: IntArray
@@ -85,7 +85,7 @@ class Host:
     def of(trace: Trace, inferences: Table) -> Host:
         """What the trace and its inferences say."""
         labels: dict[str, int] = {NO_CALL: 0}
-        calls, os_names = trace.api_calls, trace.os_calls.text("name")
+        calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
         enqueued = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
         return Host(
             calls=_spans(calls),
@@ -97,12 +97,12 @@ class Host:
                 inferences.ints("enqueue_start_ns")[enqueued],
                 inferences.ints("enqueue_end_ns")[enqueued],
             ),
-            ranges=_spans(trace.ranges),
-            os_calls=_spans(trace.os_calls),
+            ranges=_spans(trace.nvtx_ranges),
+            osrt_calls=_spans(trace.osrt_calls),
             waiting=np.isin(os_names.codes, [code for code, name in enumerate(os_names.values) if name in _WAITS]),
             call_label=_label(calls.text("api"), labels, ""),
             overhead_label=_label(trace.overheads.text("name"), labels, "profiler: "),
-            range_label=_label(trace.ranges.text("name"), labels, "range "),
+            range_label=_label(trace.nvtx_ranges.text("name"), labels, "range "),
             os_label=_label(os_names, labels, ""),
             labels=tuple(labels),
         )
@@ -187,12 +187,12 @@ class Host:
 
     def _own_work(self, idle: Spans, owner: IntArray) -> Pieces:
         """The pieces of a thread's time outside CUDA, named after its innermost range; waiting outside every range is no work."""
-        ranges, waits = _near(self.ranges, idle), _near(self.os_calls, idle)
+        ranges, waits = _near(self.ranges, idle), _near(self.osrt_calls, idle)
         waits = waits[self.waiting[waits]]
-        start, end, row = _cut_by_thread(idle, [_take(self.ranges, ranges), _take(self.os_calls, waits)])
+        start, end, row = _cut_by_thread(idle, [_take(self.ranges, ranges), _take(self.osrt_calls, waits)])
         pieces = Spans(idle.thread[row], start, end)
         named = _rows(ranges, innermost(_take(self.ranges, ranges), pieces))
-        wait = _rows(waits, innermost(_take(self.os_calls, waits), pieces))
+        wait = _rows(waits, innermost(_take(self.osrt_calls, waits), pieces))
         no_work = (named < 0) & (wait >= 0)
         safe_named, safe_wait = np.where(named >= 0, named, 0), np.where(wait >= 0, wait, 0)
         nothing = np.full(len(row), MISSING, np.int64)
@@ -203,8 +203,8 @@ class Host:
             end,
             np.where(no_work, NO_WORK, HOST).astype(np.int64),
             np.select(choices, [_at(self.os_label, safe_wait), _at(self.range_label, safe_named)], default=0),
-            np.select(choices, [_at(self.os_calls.start_ns, safe_wait), _at(self.ranges.start_ns, safe_named)], default=nothing),
-            np.select(choices, [_at(self.os_calls.end_ns, safe_wait), _at(self.ranges.end_ns, safe_named)], default=nothing),
+            np.select(choices, [_at(self.osrt_calls.start_ns, safe_wait), _at(self.ranges.start_ns, safe_named)], default=nothing),
+            np.select(choices, [_at(self.osrt_calls.end_ns, safe_wait), _at(self.ranges.end_ns, safe_named)], default=nothing),
         )
 
 

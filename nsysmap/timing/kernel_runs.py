@@ -36,7 +36,7 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
     layer = kernels.ints("layer_id")
     if not len(hidden) or not len(steady):
         return Table.empty(KERNEL_RUNS)
-    shapes = inferences.ints("shape")
+    shapes = inferences.ints("kernel_sequence")
     for shape in np.unique(shapes[steady]):
         if shape == MISSING:
             continue
@@ -63,7 +63,7 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
                         "fused": run.fused,
                         "layer_id": int(layer[one[members[0]]]),
                         "part": kernels.text("part")[int(one[members[0]])],
-                        "shape": int(shape),
+                        "kernel_sequence": int(shape),
                         "first_position": members[0],
                         "last_position": members[-1],
                         "kernels": len(members),
@@ -79,9 +79,9 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
     return Table.of_rows(KERNEL_RUNS, rows)
 
 
-def hidden_layers(layers: Table, open_engines: Table) -> IntArray:
+def hidden_layers(layers: Table, engines_with_tensors: Table) -> IntArray:
     """Ids of the layers of engines that do not show their inside, and of those that only ranges name."""
-    shown = np.isin(layers.ints("engine"), open_engines.ints("engine"))
+    shown = np.isin(layers.ints("engine"), engines_with_tensors.ints("engine"))
     ids: IntArray = layers.ints("layer_id")[~shown]
     return ids
 

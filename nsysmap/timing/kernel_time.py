@@ -47,7 +47,7 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
             "kernels": count,
             "time_ns": time,
             "inferences": np.where(ran > 0, ran, np.int64(MISSING)),
-            "share": time / np.maximum(total, 1),
+            "share_of_kernel_time": time / np.maximum(total, 1),
         },
     ).take(order)
 

@@ -48,7 +48,7 @@ def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
             "inferences": _inferences(engine[present], inferences, steady, np.unique(inference[rows])),
             "kernels": np.bincount(where, minlength=size)[present].astype(np.int64),
             "kernel": Text(name[present], names.values),
-            "share": _shares(engine[present], total[present]),
+            "share_of_kernel_time": _shares(engine[present], total[present]),
         },
     )
 
@@ -58,7 +58,7 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
     rows: list[dict[str, object]] = []
     first_id = 0
     for number, engine in enumerate(engines):
-        known = [time for time in engine.profile_ns if time is not None]
+        known = [time for time in engine.trtexec_ns if time is not None]
         whole = max(sum(known), 1)
         rows += [
             {
@@ -67,9 +67,9 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
                 "told_by": "profile",
                 "total_ns": time,
                 "inferences": 1,
-                "share": time / whole,
+                "share_of_kernel_time": time / whole,
             }
-            for index, time in enumerate(engine.profile_ns)
+            for index, time in enumerate(engine.trtexec_ns)
             if time is not None
         ]
         first_id += len(engine.layers)

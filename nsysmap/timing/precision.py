@@ -15,7 +15,7 @@ from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer
 
 _PRODUCTS = frozenset({"gemm", "gemv", "convolution", "deconvolution", "attention"})
 _MOVES = frozenset({"reformat", "copy", "shuffle", "slice", "concat", "gather", "scatter", "transpose"})
-_UNTOLD = frozenset({"fused", "myelin", "plugin", "other", "unknown", "loop"})
+_UNTOLD = frozenset({"myelin_kernel", "foreign_node", "plugin", "other", "unknown", "loop"})
 """Kinds of layers that do not tell whether a matrix product is inside."""
 _NO_WORK = frozenset({"shape", "signal", "noop", "constant"})
 _QUANTIZES = ("int8-quantize", "fp8-quantize", "fp4-quantize", "int8-dequantize", "dequantize")
@@ -57,27 +57,27 @@ def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]
                 **vars(use),
                 "kernels": 0,
                 "time_ns": 0,
-                "share": 0.0,
+                "share_of_kernel_time": 0.0,
             },
         )
         time_ns, runs = int(str(spent["time_ns"])), _whole(spent["inferences"])
         row["kernels"] = int(str(row["kernels"])) + int(str(spent["kernels"]))
         row["time_ns"] = int(str(row["time_ns"])) + time_ns
-        row["share"] = float(str(row["share"])) + float(str(spent["share"]))
+        row["share_of_kernel_time"] = float(str(row["share_of_kernel_time"])) + float(str(spent["share_of_kernel_time"]))
         row["mean_ns"] = None if runs is None else round(int(str(row["time_ns"])) / runs)
     return Table.of_rows(PRECISION, list(rows.values()))
 
 
 def engine_precision_table(engine: Engine) -> Table:
     """The table `precision` of an engine file alone: one row a layer, by its tactic; times are those of `--exportProfile`, if given."""
-    times = engine.profile_ns or (None,) * len(engine.layers)
+    times = engine.trtexec_ns or (None,) * len(engine.layers)
     total = sum(time or 0 for time in times)
     rows: list[dict[str, object]] = []
     for layer, time in zip(_as_written(engine), times, strict=True):
         if layer.kind in _NO_WORK and not time:
             continue
         row = {"layer_id": layer.index, "engine": 0, "region": region_of({**vars(layer)}), **vars(use_of(layer.tactic, layer))}
-        rows.append({**row, "time_ns": time, "mean_ns": time, "share": time / total if time is not None and total else None})
+        rows.append({**row, "time_ns": time, "mean_ns": time, "share_of_kernel_time": time / total if time is not None and total else None})
     return Table.of_rows(PRECISION, rows)
 
 
@@ -98,7 +98,7 @@ def region_of(layer: Mapping[str, object]) -> str | None:
     number = layer["region"] if layer["region"] is not None else split_layer_name(name).region
     if number is not None:
         return f"myl{number}"
-    return name if layer["kind"] == "myelin" else None
+    return name if layer["kind"] == "foreign_node" else None
 
 
 def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
@@ -172,7 +172,7 @@ def _work_by_name(decoded: KernelName | None) -> str | None:
         return None if classes <= {"unknown", "cut", "data movement"} else "arithmetic"
     if operation in _MOVES or operation == "cast":
         return "move" if operation != "cast" else "convert"
-    return None if operation in (None, "unknown", "fused") else "arithmetic"
+    return None if operation in (None, "unknown", "myelin_kernel") else "arithmetic"
 
 
 def _quantizes(decoded: KernelName) -> bool:
@@ -262,5 +262,5 @@ def _sum(rows: Iterable[Mapping[str, object]], column: str) -> int | None:
 
 
 def _share(rows: Iterable[Mapping[str, object]]) -> float | None:
-    known = [float(str(row["share"])) for row in rows if row["share"] is not None]
+    known = [float(str(row["share_of_kernel_time"])) for row in rows if row["share_of_kernel_time"] is not None]
     return sum(known) if known else None

@@ -57,7 +57,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
                 "kernels": int(count[row]),
                 "time_ns": spent,
                 "mean_ns": round(spent / run) if run else None,
-                "share": spent / whole[one, of_region] if whole[one, of_region] else 0.0,
+                "share_of_region_time": spent / whole[one, of_region] if whole[one, of_region] else 0.0,
             }
         )
     return Table.of_rows(REGION_PARTS, made)
@@ -99,7 +99,7 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     """What tells each kernel's part, a colon, and the part; kernels of one inference lie together, in launch order."""
     layer = kernels.ints("layer_id")[order]
     part = kernels.text("part").take(order)
-    opaque = layers.text("kind").equals("myelin")[layer]
+    opaque = layers.text("kind").equals("foreign_node")[layer]
     name = kernels.text("name").take(order)
     words = Text.of([part_words(decode(one)) for one in name.values])
     word = words.codes[name.codes].astype(np.int64)

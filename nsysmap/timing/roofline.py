@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.result_schema import LIMITS
+from nsysmap.base.result_schema import ROOFLINE
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 
@@ -66,16 +66,16 @@ class Needed:
 class Limit:
     """Floors and verdict of one layer."""
 
-    bytes_floor_ns: int | None
-    flops_floor_ns: int | None
-    floor_ns: int | None
-    reached: float | None
+    bytes_bound_ns: int | None
+    flops_bound_ns: int | None
+    bound_ns: int | None
+    roofline_fraction: float | None
     peak_flops_per_s: float | None
     verdict: str
     reason: str
 
 
-def limits_table(layers: Table, work: Table, devices: Table, kernels: Table) -> Table:
+def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table) -> Table:
     """The table `limits`, one row a layer in the order of `layers`; layers that no engine file describes are unknown."""
     machines = {int(str(row["device"])): device_of(row) for row in devices.records()}
     needed = {int(str(row["layer_id"])): _needed(row) for row in work.records()}
@@ -94,10 +94,10 @@ def limits_table(layers: Table, work: Table, devices: Table, kernels: Table) -> 
                 "time_ns": measured.time_ns,
                 "bytes": need.bytes_moved,
                 "flops": need.flops,
-                "bytes_floor_ns": limit.bytes_floor_ns,
-                "flops_floor_ns": limit.flops_floor_ns,
-                "floor_ns": limit.floor_ns,
-                "reached": limit.reached,
+                "bytes_bound_ns": limit.bytes_bound_ns,
+                "flops_bound_ns": limit.flops_bound_ns,
+                "bound_ns": limit.bound_ns,
+                "roofline_fraction": limit.roofline_fraction,
                 "peak_flops_per_s": limit.peak_flops_per_s,
                 "blocks": measured.blocks,
                 "waves": measured.waves,
@@ -105,7 +105,7 @@ def limits_table(layers: Table, work: Table, devices: Table, kernels: Table) -> 
                 "reason": limit.reason,
             }
         )
-    return Table.of_rows(LIMITS, rows)
+    return Table.of_rows(ROOFLINE, rows)
 
 
 def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:

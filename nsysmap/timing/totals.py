@@ -42,7 +42,7 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
         LAYERS,
         {
             "time_ns": np.where(measured, median_time, np.int64(MISSING)),
-            "share": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
+            "share_of_kernel_time": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
             "kernels": np.where(measured, median_kernels, np.int64(MISSING)),
         },
     )
@@ -111,7 +111,7 @@ def coverage(kernels: Table) -> Table:
     time = _sums(method.codes, duration, len(method.values))
     total = max(int(duration.sum()), 1)
     rows = [
-        {"method": value, "kernels": int(count[code]), "time_ns": int(time[code]), "share": int(time[code]) / total}
+        {"method": value, "kernels": int(count[code]), "time_ns": int(time[code]), "share_of_kernel_time": int(time[code]) / total}
         for code, value in enumerate(method.values)
         if count[code]
     ]
@@ -136,9 +136,11 @@ def by_kind(layers: Table) -> Table:
     has_time = layers.ints("time_ns") != MISSING
     time = _sums(kind.codes[has_time], layers.ints("time_ns")[has_time], len(kind.values))
     count = np.bincount(kind.codes[has_time & (layers.ints("kernels") > 0)], minlength=len(kind.values))
-    share = np.bincount(kind.codes[has_time], weights=np.nan_to_num(layers.floats("share")[has_time]), minlength=len(kind.values))
+    share = np.bincount(
+        kind.codes[has_time], weights=np.nan_to_num(layers.floats("share_of_kernel_time")[has_time]), minlength=len(kind.values)
+    )
     found = [
-        {"kind": kind.values[code], "layers": int(count[code]), "time_ns": int(time[code]), "share": float(share[code])}
+        {"kind": kind.values[code], "layers": int(count[code]), "time_ns": int(time[code]), "share_of_kernel_time": float(share[code])}
         for code in np.flatnonzero(time)
     ]
     return Table.of_rows(KIND_TOTALS, sorted(found, key=lambda row: (-int(str(row["time_ns"])), str(row["kind"]))))
@@ -160,7 +162,12 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
     found = []
     for code in present.tolist():
         row = dict(decoded[text.values[code]])
-        row |= {"count": int(count[code]), "time_ns": int(time[code]), "median_ns": int(median[code]), "share": int(time[code]) / total}
+        row |= {
+            "count": int(count[code]),
+            "time_ns": int(time[code]),
+            "median_ns": int(median[code]),
+            "share_of_kernel_time": int(time[code]) / total,
+        }
         found.append(row)
     found.sort(key=lambda row: (-int(str(row["time_ns"])), str(row["name"])))
     return Table.of_rows(KERNEL_TOTALS, found)

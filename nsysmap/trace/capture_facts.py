@@ -17,15 +17,15 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
     kernels, calls = trace.kernels, trace.api_calls
     graph_launches = np.flatnonzero(calls.text("kind").equals("graph-launch"))
     shown = np.isin(graph_launches, kernels.ints("launch"))
-    graph_kernels = int(np.count_nonzero(kernels.ints("graph_node") != MISSING))
-    if len(trace.graph_runs) or (len(graph_launches) and not shown.any() and not graph_kernels):
-        mode = "whole"
+    graph_kernels = int(np.count_nonzero(kernels.ints("graph_node_id") != MISSING))
+    if len(trace.cuda_graph_traces) or (len(graph_launches) and not shown.any() and not graph_kernels):
+        mode = "graph"
     else:
         mode = "node" if graph_kernels or len(graph_launches) else "none"
-    work = (kernels, trace.copies, trace.memsets, trace.graph_runs)
+    work = (kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)
     starts = [int(table.ints("start_ns")[0]) for table in (*work, calls) if len(table)]
     ends = [int(table.ints("end_ns").max()) for table in (*work, calls) if len(table)]
-    domain = trace.ranges.text("domain")
+    domain = trace.nvtx_ranges.text("domain")
     places = {(process, device) for table in work for process, device in _pairs(table, "process", "device")}
     streams = {(process, stream) for table in work for process, stream in _pairs(table, "process", "stream")}
     row = {
@@ -34,16 +34,16 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "duration_ns": max(ends) - min(starts) if starts else 0,
         "kernels": len(kernels),
         "graph_launches": len(graph_launches),
-        "graph_runs": len(trace.graph_runs),
+        "cuda_graph_traces": len(trace.cuda_graph_traces),
         "graph_kernels": graph_kernels,
-        "graph_nodes": len(trace.graph_nodes),
-        "graph_mode": mode,
+        "cuda_graph_nodes": len(trace.cuda_graph_nodes),
+        "cuda_graph_trace": mode,
         "has_tensorrt_ranges": bool(domain.equals(TENSORRT).any()) or len(tensorrt.calls) > 0,
         "has_layer_ranges": len(tensorrt.layers) > 0,
         "has_myelin_ranges": bool(domain.equals(MYELIN).any()),
         "has_api_calls": len(calls) > 0,
         "has_syncs": len(trace.syncs) > 0 or bool(calls.text("kind").equals("sync").any()),
-        "has_osrt": len(trace.os_calls) > 0,
+        "has_osrt": len(trace.osrt_calls) > 0,
         "processes": len({process for process, _ in places}),
         "threads": len(distinct(calls.ints("thread"))),
         "streams": len(streams),
@@ -62,11 +62,11 @@ def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:
 
 def _overhead(trace: Trace) -> int:
     """Time in which the profiler held a thread that launched GPU work, within the window of that work, in ns."""
-    launched = np.concatenate([table.ints("launch") for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs)])
+    launched = np.concatenate([table.ints("launch") for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)])
     if not len(launched) or not len(trace.overheads):
         return 0
     threads = distinct(gather(trace.api_calls.ints("thread"), launched))
-    work = [table for table in (trace.kernels, trace.copies, trace.memsets, trace.graph_runs) if len(table)]
+    work = [table for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces) if len(table)]
     begin = min(int(table.ints("start_ns")[0]) for table in work)
     end = max(int(table.ints("end_ns").max()) for table in work)
     rows = np.isin(trace.overheads.ints("thread"), threads[threads >= 0])

@@ -10,7 +10,7 @@ from nsysmap.trace.model import Trace
 
 def blocking_copies(trace: Trace) -> BoolArray:
     """Per API call: whether it is a copy that holds the host: without Async (but for device to device), or of pageable memory."""
-    calls, copies = trace.api_calls, trace.copies
+    calls, copies = trace.api_calls, trace.memcpys
     blocking = calls.text("kind").equals("copy")
     rows = copies.ints("launch")
     known = rows >= 0

@@ -52,7 +52,7 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     calls = trace.api_calls
     call_kind = calls.text("kind")
     of_call = np.full(len(calls), MISSING, np.int64)
-    around = innermost(spans(trace.ranges, tensorrt.calls), spans(calls, np.arange(len(calls))))
+    around = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(calls, np.arange(len(calls))))
     used = distinct_rows(gather(around, trace.kernels.ints("launch")), len(tensorrt.calls))
     number = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
     graph_launches = np.flatnonzero(call_kind.equals("graph-launch") & (around == MISSING))
@@ -74,14 +74,14 @@ def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *,
     """Which graph launches run an engine: their nodes were created inside an ExecutionContext:: range, or nothing else ran one."""
     if not any_range or len(launches) == 0:
         return np.ones(len(launches), np.bool_)
-    nodes = trace.graph_nodes
-    created = innermost(spans(trace.ranges, tensorrt.calls), spans(nodes, np.arange(len(nodes))))
+    nodes = trace.cuda_graph_nodes
+    created = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(nodes, np.arange(len(nodes))))
     engine_processes = np.unique(nodes.ints("process")[created >= 0])
     return np.isin(trace.api_calls.ints("process")[launches], engine_processes)
 
 
 def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> _Executions:
-    ranges, calls = trace.ranges, trace.api_calls
+    ranges, calls = trace.nvtx_ranges, trace.api_calls
     names = ranges.text("name").take(call_rows)
     apis = calls.text("api").take(graph_launches)
     both = Text(
@@ -117,7 +117,7 @@ def _periodic(trace: Trace, periods: IntArray) -> _Executions:
         thread=kernels.ints("thread")[order[first]],
         found_by=Text.same("period", count),
         launch_api=Text.same(None, count),
-        graph=kernels.ints("graph_node")[order[first]] != MISSING,
+        graph=kernels.ints("graph_node_id")[order[first]] != MISSING,
     )
 
 
@@ -171,7 +171,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "engine": np.full(count, MISSING, np.int64),
             "found_by": executions.found_by.take(order),
             "launch_api": executions.launch_api.take(order),
-            "graph": graph,
+            "cuda_graph": graph,
             "warmup": _warmup(enqueue, busy, thread, complete),
             "complete": complete,
             "kernels": kernels,
@@ -184,7 +184,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "gpu_busy_ns": busy,
             "gpu_span_ns": span,
             "idle_ns": np.where(span == MISSING, np.int64(MISSING), span - busy),
-            "shape": shape,
+            "kernel_sequence": shape,
         },
     )
     return Inferences(table, Table(MEMBERSHIP, {"inference": of_kernel, "position": position}), of_call, empty_calls)
@@ -200,7 +200,7 @@ class _Work:
 def _gpu_work(trace: Trace, of_call: IntArray, of_kernel: IntArray) -> _Work:
     """Kernels, and the copies, memsets and whole-graph runs launched inside an inference; sorted by inference, then start."""
     numbers, starts, ends = [of_kernel], [trace.kernels.ints("start_ns")], [trace.kernels.ints("end_ns")]
-    for table in (trace.copies, trace.memsets, trace.graph_runs):
+    for table in (trace.memcpys, trace.memsets, trace.cuda_graph_traces):
         numbers.append(gather(of_call, table.ints("launch")))
         starts.append(table.ints("start_ns"))
         ends.append(table.ints("end_ns"))

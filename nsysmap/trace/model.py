@@ -25,14 +25,14 @@ class Trace:
     schema_version: str | None
     kernels: Table  # GPU_KERNELS
     api_calls: Table
-    ranges: Table
-    copies: Table
+    nvtx_ranges: Table
+    memcpys: Table
     memsets: Table
     syncs: Table
-    graph_nodes: Table
-    graph_runs: Table
+    cuda_graph_nodes: Table
+    cuda_graph_traces: Table
     overheads: Table
-    os_calls: Table
+    osrt_calls: Table
     devices: Table
     dropped: tuple[Dropped, ...]
     absent: tuple[str, ...]  # which of these tables the report does not have at all

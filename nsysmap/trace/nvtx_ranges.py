@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.base.groups import numbered
 from nsysmap.base.table import MISSING, IntArray, Table, Text
-from nsysmap.base.trace_schema import RANGES
+from nsysmap.base.trace_schema import NVTX_RANGES
 from nsysmap.trace.model import Dropped
 from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, pid_of, recoded, zero_for_missing
 from nsysmap.trace.sqlite_columns import Database
@@ -31,12 +31,12 @@ def ranges_table(database: Database, strings: Strings, dropped: list[Dropped]) -
     open_ended = held["end"] == MISSING  # never closed: it lasts as long as the trace does
     if open_ended.any():
         held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
-    held, _ = kept("ranges", held, dropped, gpu=False)
+    held, _ = kept("nvtx_ranges", held, dropped, gpu=False)
     thread = zero_for_missing(held["globalTid"])
     process = thread & PROCESS_MASK
     domain_id = zero_for_missing(held["domainId"])
     return Table(
-        RANGES,
+        NVTX_RANGES,
         {
             "start_ns": held["start"],
             "end_ns": held["end"],

@@ -138,12 +138,12 @@ def _window(time: IntArray, group: _Group) -> tuple[IntArray, IntArray]:
 def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     kernels = trace.kernels
     time = _order_time(kernels)
-    rows = rows[sorted_order(time[rows], kernels.ints("start_ns")[rows], kernels.ints("graph_node")[rows])]
+    rows = rows[sorted_order(time[rows], kernels.ints("start_ns")[rows], kernels.ints("graph_node_id")[rows])]
     (streams,), stream = numbered(kernels.ints("stream")[rows])
     codes = _renumbered(kernels.text("name").codes[rows].astype(np.int64) * len(streams) + stream)
     gap = np.diff(time[rows], prepend=time[rows[:1]])
     launch = kernels.ints("launch")[rows]
-    replayed = (kernels.ints("graph_node")[rows] != MISSING) & (launch != MISSING)
+    replayed = (kernels.ints("graph_node_id")[rows] != MISSING) & (launch != MISSING)
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed  # a graph launch runs an inference
     syncs = _between(trace, rows, _waits(trace)) + fresh
     copies = _between(trace, rows, trace.api_calls.text("kind").equals("copy"))

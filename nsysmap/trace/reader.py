@@ -14,13 +14,13 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import (
     API_CALLS,
-    COPIES,
+    CUDA_GRAPH_NODES,
+    CUDA_GRAPH_TRACES,
     DEVICES,
     GPU_KERNELS,
-    GRAPH_NODES,
-    GRAPH_RUNS,
+    MEMCPYS,
     MEMSETS,
-    OS_CALLS,
+    OSRT_CALLS,
     OVERHEADS,
     SYNCS,
 )
@@ -81,14 +81,14 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
         schema_version=schema,
         kernels=kernels,
         api_calls=calls,
-        ranges=ranges,
-        copies=_copies(database, launches, dropped),
+        nvtx_ranges=ranges,
+        memcpys=_copies(database, launches, dropped),
         memsets=_memsets(database, launches, dropped),
         syncs=_syncs(database, launches, dropped),
-        graph_nodes=_graph_nodes(database),
-        graph_runs=_graph_runs(database, launches, dropped),
+        cuda_graph_nodes=_graph_nodes(database),
+        cuda_graph_traces=_graph_runs(database, launches, dropped),
         overheads=_overheads(database, strings, dropped),
-        os_calls=_os_calls(database, strings, dropped),
+        osrt_calls=_os_calls(database, strings, dropped),
         devices=_devices(database),
         dropped=tuple(dropped),
         absent=_absent(database),
@@ -99,8 +99,8 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
 
 def _check_sums(path: Path, trace: Trace) -> None:
     """NsysmapError where the rows of a table last so long together that sums of them would not be true."""
-    timed = (trace.kernels, trace.api_calls, trace.ranges, trace.copies, trace.memsets, trace.syncs, trace.graph_runs)
-    for table in (*timed, trace.overheads, trace.os_calls):
+    timed = (trace.kernels, trace.api_calls, trace.nvtx_ranges, trace.memcpys, trace.memsets, trace.syncs, trace.cuda_graph_traces)
+    for table in (*timed, trace.overheads, trace.osrt_calls):
         total_ns = float((table.ints("end_ns") - table.ints("start_ns")).sum(dtype=np.float64))
         if total_ns > _LONGEST_SUM_NS:
             raise NsysmapError(
@@ -123,14 +123,14 @@ def _absent(database: Database) -> tuple[str, ...]:
     sources = {
         "kernels": (_KERNEL,),
         "api_calls": (f"{_CUPTI}RUNTIME",),
-        "ranges": ("NVTX_EVENTS",),
-        "copies": (f"{_CUPTI}MEMCPY",),
+        "nvtx_ranges": ("NVTX_EVENTS",),
+        "memcpys": (f"{_CUPTI}MEMCPY",),
         "memsets": (f"{_CUPTI}MEMSET",),
         "syncs": (f"{_CUPTI}SYNCHRONIZATION",),
-        "graph_nodes": ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"),
-        "graph_runs": (_GRAPH_TRACE,),
+        "cuda_graph_nodes": ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"),
+        "cuda_graph_traces": (_GRAPH_TRACE,),
         "overheads": ("PROFILER_OVERHEAD",),
-        "os_calls": ("OSRT_API",),
+        "osrt_calls": ("OSRT_API",),
         "devices": ("TARGET_INFO_GPU",),
     }
     return tuple(name for name, tables in sources.items() if not any(database.has(table) for table in tables))
@@ -203,8 +203,8 @@ def _kernels(database: Database, strings: Strings, launches: Launches, dropped: 
             **where,
             **launches.columns(where["process"], raw["correlationId"]),
             "name": name,
-            "graph": graph,
-            "graph_node": node,
+            "graph_id": graph,
+            "graph_node_id": node,
             **_extents(raw, "grid"),
             **_extents(raw, "block"),
             "registers": _amount(raw["registersPerThread"]),
@@ -259,10 +259,10 @@ def _asynchronous(api: Text) -> BoolArray:
 
 def _copies(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
     raw = database.read(f"{_CUPTI}MEMCPY", (*_WHERE_COLUMNS, *("copyKind", "srcKind", "dstKind", "bytes", "graphNodeId")))
-    raw, columns = _launched(raw, launches, dropped, "copies")
+    raw, columns = _launched(raw, launches, dropped, "memcpys")
     api = _api_of(launches, columns["launch"])
     return Table(
-        COPIES,
+        MEMCPYS,
         {
             **columns,
             "api": api,
@@ -271,7 +271,7 @@ def _copies(database: Database, launches: Launches, dropped: list[Dropped]) -> T
             "target": _labels(raw["dstKind"], _MEMORY_KINDS, "unknown"),
             "bytes": _amount(raw["bytes"]),
             "asynchronous": _asynchronous(api),
-            "graph_node": _none_for_zero(raw["graphNodeId"]),
+            "graph_node_id": _none_for_zero(raw["graphNodeId"]),
         },
     )
 
@@ -286,7 +286,7 @@ def _memsets(database: Database, launches: Launches, dropped: list[Dropped]) -> 
             "api": _api_of(launches, columns["launch"]),
             "target": _labels(raw["memKind"], _MEMORY_KINDS, "unknown"),
             "bytes": _amount(raw["bytes"]),
-            "graph_node": _none_for_zero(raw["graphNodeId"]),
+            "graph_node_id": _none_for_zero(raw["graphNodeId"]),
         },
     )
 
@@ -307,22 +307,22 @@ def _graph_nodes(database: Database) -> Table:
     raw = {key: value[order] for key, value in raw.items()}
     thread = zero_for_missing(raw["globalTid"])
     return Table(
-        GRAPH_NODES,
+        CUDA_GRAPH_NODES,
         {
             "start_ns": raw["start"],
             "end_ns": raw["end"],
             "process": thread & PROCESS_MASK,
             "thread": thread,
-            "graph_node": zero_for_missing(raw["graphNodeId"]),
-            "original": _none_for_zero(raw["originalGraphNodeId"]),
+            "graph_node_id": zero_for_missing(raw["graphNodeId"]),
+            "original_graph_node_id": _none_for_zero(raw["originalGraphNodeId"]),
         },
     )
 
 
 def _graph_runs(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
     raw = database.read(_GRAPH_TRACE, (*_WHERE_COLUMNS, *("graphId", "graphExecId")))
-    raw, columns = _launched(raw, launches, dropped, "graph_runs")
-    return Table(GRAPH_RUNS, {**columns, "graph": raw["graphId"], "graph_exec": raw["graphExecId"]})
+    raw, columns = _launched(raw, launches, dropped, "cuda_graph_traces")
+    return Table(CUDA_GRAPH_TRACES, {**columns, "graph_id": raw["graphId"], "graph_exec_id": raw["graphExecId"]})
 
 
 def _overheads(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
@@ -347,11 +347,11 @@ def _overheads(database: Database, strings: Strings, dropped: list[Dropped]) -> 
 def _os_calls(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
     raw = database.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
     plain = (raw["eventClass"] == 27) | (raw["eventClass"] == MISSING)  # 31 and 32 are begin and finish pseudo rows
-    raw, _ = kept("os_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
+    raw, _ = kept("osrt_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     thread = zero_for_missing(raw["globalTid"])
     return Table(
-        OS_CALLS,
+        OSRT_CALLS,
         {
             "start_ns": raw["start"],
             "end_ns": raw["end"],

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nsysmap.base.table import MISSING, IntArray, Table
-from nsysmap.base.trace_schema import STEADY
+from nsysmap.base.trace_schema import STEADY_STATE
 
 
 def steady_windows(inferences: Table) -> Table:
-    """One row a device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY)."""
+    """One row a device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY_STATE)."""
     rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
     starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
     parts = []
@@ -27,7 +27,7 @@ def steady_windows(inferences: Table) -> Table:
                 "span_ns": _union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
             }
         )
-    return Table.of_rows(STEADY, parts)
+    return Table.of_rows(STEADY_STATE, parts)
 
 
 def steady_inferences(inferences: Table) -> IntArray:

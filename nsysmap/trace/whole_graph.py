@@ -23,7 +23,7 @@ class Replays:
     gaps_of_gpu: bool
 
 
-def find_replays(api_calls: Table, graph_runs: Table, since_ns: int) -> Replays:
+def find_replays(api_calls: Table, cuda_graph_traces: Table, since_ns: int) -> Replays:
     """The replays launched at ``since_ns`` or later (which leaves a warm-up out)."""
     kind = api_calls.text("kind")
     start, end, thread = api_calls.ints("start_ns"), api_calls.ints("end_ns"), api_calls.ints("thread")
@@ -40,7 +40,7 @@ def find_replays(api_calls: Table, graph_runs: Table, since_ns: int) -> Replays:
         round_trips.append(back - start[mine[waited]])
         later = following[waited] < np.iinfo(np.int64).max
         host_gaps.append(following[waited][later] - back[later])
-    runs = graph_runs.take(graph_runs.ints("start_ns") >= since_ns)
+    runs = cuda_graph_traces.take(cuda_graph_traces.ints("start_ns") >= since_ns)
     gpu_gaps = [_gaps(runs.take(runs.ints("device") == device)) for device in np.unique(runs.ints("device"))]
     return Replays(
         launches=len(launches),

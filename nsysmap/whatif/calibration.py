@@ -147,7 +147,7 @@ def _window_calls(trace: Trace, window: Window) -> IntArray:
 def _neighbours(trace: Trace, window: Window) -> _Queued:
     """Kernels, copies and memsets of the window that follow each other in a stream, both with a launch call."""
     parts = []
-    for copy, table in ((0, trace.kernels), (1, trace.copies), (0, trace.memsets)):
+    for copy, table in ((0, trace.kernels), (1, trace.memcpys), (0, trace.memsets)):
         mine = (table.ints("process") == window.process) & (table.ints("device") == window.device) & (table.ints("launch") >= 0)
         mine &= (table.ints("launch_start_ns") >= window.begin_ns) & (table.ints("launch_start_ns") < window.end_ns)
         rows = np.flatnonzero(mine)
@@ -177,8 +177,8 @@ def _sync_costs(trace: Trace, window: Window) -> tuple[IntArray, IntArray]:
     calls = trace.api_calls
     rows = _window_calls(trace, window)
     rows = rows[calls.text("kind").take(rows).equals("sync")]
-    ends = [table.ints("end_ns")[table.ints("process") == window.process] for table in (trace.kernels, trace.copies, trace.memsets)]
-    ends.append(trace.graph_runs.ints("end_ns"))
+    ends = [table.ints("end_ns")[table.ints("process") == window.process] for table in (trace.kernels, trace.memcpys, trace.memsets)]
+    ends.append(trace.cuda_graph_traces.ints("end_ns"))
     finished = np.sort(np.concatenate(ends))
     start, end = calls.ints("start_ns")[rows], calls.ints("end_ns")[rows]
     if len(finished) == 0 or len(rows) == 0:
@@ -191,7 +191,7 @@ def _sync_costs(trace: Trace, window: Window) -> tuple[IntArray, IntArray]:
 
 def _empty_range(trace: Trace, window: Window, default: int) -> int:
     """The time between two range events with nothing else between them: what one costs."""
-    ranges = trace.ranges
+    ranges = trace.nvtx_ranges
     mine = (
         np.isin(ranges.ints("thread"), window.threads)
         & (ranges.ints("start_ns") >= window.begin_ns)

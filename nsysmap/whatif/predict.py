@@ -184,7 +184,7 @@ class _Model:
 
 
 def _model(trace: Trace, inferences: Table) -> _Model | _NoModel:
-    if not len(trace.kernels) and not len(trace.graph_runs):
+    if not len(trace.kernels) and not len(trace.cuda_graph_traces):
         if trace.api_calls.text("kind").equals("graph-launch").any():
             return _NoModel(
                 "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"

@@ -138,7 +138,7 @@ def steady_window(inferences: Table) -> Window | None:
     best = int(np.argmax(count))
     mine = rows[(process[rows] == pairs[0, best]) & (device[rows] == pairs[1, best])]
     usual = np.bincount(inferences.ints("kernels")[mine]).argmax()
-    shapes = inferences.ints("shape")[mine]
+    shapes = inferences.ints("kernel_sequence")[mine]
     common = mine[shapes == np.bincount(np.maximum(shapes, 0)).argmax()] if (shapes >= 0).any() else mine
     most = max(4, min(WINDOW, _MOST_STEPS // max(int(usual), 1)))
     kept, threads = [], []
@@ -170,7 +170,7 @@ def _pieces(trace: Trace, window: Window) -> _Pieces:
             sms = count
     columns: dict[str, list[IntArray]] = defaultdict(list)
     fills: list[float] = []
-    for kind, table in enumerate((trace.kernels, trace.copies, trace.memsets, trace.graph_runs)):
+    for kind, table in enumerate((trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)):
         keep = np.flatnonzero(
             (table.ints("process") == window.process) & (table.ints("device") == window.device) & (table.ints("launch") >= 0)
             & (table.ints("launch_start_ns") >= window.begin_ns) & (table.ints("launch_start_ns") < window.end_ns)
@@ -296,7 +296,7 @@ class _Source:
 
     def _profiler_time(self, thread: int, rows: IntArray, own: tuple[IntArray, IntArray]) -> IntArray:
         """What of each stretch between calls was the profiler's: range events, its own calls, the edges of traced calls, overhead rows."""
-        ranges, calls, overheads = self.trace.ranges, self.trace.api_calls, self.trace.overheads
+        ranges, calls, overheads = self.trace.nvtx_ranges, self.trace.api_calls, self.trace.overheads
         left, right = own
         mine = ranges.ints("thread") == thread
         low, high = int(left.min(initial=0)), int(right.max(initial=0))

@@ -16,7 +16,7 @@ SPEC = Spec(
     "One column of each kind.",
     (
         Column("count", "int", "", nullable=True),
-        Column("share", "float", "", nullable=True),
+        Column("share_of_kernel_time", "float", "", nullable=True),
         Column("name", "text", "", nullable=True),
         Column("seen", "bool", ""),
     ),
@@ -24,7 +24,7 @@ SPEC = Spec(
 rows = st.fixed_dictionaries(
     {
         "count": st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
-        "share": st.none() | st.floats(allow_nan=False),
+        "share_of_kernel_time": st.none() | st.floats(allow_nan=False),
         "name": st.none() | st.text(max_size=8),
         "seen": st.booleans(),
     }

@@ -84,8 +84,8 @@ def test_the_attention_of_every_third_block_is_flagged_with_what_the_fused_ones_
     found = of(analysis("bert_trt10", report, rules=True).outcomes, "attention-not-fused")
     assert [finding.evidence["block"] for finding in found] == [f"/bert/encoder/layer.{layer}/attention/self" for layer in (2, 5)]
     for finding in found:
-        assert (finding.evidence["kernels"], finding.evidence["fails"], finding.evidence["untold"]) == (5, None, None)
-        assert "head size a multiple of 8 (here 64)" in str(finding.evidence["holds"])
+        assert (finding.evidence["kernels"], finding.evidence["unmet"], finding.evidence["unknown"]) == (5, None, None)
+        assert "head size a multiple of 8 (here 64)" in str(finding.evidence["met"])
         assert "_gemm_mha_v2" in str(finding.evidence["basis"])
         assert low < int(finding.evidence["saving_ns"] or 0) < high
 

@@ -38,7 +38,7 @@ def capture(name: str) -> Path:
 def gaps_of(path: Path) -> tuple[Table, int]:
     """The gaps, and the number of inferences."""
     trace = read_trace(path)
-    inferences = find_inferences(trace, tensorrt_ranges(trace.ranges))
+    inferences = find_inferences(trace, tensorrt_ranges(trace.nvtx_ranges))
     return find_gaps(trace, inferences.table, inferences.membership, None), len(inferences.table)
 
 

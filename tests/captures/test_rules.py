@@ -106,10 +106,12 @@ def test_every_finding_lies_in_its_trace_and_costs_no_more_than_it_lasts(name: s
     folder, report = name.split("/")
     done = analysis(folder, report, rules=True)
     calls = done.tables["api_calls"]
-    last = max(int(calls.ints("end_ns").max()), *(int(done.tables[table].ints("end_ns").max(initial=0)) for table in ("kernels", "copies")))
+    last = max(
+        int(calls.ints("end_ns").max()), *(int(done.tables[table].ints("end_ns").max(initial=0)) for table in ("kernels", "memcpys"))
+    )
     for outcome in done.outcomes:
         for finding in outcome.findings:
             assert 0 <= finding.start_ns <= finding.end_ns <= last, finding.rule
             assert 0 <= finding.cost_ns <= finding.end_ns - finding.start_ns, finding.rule
-            assert finding.share is None or 0 <= finding.share <= 1
+            assert finding.share_of_window is None or 0 <= finding.share_of_window <= 1
             assert finding.advice

@@ -54,7 +54,7 @@ def test_the_json_has_every_layer_with_units_in_the_names() -> None:
     folder = FIXTURES / "bert_trt10"
     value = json.loads(json.dumps(layers_json(read_engine(folder / "engine.json", profile=folder / "profile.json"))))
     assert len(value["layers"]) == 57
-    assert sum(layer["profile_ns"] for layer in value["layers"]) == 240_800
+    assert sum(layer["trtexec_ns"] for layer in value["layers"]) == 240_800
     assert value["layers"][1]["outputs"][0]["bytes"] == 128 * 768 * 2
 
 

@@ -36,8 +36,8 @@ def test_products_around_a_softmax_are_one_block_with_its_dimensions() -> None:
     assert (found.heads, found.head_size, found.query_length, found.key_length) == (12, 64, 128, 128)
     assert found.datatype == "FP16"
     assert found.score_bytes == 2 * 2 * (12 * 128 * 128 * 2)
-    assert found.conditions.fails == ()
-    assert found.conditions.untold == ()
+    assert found.conditions.unmet == ()
+    assert found.conditions.unknown == ()
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_a_fused_block_is_one_layer() -> None:
 )
 def test_the_condition_that_fails_is_named(change: dict[str, object], compute: tuple[int, int], fails: str) -> None:
     found = only(made(*block(**change)), compute)  # type: ignore[arg-type]  # keyword arguments of the cases above
-    assert fails in found.conditions.fails
+    assert fails in found.conditions.unmet
 
 
 def test_scores_that_are_read_elsewhere_fail_a_condition() -> None:
     reader = row("__myl_Add{}", "kgen", [("s0", [12, 128, 128], "Half")], [("z", [12, 128, 128], "Half")])
-    assert "nothing else reads the scores" in only(made(*block(), reader)).conditions.fails
-    assert "nothing else reads the scores" in only(made(*block(), outputs=("q", "s1", "y"))).conditions.fails
+    assert "nothing else reads the scores" in only(made(*block(), reader)).conditions.unmet
+    assert "nothing else reads the scores" in only(made(*block(), outputs=("q", "s1", "y"))).conditions.unmet
 
 
 def test_an_unknown_device_is_said_to_be_untold_unless_a_tactic_tells() -> None:
     engine = made(*block())
-    assert "compute capability 7.5 or newer" in only(engine, None).conditions.untold
+    assert "compute capability 7.5 or newer" in only(engine, None).conditions.unknown
     tactic = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32_stage5_warpsize2x2x1_tensor16x8x16"
     told = replace(engine, layers=(replace(engine.layers[0], tactic=tactic), *engine.layers[1:]))
-    assert "compute capability 7.5 or newer" in only(told, None).conditions.holds
+    assert "compute capability 7.5 or newer" in only(told, None).conditions.met
 
 
 @pytest.mark.parametrize(("batch", "head", "told"), [(-1, 64, 64), (-1, -1, None)])
@@ -128,7 +128,7 @@ def test_a_dynamic_batch_leaves_the_head_size_told_and_a_dynamic_head_does_not(b
     ]
     found = only(made(*rows))
     assert (found.head_size, found.query_length, found.key_length, found.heads) == (told, 128, 128, None)
-    assert ("head size 16 to 256 (here not told)" in found.conditions.untold) == (told is None)
+    assert ("head size 16 to 256 (here not told)" in found.conditions.unknown) == (told is None)
 
 
 def test_a_softmax_behind_a_linear_layer_is_no_attention() -> None:
@@ -155,14 +155,14 @@ def test_every_third_block_of_the_encoders_is_unfused_and_the_others_are_not(fol
     assert len(blocks) == encoder_layers
     assert [found.layers[0][0] for found in blocks if not found.fused] == unfused
     assert [place for place, found in enumerate(blocks) if not found.fused] == list(range(2, encoder_layers, 3))
-    assert all(found.head_size == 64 and not found.conditions.fails for found in blocks if not found.fused)
+    assert all(found.head_size == 64 and not found.conditions.unmet for found in blocks if not found.fused)
 
 
 def test_the_table_names_the_onnx_nodes_and_five_layers() -> None:
     engine = read_engine(FIXTURES / "bert_trt10" / "engine.json")
     attention, members = attention_tables([engine, engine], compute=(9, 0))
     first = next(record for record in attention.records() if not record["fused"])
-    assert (first["layers"], first["first_layer"], first["last_layer"], first["fails"]) == (5, 18, 22, None)
+    assert (first["layers"], first["first_layer"], first["last_layer"], first["unmet"]) == (5, 18, 22, None)
     assert "/bert/encoder/layer.2/attention/self/Softmax" in str(first["onnx"])
     assert [record["layer_id"] for record in members.records() if record["block_id"] == first["block_id"]] == [18, 19, 20, 21, 22]
     assert max(int(str(record["layer_id"])) for record in members.records()) == 57 + 47
@@ -172,6 +172,6 @@ def test_a_block_knows_the_nearest_fused_one_with_a_result_of_its_size() -> None
     far = row("_gemm_mha_v2{}", "kgen", [("a", [12, 128, 64], "Half")], [("q", [12, 128, 64], "Half")])
     near = row("_gemm_mha_v2{}", "kgen", [("y", [12, 128, 64], "Half")], [("z", [1, 128, 768], "Half")])
     other = row("_gemm_mha_v2{}", "kgen", [("z", [1, 128, 768], "Half")], [("u", [1, 16, 768], "Half")])
-    peers = [found.peer for found in attention_blocks(made(far, *block(), near, other)) if not found.fused]
+    peers = [found.reference_layer for found in attention_blocks(made(far, *block(), near, other)) if not found.fused]
     assert peers == [4]
-    assert only(made(*block())).peer is None
+    assert only(made(*block())).reference_layer is None

@@ -31,7 +31,7 @@ def test_a_layernorm_over_four_kernels_is_one_chain_with_its_casts() -> None:
     (chain,) = engine_chains(made(*rows))
     assert chain.kind == "norm"
     assert chain.layers == ((0, "cast"), (1, "statistics"), (2, "normalize"), (3, "cast"))
-    assert chain.between == "cast"
+    assert chain.separated_by == "cast"
     assert chain.saved_bytes == 2 * (4 * SIZE + 4 * SIZE + 2 * SIZE)
 
 
@@ -65,14 +65,14 @@ def test_two_whole_norms_in_a_row_are_a_pointwise_run_and_no_split_norm() -> Non
 def test_a_layout_change_between_the_pieces_is_named() -> None:
     rows = [fused("MeanSubMulMean", ["x"], ["t"]), fused("ReshTran", ["t"], ["u"]), fused("AddSqrtDivMulMulAdd", ["u"], ["y"])]
     (chain,) = engine_chains(made(*rows))
-    assert (chain.kind, chain.between) == ("norm", "layout")
+    assert (chain.kind, chain.separated_by) == ("norm", "layout")
 
 
 def test_a_product_run_between_the_pieces_is_named() -> None:
     gemm = row("/fc/MatMul{}", "gemm", [("z", X, "Half")], [("w", X, "Half")])
     rows = [fused("MeanSubMulMean", ["x"], ["t"]), gemm, fused("AddSqrtDivMulMulAdd", ["t"], ["y"])]
     chains = engine_chains(made(*rows))
-    assert [(chain.kind, chain.between) for chain in chains] == [("norm", "product")]
+    assert [(chain.kind, chain.separated_by) for chain in chains] == [("norm", "product")]
 
 
 def test_names_cut_off_say_nothing() -> None:
@@ -155,9 +155,9 @@ def test_a_norm_in_pieces_knows_the_nearest_whole_one_of_its_size() -> None:
         fused("Relu", ["y"], ["z"]),
         fused(whole, ["z"], ["w"]),
     ]
-    peers = {chain.kind: chain.peer for chain in engine_chains(made(*rows)) if chain.kind == "norm"}
+    peers = {chain.kind: chain.reference_layer for chain in engine_chains(made(*rows)) if chain.kind == "norm"}
     assert peers == {"norm": 5}
-    assert [chain.peer for chain in engine_chains(made(*rows[1:4])) if chain.kind == "norm"] == [None]
+    assert [chain.reference_layer for chain in engine_chains(made(*rows[1:4])) if chain.kind == "norm"] == [None]
 
 
 def test_a_softmax_in_pieces_inside_attention_is_a_chain_and_says_so() -> None:

@@ -43,7 +43,7 @@ def test_every_producer_comes_before_its_consumers_in_any_network(seed: int) -> 
 
 
 def test_names_alone_order_myelins_instructions_by_their_numbers() -> None:
-    layers = [Layer(at, f"__myl_Add_myl0_{number}", "fused") for at, number in enumerate((10, 2, 1))]
+    layers = [Layer(at, f"__myl_Add_myl0_{number}", "myelin_kernel") for at, number in enumerate((10, 2, 1))]
     assert execution_orders(layers)[-1] == (2, 1, 0)
 
 

@@ -131,12 +131,12 @@ def test_the_split_datatype_and_format_of_tensorrt_11_are_read_with_strides_and_
 def test_several_optimisation_profiles_are_told_apart(tmp_path: Path) -> None:
     names = ["conv", "__myl_Add_myl0_1", "conv [profile 1]", "node_linear [profile 1]_myl11_2", "x_myl4_1 [profile 1]"]
     engine = read_engine(written(tmp_path, {"Layers": names}))
-    assert [layer.profile for layer in engine.layers] == [0, 0, 1, 1, 1]
+    assert [layer.optimization_profile for layer in engine.layers] == [0, 0, 1, 1, 1]
     assert [layer.region for layer in engine.layers] == [None, 0, None, 11, 4]
 
 
 def test_an_engine_with_one_profile_names_none(tmp_path: Path) -> None:
-    assert read_engine(written(tmp_path, ["a"])).layers[0].profile is None
+    assert read_engine(written(tmp_path, ["a"])).layers[0].optimization_profile is None
 
 
 def test_dynamic_shapes_leave_format_and_size_unknown(tmp_path: Path) -> None:
@@ -225,13 +225,13 @@ def test_a_profile_fills_median_times_by_name(tmp_path: Path) -> None:
             {"name": "a", "timeMs": 1.0, "averageMs": 0.1},
         ],
     )
-    assert read_engine(file, profile=times).profile_ns == (100_000, 50_000, None)
+    assert read_engine(file, profile=times).trtexec_ns == (100_000, 50_000, None)
 
 
 def test_repeated_names_take_their_times_in_order(tmp_path: Path) -> None:
     file = written(tmp_path, ["a", "b", "a"])
     times = profile(tmp_path, [{"name": "a", "timeMs": 20.0}, {"name": "b", "timeMs": 30.0}, {"name": "a", "timeMs": 40.0}])
-    assert read_engine(file, profile=times).profile_ns == (2_000_000, 3_000_000, 4_000_000)
+    assert read_engine(file, profile=times).trtexec_ns == (2_000_000, 3_000_000, 4_000_000)
 
 
 def test_profile_rows_without_a_layer_are_noted(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_profile_of_another_engine_is_refused(tmp_path: Path) -> None:
 def test_bare_nan_in_a_percentage_does_not_matter(tmp_path: Path) -> None:
     file = written(tmp_path, ["a"])
     times = written(tmp_path, '[{"count": 1}, {"name": "a", "timeMs": 0, "averageMs": 0, "medianMs": 0.5, "percentage": -nan }]', "p.json")
-    assert read_engine(file, profile=times).profile_ns == (500_000,)
+    assert read_engine(file, profile=times).trtexec_ns == (500_000,)
 
 
 @pytest.mark.parametrize("time", ["NaN", "1e999", "-1", '"fast"', "true", "nan"])
@@ -414,4 +414,8 @@ def test_numbers_of_thousands_of_digits_in_a_name_are_no_region_and_no_profile(t
     path = tmp_path / "e.json"
     path.write_text(json.dumps({"Layers": [f"a_myl{digits}_{digits}", f"b [profile {digits}]", "c_myl1_2"]}))
     layers = read_engine(path).layers
-    assert [(layer.region, layer.region_index, layer.profile) for layer in layers] == [(None, None, None), (None, None, None), (1, 2, None)]
+    assert [(layer.region, layer.region_index, layer.optimization_profile) for layer in layers] == [
+        (None, None, None),
+        (None, None, None),
+        (1, 2, None),
+    ]

@@ -74,11 +74,11 @@ def test_a_names_only_engine_has_no_chain_no_edge_and_no_work() -> None:
 @pytest.mark.parametrize(("folder", "is_open"), [("bert_trt10", True), ("bert_trt103", True), ("bert_trt85", False)])
 def test_an_engine_with_an_opaque_region_is_not_open(folder: str, is_open: bool) -> None:
     engine = read_engine(FIXTURES / folder / "engine.json")
-    assert bool(len(engine_tables([engine])["open_engines"])) == is_open
+    assert bool(len(engine_tables([engine])["engines_with_tensors"])) == is_open
 
 
 def test_an_engine_with_names_only_is_not_open() -> None:
-    assert len(engine_tables([made({"Name": "a"})])["open_engines"]) == 0
+    assert len(engine_tables([made({"Name": "a"})])["engines_with_tensors"]) == 0
 
 
 def test_the_tables_are_those_declared_for_rules() -> None:

@@ -81,8 +81,8 @@ CASES = [
     ("cross attention", layer("attention", [tensor("q", 1, 64, 768), tensor("kv", 1, 128, 1536)], [tensor("o", 1, 64, 768)]), 2 * 64 * 128 * 768, None, 98304 + 393216, 98304),
     ("pooling", layer("pooling", [tensor("x", 1, 64, 112, 112)], [tensor("y", 1, 64, 56, 56)], WindowSize=[3, 3]), 0, 64 * 56 * 56 * 9, 1605632, 401408),
     ("pointwise", layer("pointwise", [tensor("x", 4, 4)], [tensor("y", 4, 4)], NbOperations=3), 0, 48, 32, 32),
-    ("generated", layer("fused", [tensor("x", 4, 4), tensor("m", 1, 4)], [tensor("y", 4, 4)], name="__myl_AddCastMulTran_myl0_1"), 0, 32, 40, 32),
-    ("generated product", layer("fused", [tensor("x", 4, 8)], [tensor("y", 4, 16)], name="__myl_FcAddRelu_myl0_1"), 4 * 16 * 8, None, 64, 128),
+    ("generated", layer("myelin_kernel", [tensor("x", 4, 4), tensor("m", 1, 4)], [tensor("y", 4, 4)], name="__myl_AddCastMulTran_myl0_1"), 0, 32, 40, 32),
+    ("generated product", layer("myelin_kernel", [tensor("x", 4, 8)], [tensor("y", 4, 16)], name="__myl_FcAddRelu_myl0_1"), 4 * 16 * 8, None, 64, 128),
     ("reformat", layer("reformat", [tensor("x", 1, 3, 8, 8, datatype="FP32")], [tensor("y", 1, 3, 8, 8, layout=NHWC8)]), 0, 0, 768, 1024),
     ("softmax", layer("softmax", [tensor("x", 2, 8)], [tensor("y", 2, 8)]), 0, 80, 32, 32),
 ]  # fmt: skip
@@ -146,9 +146,9 @@ def test_a_correlation_is_counted_from_its_weights() -> None:
         layer("gemm", [tensor("a", -1, 16)], [tensor("c", -1, 64)]),
         layer("gemm", [tensor("a", 7, 11)], [tensor("c", 5, 13)]),
         layer("attention", [tensor("x", 5, 7)], [tensor("y", 3, 2)]),
-        layer("fused", [tensor("x", 4)], [tensor("y", 4)], name="__myl_AddMulEtc_myl0_1"),
+        layer("myelin_kernel", [tensor("x", 4)], [tensor("y", 4)], name="__myl_AddMulEtc_myl0_1"),
         layer("plugin", [tensor("x", 4)], [tensor("y", 4)]),
-        layer("myelin", [tensor("x", 4)], [tensor("y", 4)]),
+        layer("foreign_node", [tensor("x", 4)], [tensor("y", 4)]),
         Layer(0, "n", "convolution"),
     ],
 )

@@ -26,7 +26,7 @@ def bare(report: str) -> Trace:
     """The capture without ranges and without the creation of graph nodes."""
     trace = read_trace(FIXTURES / f"{report}.sqlite")
     nothing = np.zeros(0, np.int64)
-    return replace(trace, ranges=trace.ranges.take(nothing), graph_nodes=trace.graph_nodes.take(nothing))
+    return replace(trace, nvtx_ranges=trace.nvtx_ranges.take(nothing), cuda_graph_nodes=trace.cuda_graph_nodes.take(nothing))
 
 
 def engine_of(folder: str) -> Engine:
@@ -57,11 +57,11 @@ def test_every_kernel_gets_its_true_layer_without_any_range(report: str) -> None
 @pytest.mark.parametrize("kept", ["TensorRT's domain", "ExecutionContext:: ranges"])
 def test_coarse_ranges_leave_the_layers_to_the_order(report: str, kept: str) -> None:
     trace = read_trace(FIXTURES / f"{report}.sqlite")
-    call = np.array([name.startswith("ExecutionContext::") for name in trace.ranges.text("name").values])
-    calls = call[trace.ranges.text("name").codes]
-    coarse = trace.ranges.text("domain").equals("TensorRT") if kept == "TensorRT's domain" else calls
+    call = np.array([name.startswith("ExecutionContext::") for name in trace.nvtx_ranges.text("name").values])
+    calls = call[trace.nvtx_ranges.text("name").codes]
+    coarse = trace.nvtx_ranges.text("domain").equals("TensorRT") if kept == "TensorRT's domain" else calls
     folder = report.split("/", maxsplit=1)[0]
-    result = map_trace(replace(trace, ranges=trace.ranges.take(coarse)), [engine_of(folder)])
+    result = map_trace(replace(trace, nvtx_ranges=trace.nvtx_ranges.take(coarse)), [engine_of(folder)])
     assert layers(result) == truth_of(folder) * (len(trace.kernels) // len(truth_of(folder)))
     assert len(result.mapped.layers) == len(engine_of(folder).layers)
 
@@ -130,7 +130,7 @@ def test_an_engine_of_one_opaque_region_is_neither_proved_nor_refused(tmp_path: 
     for turn in range(5):
         for number, ops in enumerate(("AddMul", "ResTra", "AddTan", "MulAdd", "DivMul", "CasMul")):
             file.launch(f"__myl_bb0_{number}_{ops}", 1000 + 20 * (6 * turn + number), 6 * turn + number + 1)
-    region = Layer(0, "{ForeignNode[first...last]}", "myelin", type="Myelin")
+    region = Layer(0, "{ForeignNode[first...last]}", "foreign_node", type="Myelin")
     result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [Engine("opaque.json", (region,), detailed=True)])
     assert set(layers(result)) == {region.name}
     assert set(result.mapped.table.text("method").list()) == {"region"}

@@ -26,7 +26,7 @@ def mapped(trace: Trace, *folders: Path) -> MappedTrace:
 
 def bare(trace: Trace) -> Trace:
     nothing = np.arange(0)
-    return replace(trace, ranges=trace.ranges.take(nothing), graph_nodes=trace.graph_nodes.take(nothing))
+    return replace(trace, nvtx_ranges=trace.nvtx_ranges.take(nothing), cuda_graph_nodes=trace.cuda_graph_nodes.take(nothing))
 
 
 def test_a_kernel_launched_in_a_layer_s_range_is_explained_by_the_ranges_around_its_launch() -> None:

@@ -32,12 +32,12 @@ OWN = "void preprocess::normalize_kernel<float, 3>(float const*, float*, int)"
 Rows = list[Any]
 
 
-def engine(*layers: Layer, profile_ns: tuple[int | None, ...] = ()) -> Engine:
-    return Engine("made-up.json", tuple(replace(layer, index=at) for at, layer in enumerate(layers)), detailed=True, profile_ns=profile_ns)
+def engine(*layers: Layer, trtexec_ns: tuple[int | None, ...] = ()) -> Engine:
+    return Engine("made-up.json", tuple(replace(layer, index=at) for at, layer in enumerate(layers)), detailed=True, trtexec_ns=trtexec_ns)
 
 
 def layer(name: str, kind: str, *, tactic: str | None = None, profile: int | None = None) -> Layer:
-    return Layer(0, name, kind, tactic=tactic, profile=profile)
+    return Layer(0, name, kind, tactic=tactic, optimization_profile=profile)
 
 
 def run(*names: str) -> list[KernelFacts]:
@@ -151,7 +151,7 @@ def test_a_plugin_runs_kernels_of_any_name() -> None:
 def test_an_opaque_region_takes_all_that_myelin_ran_between_its_neighbours() -> None:
     asked = engine(
         layer("Reformatting CopyNode for Input Tensor 0 to {ForeignNode[a...b]}", "reformat"),
-        layer("{ForeignNode[a...b]}", "myelin"),
+        layer("{ForeignNode[a...b]}", "foreign_node"),
         layer("PWN(c)", "pointwise"),
     )
     names = [REFORMAT, "__myl_bb0_0_AddMul", GEMM, "__myl_bb0_2_ResTra", GEMM, "__myl_bb0_4_AddTan", "generatedNativePointwise"]
@@ -170,7 +170,7 @@ def test_an_inference_is_aligned_with_the_profile_that_it_ran() -> None:
 def test_profiled_times_decide_between_layers_that_names_cannot_tell_apart() -> None:
     names = [layer(f"unknown_thing_{at}", "other") for at in range(8)]
     took = (1000, 9000, 2000, 30_000, 4000, 60_000, 1500, 20_000)
-    asked = engine(*names, profile_ns=took)
+    asked = engine(*names, trtexec_ns=took)
     ran = [KernelFacts("some_kernel", 1.3 * ns) for at, ns in enumerate(took) if at != 3]
     assert align_inference(ran, asked).layer.tolist() == [0, 1, 2, 4, 5, 6, 7]
 

@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import GRAPH_NODES
+from nsysmap.base.trace_schema import CUDA_GRAPH_NODES
 from nsysmap.mapping.launch_ranges import root_nodes
 
 NODE = st.tuples(st.integers(1, 2), st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)))
 
 
 def nodes(rows: list[tuple[int, int, int | None]]) -> Table:
-    return Table.of_rows(GRAPH_NODES, [{"process": p, "thread": p, "graph_node": n, "original": o} for p, n, o in rows])
+    return Table.of_rows(
+        CUDA_GRAPH_NODES, [{"process": p, "thread": p, "graph_node_id": n, "original_graph_node_id": o} for p, n, o in rows]
+    )
 
 
 def naive(rows: list[tuple[int, int, int | None]], process: int, node: int) -> int:

@@ -166,7 +166,7 @@ def test_the_onnx_nodes_of_a_payload_decide_between_layers_of_one_text(tmp_path:
         payload = f'{{"Name": "__myl_Add", "Layers": "[ONNX Layer: {node}]"}}'
         file.range("__myl_Add", begin, begin + 20, domain=2, payload=payload)
         file.launch("k", begin + 5, 10 + number)
-    layers = [Layer(i, f"__myl_Add_myl0_{i}", "fused", onnx=(f"/{name}/Add",)) for i, name in enumerate(("first", "second"))]
+    layers = [Layer(i, f"__myl_Add_myl0_{i}", "myelin_kernel", onnx=(f"/{name}/Add",)) for i, name in enumerate(("first", "second"))]
     assert rows(mapped(file, tmp_path, engine(*layers)), "layer_index") == [(1,), (0,)]
 
 
@@ -178,7 +178,7 @@ def test_inside_an_opaque_region_the_layer_is_the_region_and_the_part_is_the_tag
         file.range("{ForeignNode[a...b]}", begin, begin + 25, domain=1)
         file.range(tag, begin + 2, begin + 20, domain=1)
         file.launch("k", begin + 5, 10 + number)
-    region = Layer(0, "{ForeignNode[a...b]}", "myelin", type="Myelin")
+    region = Layer(0, "{ForeignNode[a...b]}", "foreign_node", type="Myelin")
     assert rows(mapped(file, tmp_path, engine(region)), "layer_index", "part", "method") == [
         (0, "$$myelin$$/a/LayerNorm", "region"),
         (0, "$$myelin$$/b/MatMul", "region"),

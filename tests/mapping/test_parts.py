@@ -22,7 +22,7 @@ REGION = "{ForeignNode[a...z]}"
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
 NORM = "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_0x1a"
 MAXIMUM, DIVIDE = "__myl_MaxrSubExpSum_0x1a", "__myl_DivMul_0x1a"
-OPAQUE = Engine("made-up.json", (Layer(0, REGION, "myelin", type="Myelin"),), detailed=True)
+OPAQUE = Engine("made-up.json", (Layer(0, REGION, "foreign_node", type="Myelin"),), detailed=True)
 
 
 def region_call(file: NsysFile, at: int, kernels: list[tuple[str, str | None, int, str | None]], first: int) -> None:
@@ -93,7 +93,7 @@ def test_each_region_of_an_inference_is_numbered_by_itself(tmp_path: Path) -> No
     for number, region in enumerate((REGION, REGION, other, REGION)):
         file.range(region, 1010 + 40 * number, 1040 + 40 * number, domain=1)
         file.launch(GEMM, 1020 + 40 * number, 10 + number)
-    engine = Engine("x.json", (Layer(0, REGION, "myelin"), Layer(1, other, "myelin")), detailed=True)
+    engine = Engine("x.json", (Layer(0, REGION, "foreign_node"), Layer(1, other, "foreign_node")), detailed=True)
     assert [part for part, _ in parts_of(file, tmp_path, engine)] == ["gemm #1", "gemm #2", "gemm #1", "gemm #3"]
 
 
@@ -114,7 +114,7 @@ def test_replays_of_a_graph_captured_in_the_trace_have_parts_in_node_order(tmp_p
 
 
 def bare(trace: Trace) -> Trace:
-    return replace(trace, ranges=trace.ranges.take(np.arange(0)))
+    return replace(trace, nvtx_ranges=trace.nvtx_ranges.take(np.arange(0)))
 
 
 def capture(folder: str) -> tuple[Trace, list[Engine]]:

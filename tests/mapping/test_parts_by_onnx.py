@@ -25,7 +25,9 @@ from tests.places import CAPTURES, FIXTURES
 
 REGION = "{ForeignNode[bert.embeddings.position_embeddings.weight.../pooler/activation/Tanh]}"
 ENGINE = Engine(
-    "made-up.json", (Layer(0, REGION, "myelin"), Layer(1, "PWN(PWN(/classifier/Sigmoid), /classifier/Mul)", "pointwise")), detailed=True
+    "made-up.json",
+    (Layer(0, REGION, "foreign_node"), Layer(1, "PWN(PWN(/classifier/Sigmoid), /classifier/Mul)", "pointwise")),
+    detailed=True,
 )
 TRT85 = FIXTURES / "bert_trt85"
 
@@ -108,7 +110,7 @@ def test_a_model_of_other_blocks_gives_no_names(tmp_path: Path) -> None:
 
 
 def test_a_region_that_the_model_does_not_know_is_a_warning(model: OnnxModel) -> None:
-    engine = Engine("x.json", (Layer(0, "{ForeignNode[/vit/a.../vit/z]}", "myelin"),), detailed=True)
+    engine = Engine("x.json", (Layer(0, "{ForeignNode[/vit/a.../vit/z]}", "foreign_node"),), detailed=True)
     placing = place_on_model(model, [engine], layers_table([engine]))
     (note,) = placing.notes
     assert note.level == "warning"
@@ -120,8 +122,8 @@ def test_two_regions_share_a_model_by_the_nodes_in_their_names(model: OnnxModel)
     middle = "/encoder/layer.1/output/LayerNorm/Add_1"
     engine = Engine(
         "x.json",
-        (Layer(0, "{ForeignNode[bert.embeddings.position_embeddings.weight..." + middle + "]}", "myelin"),
-         Layer(1, "{ForeignNode[/encoder/layer.2/attention/query/MatMul.../pooler/activation/Tanh]}", "myelin")),
+        (Layer(0, "{ForeignNode[bert.embeddings.position_embeddings.weight..." + middle + "]}", "foreign_node"),
+         Layer(1, "{ForeignNode[/encoder/layer.2/attention/query/MatMul.../pooler/activation/Tanh]}", "foreign_node")),
         detailed=True,
     )  # fmt: skip
     rows = expected([False] * 4, [False] * 4, [True] * 4)
@@ -160,7 +162,7 @@ def test_parts_of_tensorrt_8_6_on_the_model_are_its_own_tags(model: OnnxModel) -
     trace, engines = open_trace(TRT85 / "sync.sqlite"), read_engines([TRT85 / "engine.json"])  # the same network, without tags
     with truth.open(newline="") as file:
         tags = [row["part"].removeprefix("$$myelin$$") for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    for held in (trace, replace(trace, ranges=trace.ranges.take(np.arange(0)))):
+    for held in (trace, replace(trace, nvtx_ranges=trace.nvtx_ranges.take(np.arange(0)))):
         result = map_trace(held, engines, model=model)
         part, by = result.mapped.table.text("part").list(), result.mapped.table.text("part_by").list()
         placed = [(node, tag) for node, tag, how in zip(part, tags * 40, by, strict=True) if how == "onnx"]

@@ -74,9 +74,9 @@ def test_of_the_public_tactics_no_two_match_each_other() -> None:
 
 
 LAYERS = {
-    "myelin layernorm": ("fused", "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_myl0_6", ()),
-    "myelin softmax": ("fused", "__myl_MulAddMaxrSubExpSumDivMul_myl0_20", ()),
-    "myelin gemm with epilogue": ("fused", "__myl_FcAdd_myl2_5", ("/blocks/0/attn/proj/MatMul", "/blocks/0/attn/proj/Add")),
+    "myelin layernorm": ("myelin_kernel", "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_myl0_6", ()),
+    "myelin softmax": ("myelin_kernel", "__myl_MulAddMaxrSubExpSumDivMul_myl0_20", ()),
+    "myelin gemm with epilogue": ("myelin_kernel", "__myl_FcAdd_myl2_5", ("/blocks/0/attn/proj/MatMul", "/blocks/0/attn/proj/Add")),
     "myelin attention": ("attention", "_gemm_mha_v2_myl0_4", ()),
     "myelin library gemm": ("gemm", "/bert/encoder/layer.0/output/dense/MatMul_myl0_8", ("/bert/encoder/layer.0/output/dense/MatMul",)),
     "convolution": ("convolution", "/conv1/Conv + /relu/Relu", ()),
@@ -113,8 +113,8 @@ def test_a_kernel_suits_its_own_layer_best(kernel: str) -> None:
 
 def test_myelin_layers_with_other_ops_hardly_fit_and_with_the_same_ops_fit_perfectly() -> None:
     kernel = decode("__myl_ReshTran_0xbe196abf1ff45d9f4c615b95a6c6fbb9")
-    assert affinity(kernel, "fused", "__myl_ReshTran_myl0_18", ()) == 1.0
-    assert affinity(kernel, "fused", "__myl_TranResh_myl0_22", ()) < 0.1
+    assert affinity(kernel, "myelin_kernel", "__myl_ReshTran_myl0_18", ()) == 1.0
+    assert affinity(kernel, "myelin_kernel", "__myl_TranResh_myl0_22", ()) < 0.1
 
 
 def test_a_layer_that_runs_no_kernel_gets_hardly_any() -> None:
@@ -158,10 +158,10 @@ def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> Non
         ("x", "CudaDepthwiseConvolution Convolution", "convolution"),
         ("x", "PointWiseV2", "pointwise"),
         ("QuantizeLinear_2", "Reformat", "reformat"),
-        ("{ForeignNode[a...b]}", "Myelin", "myelin"),
-        ("__myl_AddMul_myl0_1", "kgen", "fused"),
+        ("{ForeignNode[a...b]}", "Myelin", "foreign_node"),
+        ("__myl_AddMul_myl0_1", "kgen", "myelin_kernel"),
         ("_gemm_mha_v2_myl0_4", "kgen", "attention"),
-        ("__myl_FcAdd_myl0_1", "fusion", "fused"),
+        ("__myl_FcAdd_myl0_1", "fusion", "myelin_kernel"),
         ("/a/MatMul_myl0_3", "gemm", "gemm"),
         ("/a/Conv_myl0_2", "correlation", "convolution"),
         ("__mye1_0_myl0_0", "shape_call", "shape"),
@@ -173,9 +173,9 @@ def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> Non
         ("fc.weight + QuantizeLinear_255 + Gemm_257 + fc.bias", None, "gemm"),
         ("PWN(/a/Sigmoid)", None, "pointwise"),
         ("Reformatting CopyNode for Input Tensor 0 to /conv1/Conv", None, "reformat"),
-        ("{ForeignNode[a...b]}", None, "myelin"),
+        ("{ForeignNode[a...b]}", None, "foreign_node"),
         ("_gemm_mha_v2_myl0_4", None, "attention"),
-        ("__myl_AddMul_myl0_1", None, "fused"),
+        ("__myl_AddMul_myl0_1", None, "myelin_kernel"),
         ("__mye1+__mye2+__mye3_myl2_3", None, "gemm"),
         ("__mye780_0_myl0_0", None, "unknown"),
         ("dummy_shape_call__mye1_0_myl0_0", None, "shape"),

@@ -90,7 +90,7 @@ def test_times_of_a_profile_are_used_where_there_is_no_trace() -> None:
 
 def test_the_hottest_box_is_the_hottest_colour_and_twice_the_time_is_not_the_same() -> None:
     engine = chain((0, 1), (1, 2))
-    drawn = picture(replace(engine, profile_ns=(100, 50, None)), times_of(replace(engine, profile_ns=(100, 50, None))))
+    drawn = picture(replace(engine, trtexec_ns=(100, 50, None)), times_of(replace(engine, trtexec_ns=(100, 50, None))))
     fills = [box.swatch["time"].fill for box in drawn.views[0].boxes]
     assert fills[0] == "#7f0000"
     assert len(set(fills)) == 3
@@ -117,7 +117,7 @@ def test_many_layers_are_drawn_by_block_unless_asked_otherwise(blocks: int) -> N
 
 
 def test_a_block_has_the_count_and_the_time_of_its_layers_and_a_strip_of_their_kinds() -> None:
-    engine = replace(decoder(3), profile_ns=tuple(range(1000, 1000 * 28, 1000)))
+    engine = replace(decoder(3), trtexec_ns=tuple(range(1000, 1000 * 28, 1000)))
     box = picture(engine, times_of(engine), collapse="block").views[0].boxes[2]
     assert box.title == "model/layers.0"
     assert box.layers == tuple(range(2, 10))
@@ -190,7 +190,7 @@ def test_ink_can_be_read_on_its_paper() -> None:
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".dot", ".html"])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_picture_gives_the_same_bytes(suffix: str, mode: str, tmp_path: Path) -> None:
-    engine = replace(decoder(2), profile_ns=tuple(range(19)))
+    engine = replace(decoder(2), trtexec_ns=tuple(range(19)))
     for name in ("one", "two"):
         write_graph(picture(engine, times_of(engine), mode=mode, collapse="block", all_views=True), tmp_path / f"{name}{suffix}")
     assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()

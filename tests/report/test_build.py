@@ -14,7 +14,7 @@ import pytest
 import nsysmap
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import API_CALLS, GRAPH_RUNS
+from nsysmap.base.trace_schema import API_CALLS, CUDA_GRAPH_TRACES
 from nsysmap.trace.whole_graph import find_replays
 from tests.places import CAPTURES, FIXTURES
 from tests.reports import report
@@ -94,7 +94,7 @@ def test_a_layer_s_time_is_the_median_over_inferences_of_its_kernels() -> None:
     told = {row.layer_index: row.time_ns for row in report("bert_trt10", "sync.sqlite").layers if row.time_ns}
     assert told == {layer: round(statistics.median(values)) for layer, values in times.items()}
     total = sum(sum(values) for values in times.values())
-    shares = {row.layer_index: row.share for row in report("bert_trt10", "sync.sqlite").layers if row.time_ns}
+    shares = {row.layer_index: row.share_of_kernel_time for row in report("bert_trt10", "sync.sqlite").layers if row.time_ns}
     assert shares == {layer: round(sum(values) / total, 6) for layer, values in times.items()}
 
 
@@ -123,12 +123,12 @@ def test_every_kernel_is_accounted_for(folder: str, file: str, *, engine: bool) 
     held = report(folder, file, engine=engine)
     (kernels, time) = rows(FIXTURES / folder / file, "SELECT count(*), sum(end - start), '' FROM CUPTI_ACTIVITY_KIND_KERNEL")[0][:2]
     assert (sum(row.kernels for row in held.coverage), held.kernel_time_ns) == (kernels, time)
-    assert sum(row.share for row in held.coverage) == pytest.approx(1)
+    assert sum(row.share_of_kernel_time for row in held.coverage) == pytest.approx(1)
     without = [row for row in held.coverage if row.method == "none"]
     assert sum(row.kernels for row in held.unmapped) == sum(row.kernels for row in without)
     assert sum(row.time_ns for row in held.unmapped) == sum(row.time_ns for row in without)
     assert sum(row.time_ns for row in held.layer_kernels) == sum(row.time_ns for row in held.mapped)
-    assert sum(row.share for row in held.kinds) == pytest.approx(1, abs=1e-4)
+    assert sum(row.share_of_kernel_time for row in held.kinds) == pytest.approx(1, abs=1e-4)
 
 
 def test_several_engines_have_figures_of_their_own() -> None:
@@ -149,7 +149,7 @@ def test_several_engines_have_figures_of_their_own() -> None:
     assert [(one.engine, one.count) for one in held.by_engine] == [(0, 43), (1, 43)]
     assert held.inferences.count == 86
     for engine in (0, 1):
-        assert sum(row.share for row in held.kinds if row.engine == engine) == pytest.approx(1, abs=1e-4)
+        assert sum(row.share_of_kernel_time for row in held.kinds if row.engine == engine) == pytest.approx(1, abs=1e-4)
 
 
 def test_one_engine_file_given_twice_is_refused() -> None:
@@ -180,7 +180,7 @@ def test_hidden_replays_are_measured_from_the_host_s_side() -> None:
 def test_replays_that_have_rows_of_their_own_are_measured_on_the_gpu() -> None:
     launches = [{"start_ns": 100 * i, "end_ns": 100 * i + 10, "thread": 1, "kind": "graph-launch"} for i in range(3)]
     runs = [{"start_ns": 100 * i + 20, "end_ns": 100 * i + 80 + i, "device": 0} for i in range(3)]
-    found = find_replays(Table.of_rows(API_CALLS, launches), Table.of_rows(GRAPH_RUNS, runs), 50)
+    found = find_replays(Table.of_rows(API_CALLS, launches), Table.of_rows(CUDA_GRAPH_TRACES, runs), 50)
     assert (found.launches, found.runs, found.gaps_of_gpu) == (2, 2, True)
     assert found.gpu_ns.tolist() == [61, 62]
     assert found.gap_ns.tolist() == [39]

@@ -49,8 +49,8 @@ def test_the_tables_hold_the_report_s_rows(database: sqlite3.Connection) -> None
         name: database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("layers", "kernels", "inferences", "engines")
     }
     assert counts == {"layers": len(held.layers), "kernels": len(held.kernels), "inferences": 50, "engines": 1}
-    layers = database.execute("SELECT layer_index, name, time_ns, share FROM layers").fetchall()
-    assert sorted(layers) == sorted((row.layer_index, row.name, row.time_ns, row.share) for row in held.layers)
+    layers = database.execute("SELECT layer_index, name, time_ns, share_of_kernel_time FROM layers").fetchall()
+    assert sorted(layers) == sorted((row.layer_index, row.name, row.time_ns, row.share_of_kernel_time) for row in held.layers)
     assert database.execute("SELECT method, kernels, time_ns FROM coverage").fetchall() == [("nvtx", 2800, held.kernel_time_ns)]
     assert database.execute("SELECT sum(gpu_busy_ns) FROM inferences").fetchone() == (held.gpus[0].busy_ns,)
     assert database.execute("SELECT outcome, count(*) FROM rules GROUP BY outcome ORDER BY outcome").fetchall() == [

@@ -114,14 +114,14 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
     finding = Finding("launch-bound", "launch", "error", "It waits.", 0, 10, 2_500_000, 0.25, None, None, {}, "Use a graph.\nCheck it.")
     outcomes = (
         Outcome("launch-bound", "launch", "error", (finding, finding)),
-        Outcome("blind", "host", "info", (), "no rows in os_calls"),
+        Outcome("blind", "host", "info", (), "no rows in osrt_calls"),
         Outcome("clean", "host", "info"),
     )
     text = report_text(replace(held, outcomes=outcomes))
     assert "Findings: 1 rule of the 2 that could tell found something" in text
     assert "  error  launch-bound, 2.50 ms (25.0% of the measured time)\n    It waits.\n    and 1 more place" in text
     assert "→ Use a graph. Check it." in text
-    assert "blind: no rows in os_calls" in text
+    assert "blind: no rows in osrt_calls" in text
 
 
 def test_findings_come_by_severity_then_cost_and_information_without_advice() -> None:

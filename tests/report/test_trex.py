@@ -36,7 +36,7 @@ def exported(tmp_path: Path, of: MappedTrace) -> dict[str, Any]:
 
 def same(one: Engine, other: Engine) -> bool:
     """Whether two engines are equal but for the file that they are from, its notes and profile."""
-    return replace(one, source="", notes=(), profile_ns=()) == replace(other, source="", notes=(), profile_ns=())
+    return replace(one, source="", notes=(), trtexec_ns=()) == replace(other, source="", notes=(), trtexec_ns=())
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_is_written_reads_back_as_the_same_engine_with_the_measured_times(f
     again = read_engine(tmp_path / "trex" / "engine.graph.json", profile=tmp_path / "trex" / "engine.profile.json")
     assert same(again, of.engines[0])
     times = [row["time_ns"] for row in measured(of)["layers"].records()]
-    assert list(again.profile_ns) == [0 if time is None else time for time in times]  # a layer without kernels took 0, as trtexec says
+    assert list(again.trtexec_ns) == [0 if time is None else time for time in times]  # a layer without kernels took 0, as trtexec says
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_names_only_engines_say_what_trex_cannot_do(tmp_path: Path) -> None:
     write_trex(files, tmp_path / "trex", "names", [])
     again = read_engine(tmp_path / "trex" / "names.graph.json", profile=tmp_path / "trex" / "names.profile.json")
     assert [layer.name for layer in again.layers] == names
-    assert again.profile_ns[7]
+    assert again.trtexec_ns[7]
 
 
 def test_a_trace_without_kernels_of_the_engine_is_refused() -> None:

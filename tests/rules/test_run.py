@@ -30,7 +30,7 @@ def test_findings_come_with_place_cost_share_and_evidence_the_most_costly_first(
     assert [finding.cost_ns for finding in outcome.findings] == [400, 150]
     first = outcome.findings[0]
     assert (first.rule, first.group, first.severity) == ("long-gap", "launch", "warning")
-    assert (first.start_ns, first.end_ns, first.share) == (220, 620, 0.2)
+    assert (first.start_ns, first.end_ns, first.share_of_window) == (220, 620, 0.2)
     assert first.message == "a gap of 400 ns by host"
     assert first.evidence == {"cause": "host"}
     assert first.advice == "Close them, and look again."
@@ -74,11 +74,11 @@ def test_a_share_is_of_the_steady_window_of_the_finding_s_device_and_never_above
     tables = {"gaps": gaps(100, 5000), "inferences": inferences((0, 1000), device=0)}
     two = Table.of_rows(INFERENCES, [*tables["inferences"].records(), {"start_ns": 0, "end_ns": 4000, "device": 1, "complete": True}])
     rule = one_rule(tmp_path, sql=SQL.format(more="1 AS device,"))
-    assert [finding.share for finding in run_rules([rule], {**tables, "inferences": two})[0].findings] == [1.0, 0.025]
+    assert [finding.share_of_window for finding in run_rules([rule], {**tables, "inferences": two})[0].findings] == [1.0, 0.025]
     rule = one_rule(tmp_path, sql=SQL.format(more=""))
-    assert [finding.share for finding in run_rules([rule], tables)[0].findings] == [1.0, 0.1]
-    rule = one_rule(tmp_path, sql=SQL.format(more="0.75 AS share,"))
-    assert [finding.share for finding in run_rules([rule], tables)[0].findings] == [0.75, 0.75]
+    assert [finding.share_of_window for finding in run_rules([rule], tables)[0].findings] == [1.0, 0.1]
+    rule = one_rule(tmp_path, sql=SQL.format(more="0.75 AS share_of_window,"))
+    assert [finding.share_of_window for finding in run_rules([rule], tables)[0].findings] == [0.75, 0.75]
 
 
 def test_a_finding_without_a_place_is_about_the_whole_steady_part(tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_a_query_says_what_it_reads(sandbox: Sandbox) -> None:
         "SELECT DISTINCT cause FROM gaps WHERE cause IN (SELECT name FROM names) AND NOT EXISTS (SELECT 1 FROM layers) UNION SELECT 'x'",
         "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r WHERE a < 5) SELECT sum(a) FROM r",
         "SELECT string_agg(DISTINCT cause, ', ' ORDER BY cause), arg_max(cause, dur_ns), quantile_cont(dur_ns, 0.9) FROM gaps",
-        "SELECT regexp_matches(name, '^h'), coalesce(nullif(name, ''), 'none'), json_extract_string(payload, '$.Name') FROM ranges",
+        "SELECT regexp_matches(name, '^h'), coalesce(nullif(name, ''), 'none'), json_extract_string(payload, '$.Name') FROM nvtx_ranges",
         "SELECT * FROM (VALUES (1), (2)) AS v(a), range(3), unnest((SELECT list(dur_ns) FROM gaps)) AS u(b);  -- done",
     ],
 )

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import (
     API_CALLS,
-    COPIES,
+    CUDA_GRAPH_NODES,
+    CUDA_GRAPH_TRACES,
     DEVICES,
     GPU_KERNELS,
-    GRAPH_NODES,
-    GRAPH_RUNS,
     INFERENCES,
     MEMBERSHIP,
+    MEMCPYS,
     MEMSETS,
-    OS_CALLS,
+    NVTX_RANGES,
+    OSRT_CALLS,
     OVERHEADS,
-    RANGES,
     SYNCS,
 )
 from nsysmap.timing.idle import find_gaps
@@ -100,16 +100,16 @@ def trace_of(program: Program) -> Trace:
         schema_version=None,
         kernels=Table.of_rows(GPU_KERNELS, kernels),
         api_calls=api_calls,
-        ranges=Table.of_rows(
-            RANGES, [{**_when(a, b), "process": 1, "thread": thread, "name": name} for thread, a, b, name in program.ranges]
+        nvtx_ranges=Table.of_rows(
+            NVTX_RANGES, [{**_when(a, b), "process": 1, "thread": thread, "name": name} for thread, a, b, name in program.ranges]
         ),
-        copies=Table.of_rows(COPIES, copies),
+        memcpys=Table.of_rows(MEMCPYS, copies),
         memsets=empty(MEMSETS),
         syncs=empty(SYNCS),
-        graph_nodes=empty(GRAPH_NODES),
-        graph_runs=empty(GRAPH_RUNS),
+        cuda_graph_nodes=empty(CUDA_GRAPH_NODES),
+        cuda_graph_traces=empty(CUDA_GRAPH_TRACES),
         overheads=Table.of_rows(OVERHEADS, [{**_when(a, b), "thread": thread, "name": "flush"} for thread, a, b in program.overheads]),
-        os_calls=Table.of_rows(OS_CALLS, [{**_when(a, b), "thread": thread, "name": "poll"} for thread, a, b in program.waits]),
+        osrt_calls=Table.of_rows(OSRT_CALLS, [{**_when(a, b), "thread": thread, "name": "poll"} for thread, a, b in program.waits]),
         devices=empty(DEVICES),
         dropped=(),
         absent=(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysmap.base.engine_schema import LAYERS, OPEN_ENGINES
+from nsysmap.base.engine_schema import ENGINES_WITH_TENSORS, LAYERS
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import INFERENCES
@@ -25,7 +25,7 @@ def runs(*names: str, hidden: int = 0, times: tuple[int, ...] = ()) -> list[dict
             where = {"layer_id": 0, "engine": 0, "inference": inference, "position": position}
             rows.append({**where, "name": name, "start_ns": start, "end_ns": start + length})
             start += length + 1
-    inferences = Table.of_rows(INFERENCES, [{"inference": number, "shape": 0, "engine": 0} for number in range(2)])
+    inferences = Table.of_rows(INFERENCES, [{"inference": number, "kernel_sequence": 0, "engine": 0} for number in range(2)])
     return kernel_runs(Table.of_rows(KERNELS, rows), inferences, np.arange(2), np.array([hidden])).records()
 
 
@@ -82,4 +82,4 @@ def test_a_norm_in_halves_is_found_and_a_whole_one_is_not() -> None:
 def test_layers_that_the_engine_file_shows_are_left_to_the_rules_on_it() -> None:
     assert runs(GEMM, "__myl_MaxrSubExpSumDivMul_0x2", GEMM, hidden=7) == []
     layers = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0}, {"layer_id": 1, "engine": 1}, {"layer_id": 2}])
-    assert hidden_layers(layers, Table.of_rows(OPEN_ENGINES, [{"engine": 0}])).tolist() == [1, 2]
+    assert hidden_layers(layers, Table.of_rows(ENGINES_WITH_TENSORS, [{"engine": 0}])).tolist() == [1, 2]

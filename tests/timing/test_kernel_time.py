@@ -46,14 +46,14 @@ def test_time_is_that_of_the_kernels_of_the_measured_inferences(rows: list[tuple
     assert found.ints("kernels").sum() == len(counted)
     if sum(counted):
         engines = {row["engine"] for row in found.records() if row["time_ns"]}
-        assert round(found.floats("share").sum(), 9) == len(engines)
+        assert round(found.floats("share_of_kernel_time").sum(), 9) == len(engines)
 
 
 def test_a_kernel_without_a_layer_counts_for_the_engine_of_its_inference() -> None:
     kernels = Table.of_rows(KERNELS, [{"start_ns": 0, "end_ns": 5, "name": "k", "inference": 0}])
     inferences = Table.of_rows(INFERENCES, [{"inference": 0, "engine": 1}])
     (row,) = kernel_time(kernels, inferences, np.array([0])).records()
-    assert (row["engine"], row["layer_id"], row["inferences"], row["share"]) == (1, None, 1, 1.0)
+    assert (row["engine"], row["layer_id"], row["inferences"], row["share_of_kernel_time"]) == (1, None, 1, 1.0)
 
 
 def test_no_kernels_give_no_rows() -> None:

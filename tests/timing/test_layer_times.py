@@ -12,7 +12,7 @@ from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.timing.layer_times import layer_times, profiled_layer_times
 from tests.made_engines import made, row
 
-STEADY = np.array([1, 2])
+STEADY_STATE = np.array([1, 2])
 
 
 def kernel(inference: int, layer: int | None, start: int, end: int, name: str = "a", *, device: int = 0) -> dict[str, object]:
@@ -22,7 +22,7 @@ def kernel(inference: int, layer: int | None, start: int, end: int, name: str = 
 
 def times(*kernels: dict[str, object]) -> list[dict[str, object]]:
     inferences = Table.of_rows(INFERENCES, [{"inference": number, "engine": 0} for number in range(3)])
-    return layer_times(Table.of_rows(KERNELS, list(kernels)), inferences, STEADY).records()
+    return layer_times(Table.of_rows(KERNELS, list(kernels)), inferences, STEADY_STATE).records()
 
 
 def test_kernels_of_the_steady_inferences_add_up_by_layer() -> None:
@@ -35,8 +35,8 @@ def test_kernels_of_the_steady_inferences_add_up_by_layer() -> None:
         kernel(2, None, 2030, 2100),
     )
     assert (first["layer_id"], first["total_ns"], first["kernels"], first["kernel"]) == (0, 60, 3, "long")
-    assert (first["start_ns"], first["end_ns"], first["inferences"], first["share"]) == (1000, 2020, 2, 0.75)
-    assert (second["layer_id"], second["total_ns"], second["share"]) == (5, 20, 0.25)
+    assert (first["start_ns"], first["end_ns"], first["inferences"], first["share_of_kernel_time"]) == (1000, 2020, 2, 0.75)
+    assert (second["layer_id"], second["total_ns"], second["share_of_kernel_time"]) == (5, 20, 0.25)
     assert (first["told_by"], first["device"]) == ("trace", 0)
 
 
@@ -52,9 +52,9 @@ def test_without_steady_inferences_or_layers_there_are_no_rows() -> None:
 
 def test_a_profile_is_one_inference_and_an_engine_without_one_has_no_rows() -> None:
     engine = made(row("a", "gemm", [], []), row("b", "gemm", [], []))
-    profiled = replace(engine, profile_ns=(3000, 1000))
+    profiled = replace(engine, trtexec_ns=(3000, 1000))
     rows = profiled_layer_times([engine, profiled]).records()
-    assert [(item["layer_id"], item["engine"], item["total_ns"], item["share"]) for item in rows] == [
+    assert [(item["layer_id"], item["engine"], item["total_ns"], item["share_of_kernel_time"]) for item in rows] == [
         (2, 1, 3000, 0.75),
         (3, 1, 1000, 0.25),
     ]

@@ -38,11 +38,11 @@ def layer(name: str, kind: str, read: str = H, written: str = H, **more: object)
         ("_gemm_mha_v2_0x7dc336e00c2ca56d5e53908cfcb191b1", layer("_gemm_mha_v2{}", "kgen"),
          Use("product", "FP16", "engine", None, "unknown")),
         ("__myl_AddErf_0x1a_com", layer("__myl_AddErf{}", "kgen"), Use("arithmetic", "FP16", "engine", None, "no")),
-        ("__myl_bb0_5_AddResTra", Layer(0, "{ForeignNode[a...b]}", "myelin"), Use("arithmetic", None, None, None, "no")),
-        ("__myl_bb0_1_Fc", Layer(0, "{ForeignNode[a...b]}", "myelin"), Use("product", None, None, None, "unknown")),
+        ("__myl_bb0_5_AddResTra", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("arithmetic", None, None, None, "no")),
+        ("__myl_bb0_1_Fc", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("product", None, None, None, "unknown")),
         ("__myl_ReshTran_0x1a", layer("__myl_ReshTran{}", "kgen"), Use("move", "FP16", "engine", None, "no")),
         ("__myl_Cast_0x1a", layer("__myl_Cast{}", "kgen", F), Use("convert", "FP32", "engine", "FP16", "no")),
-        ("__myl_Cast_0x1a", Layer(0, "{ForeignNode[a...b]}", "myelin"), Use("convert", None, None, None, "no")),
+        ("__myl_Cast_0x1a", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("convert", None, None, None, "no")),
         ("__myl_MulMinMaxRounCast_0x1a", layer("__myl_MulMinMaxRounCast{}", "kgen", F, I8), Use("convert", "FP32", "engine", "INT8", "no")),
         ("void genericReformat::copyPackedKernel<float, __half, (bool)1>(a)",
          layer("Reformatting CopyNode for Input Tensor 0 to a", "Reformat", F),
@@ -92,7 +92,7 @@ def test_times_add_up_to_the_kernel_time_of_the_measured_inferences() -> None:
         spent = (kernels.ints("end_ns") - kernels.ints("start_ns"))[np.isin(kernels.ints("inference"), steady)].sum()
         assert table.ints("time_ns").sum() == spent
         assert table.ints("kernels").sum() == np.isin(kernels.ints("inference"), steady).sum()
-        assert table.floats("share").sum() == pytest.approx(1)
+        assert table.floats("share_of_kernel_time").sum() == pytest.approx(1)
 
 
 def exported(folder: str, name: str) -> Path:
@@ -146,9 +146,9 @@ def test_a_names_only_engine_tells_no_types_and_little_about_tensor_cores() -> N
 
 
 def test_a_region_is_known_from_the_file_or_from_the_name() -> None:
-    assert region_of({"region": 3, "name": "x_myl3_1", "kind": "fused"}) == "myl3"
-    assert region_of({"region": None, "name": "x_myl5_1", "kind": "fused"}) == "myl5"
-    assert region_of({"region": None, "name": "{ForeignNode[a...b]}", "kind": "myelin"}) == "{ForeignNode[a...b]}"
+    assert region_of({"region": 3, "name": "x_myl3_1", "kind": "myelin_kernel"}) == "myl3"
+    assert region_of({"region": None, "name": "x_myl5_1", "kind": "myelin_kernel"}) == "myl5"
+    assert region_of({"region": None, "name": "{ForeignNode[a...b]}", "kind": "foreign_node"}) == "{ForeignNode[a...b]}"
     assert region_of({"region": None, "name": "Conv_1", "kind": "convolution"}) is None
 
 
@@ -174,7 +174,7 @@ def test_two_engines_are_kept_apart() -> None:
     found = dict(report_precision.by_engine(measured(map_report(path, engines))["precision"].records()))
     assert set(found) == {0, 1}
     for rows in found.values():
-        assert sum(float(str(one["share"])) for one in rows) == pytest.approx(1)
+        assert sum(float(str(one["share_of_kernel_time"])) for one in rows) == pytest.approx(1)
 
 
 def test_an_engine_of_no_layers_that_work_has_no_rows() -> None:

@@ -35,7 +35,7 @@ def kernels(*rows: tuple[int, int, str, str | None, int]) -> Table:
     )
 
 
-LAYER = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": REGION, "kind": "myelin"}])
+LAYER = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": REGION, "kind": "foreign_node"}])
 TWO = Table.of_rows(INFERENCES, [{"inference": number, "engine": 0} for number in range(2)])
 
 
@@ -80,7 +80,17 @@ def test_without_inferences_the_whole_trace_counts_and_there_is_no_mean() -> Non
 def test_a_region_whose_layers_the_file_shows_has_them_as_parts() -> None:
     layers = Table.of_rows(
         LAYERS,
-        [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": "__myl_Add_myl2_1", "kind": "fused", "region": 2, "region_index": 1}],
+        [
+            {
+                "layer_id": 0,
+                "engine": 0,
+                "layer_index": 0,
+                "name": "__myl_Add_myl2_1",
+                "kind": "myelin_kernel",
+                "region": 2,
+                "region_index": 1,
+            }
+        ],
     )
     table = kernels((0, 0, "__myl_Add_0x1a", None, 4))
     (row,) = region_parts(table, layers, TWO, TWO.ints("inference")).records()

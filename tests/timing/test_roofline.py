@@ -9,7 +9,7 @@ from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import DEVICES
 from nsysmap.timing.peak_rates import blocks_per_sm, operations_per_clock
-from nsysmap.timing.roofline import Device, Measured, Needed, limit_of, limits_table
+from nsysmap.timing.roofline import Device, Measured, Needed, limit_of, roofline_table
 
 H100 = Device("H100", (9, 0), 132, 1_830_000_000, 3_350_000_000_000)
 
@@ -85,10 +85,10 @@ def need(moved: int | None, flops: int | None, macs: int | None = 0, precision: 
 
 def test_floors_are_amounts_over_rates() -> None:
     limit = limit_of(need(3_350_000, 989_429_760, 494_714_880), Measured(2000, 1000, 1.0), H100)
-    assert limit.bytes_floor_ns == 1000
-    assert limit.flops_floor_ns == 1000
+    assert limit.bytes_bound_ns == 1000
+    assert limit.flops_bound_ns == 1000
     assert limit.peak_flops_per_s == pytest.approx(4096 * 132 * 1.83e9)
-    assert limit.reached == pytest.approx(0.5)
+    assert limit.roofline_fraction == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_products_off_the_tensor_cores_are_held_to_the_cuda_cores_rate() -> None
 
 def test_without_a_device_nothing_is_claimed() -> None:
     limit = limit_of(need(1000, 1000), Measured(1000), None)
-    assert (limit.verdict, limit.floor_ns) == ("unknown", None)
+    assert (limit.verdict, limit.bound_ns) == ("unknown", None)
     assert limit_of(need(1000, 1000), Measured(1000), Device("old", None, None, None, None)).verdict == "unknown"
 
 
 def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
     layers = Table.of_rows(
-        LAYERS, [{"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 20_000}, {"layer_id": 1, "name": "b", "kind": "fused"}]
+        LAYERS, [{"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 20_000}, {"layer_id": 1, "name": "b", "kind": "myelin_kernel"}]
     )
     work = Table.of_rows(
         WORK,
@@ -158,6 +158,6 @@ def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
             {"start_ns": 0, "end_ns": 9_000_000, "grid_x": 7, **{**launch, "layer_id": None}},
         ],
     )
-    first, second = limits_table(layers, work, devices, kernels).records()
-    assert (first["blocks"], first["waves"], first["bytes_floor_ns"], first["verdict"]) == (1056, 1.0, 10_000, "memory-bound")
+    first, second = roofline_table(layers, work, devices, kernels).records()
+    assert (first["blocks"], first["waves"], first["bytes_bound_ns"], first["verdict"]) == (1056, 1.0, 10_000, "memory-bound")
     assert (second["verdict"], second["blocks"]) == ("unknown", None)

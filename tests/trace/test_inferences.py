@@ -18,7 +18,7 @@ LAYERS = [("conv", "k_conv"), ("relu", "k_relu")]
 
 def found(file: NsysFile, folder: Path) -> Inferences:
     trace = read_trace(file.write(folder / "x.sqlite"))
-    return find_inferences(trace, tensorrt_ranges(trace.ranges))
+    return find_inferences(trace, tensorrt_ranges(trace.nvtx_ranges))
 
 
 def trace_of(calls: int) -> NsysFile:
@@ -58,7 +58,7 @@ def test_a_range_that_only_captured_a_graph_is_no_inference_and_each_launch_of_t
         file.kernel("k", 1020 + 100 * number, 40 + number, node=5)
     inferences = found(file, tmp_path)
     assert inferences.table.text("launch_api").list() == ["cudaGraphLaunch"] * 3
-    assert inferences.table.bools("graph").all()
+    assert inferences.table.bools("cuda_graph").all()
     assert inferences.empty_calls == 1
 
 
@@ -100,7 +100,7 @@ def test_a_last_inference_cut_short_is_not_complete(tmp_path: Path) -> None:
 def test_inferences_of_the_same_kernels_have_the_same_shape(tmp_path: Path) -> None:
     file = trace_of(2)
     engine_call(file, 8000, LAYERS[::-1], 80)
-    assert found(file, tmp_path).table.ints("shape").tolist() == [0, 0, 1]
+    assert found(file, tmp_path).table.ints("kernel_sequence").tolist() == [0, 0, 1]
 
 
 def test_an_execute_call_inside_an_enqueue_call_is_not_counted_twice(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_function_name_loses_its_version_suffix_and_gets_a_kind(small: Path) -
 
 
 def test_a_range_has_the_name_of_its_domain_which_differs_from_report_to_report(small: Path) -> None:
-    (row,) = read_trace(small).ranges.records()
+    (row,) = read_trace(small).nvtx_ranges.records()
     assert (row["domain"], row["name"], row["push_pop"]) == ("TensorRT", "conv1", True)
 
 
@@ -55,7 +55,7 @@ def test_registered_and_inline_range_texts_are_the_same_to_the_reader(tmp_path: 
     file.range("inline", 1, 2)
     file.add("NVTX_EVENTS", start=3, end=4, eventType=59, textId=file.string("registered"), globalTid=THREAD, domainId=0)
     file.add("NVTX_EVENTS", start=5, end=6, eventType=59, globalTid=THREAD, domainId=0)
-    assert read_trace(file.write(tmp_path / "x.sqlite")).ranges.text("name").list() == ["inline", "registered", ""]
+    assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("name").list() == ["inline", "registered", ""]
 
 
 def test_a_range_left_open_lasts_as_long_as_the_trace_and_a_mark_is_no_range(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_range_left_open_lasts_as_long_as_the_trace_and_a_mark_is_no_range(tmp
     file.range("open", 10, None)
     file.range("closed", 20, 90)
     file.add("NVTX_EVENTS", start=30, eventType=34, text="mark", globalTid=THREAD)
-    rows = read_trace(file.write(tmp_path / "x.sqlite")).ranges.records()
+    rows = read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.records()
     assert [(row["name"], row["end_ns"]) for row in rows] == [("open", 90), ("closed", 90)]
 
 
@@ -71,7 +71,7 @@ def test_a_payload_is_kept_and_an_absent_one_is_none(tmp_path: Path) -> None:
     file = NsysFile()
     file.range("a", 1, 2, payload='{"Name": "a"}')
     file.range("b", 3, 4)
-    assert read_trace(file.write(tmp_path / "x.sqlite")).ranges.text("payload").list() == ['{"Name": "a"}', None]
+    assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("payload").list() == ['{"Name": "a"}', None]
 
 
 def test_rows_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -98,22 +98,22 @@ def test_rows_out_of_order_are_sorted_by_time(tmp_path: Path) -> None:
 
 def test_an_absent_table_is_empty_and_named_as_absent(small: Path) -> None:
     trace = read_trace(small)
-    assert len(trace.copies) == 0
-    assert "copies" in trace.absent and "kernels" not in trace.absent
+    assert len(trace.memcpys) == 0
+    assert "memcpys" in trace.absent and "kernels" not in trace.absent
 
 
 def test_an_absent_column_is_no_value(small: Path) -> None:
     alter(small, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId", "ALTER TABLE NVTX_EVENTS DROP COLUMN jsonText")
     trace = read_trace(small)
-    assert trace.kernels.records()[0]["graph_node"] is None
-    assert trace.ranges.records()[0]["payload"] is None
+    assert trace.kernels.records()[0]["graph_node_id"] is None
+    assert trace.nvtx_ranges.records()[0]["payload"] is None
 
 
 def test_node_ids_of_zero_mean_no_graph_as_old_files_write_them(tmp_path: Path) -> None:
     file = NsysFile(version=None)
     file.kernel("k", 100, 1, node=0)
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
-    assert trace.kernels.records()[0]["graph_node"] is None
+    assert trace.kernels.records()[0]["graph_node_id"] is None
     assert trace.schema_version is None
 
 
@@ -129,8 +129,8 @@ def test_graph_events_of_newer_files_under_the_old_name_are_not_taken_for_nodes(
         "originalGraphNodeId INTEGER)",
         f"INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (3, 3, {THREAD}, 9, 0)",
     )
-    (node,) = read_trace(path).graph_nodes.records()
-    assert (node["graph_node"], node["original"]) == (9, None)
+    (node,) = read_trace(path).cuda_graph_nodes.records()
+    assert (node["graph_node_id"], node["original_graph_node_id"]) == (9, None)
 
 
 def test_whole_graph_rows_are_read(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_whole_graph_rows_are_read(tmp_path: Path) -> None:
         graphId=2,
         graphExecId=3,
     )
-    (run,) = read_trace(file.write(tmp_path / "x.sqlite")).graph_runs.records()
-    assert (run["launch_start_ns"], run["graph_exec"]) == (100, 3)
+    (run,) = read_trace(file.write(tmp_path / "x.sqlite")).cuda_graph_traces.records()
+    assert (run["launch_start_ns"], run["graph_exec_id"]) == (100, 3)
 
 
 def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path:
             "CUPTI_ACTIVITY_KIND_MEMCPY", start=100 * correlation + 1, end=100 * correlation + 4, deviceId=0, streamId=7,
             correlationId=correlation, globalPid=PROCESS, bytes=64, copyKind=1, srcKind=0, dstKind=2,
         )  # fmt: skip
-    rows = read_trace(file.write(tmp_path / "x.sqlite")).copies.records()
+    rows = read_trace(file.write(tmp_path / "x.sqlite")).memcpys.records()
     assert [(row["kind"], row["source"], row["target"], row["asynchronous"]) for row in rows] == [
         ("HtoD", "pageable", "device", False),
         ("HtoD", "pageable", "device", True),
@@ -200,7 +200,7 @@ def test_text_where_numbers_belong_is_refused(small: Path) -> None:
 def test_a_view_in_place_of_a_table_is_not_run(small: Path) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
     alter(small, f"CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY AS {endless}")
-    assert len(read_trace(small).copies) == 0
+    assert len(read_trace(small).memcpys) == 0
 
 
 def test_a_truncated_file_is_refused(small: Path) -> None:
