@@ -18,6 +18,7 @@ from pathlib import Path
 from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.chains import chain_tables
 from nsysmap.mapping.mapped_trace import map_report, read_engines
+from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.predict import default_changes, what_if
 
 Timings = dict[tuple[str, str, str], float]
@@ -110,9 +111,9 @@ def rows_of(folder: Path, report: Path, timings: Timings) -> Iterator[Row]:
     engines = read_engines([engine_file] if engine_file.exists() else [])
     mapped = map_report(report, engines)
     chains, chain_layers = chain_tables(engines)
-    tables = {"layers": mapped.mapped.layers, "chains": chains, "chain_layers": chain_layers}
+    runs = EngineRuns(mapped.mapped.layers, chains, chain_layers)
     answers = what_if(
-        mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(tables)
+        mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(runs)
     ).records()
     for answer in answers:
         change = str(answer["change"])

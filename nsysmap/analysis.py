@@ -22,17 +22,16 @@ from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read
 from nsysmap.names.decode import names_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.rules.run import builtin_rules_dir, load_rules, run_rules
+from nsysmap.rules.select import select
 from nsysmap.timing import totals
 from nsysmap.timing.idle import find_gaps
 from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
-from nsysmap.timing.kernel_time import kernel_time
-from nsysmap.timing.layer_times import layer_times, profiled_layer_times
-from nsysmap.timing.precision import engine_precision_table, precision_table
-from nsysmap.timing.region_times import region_parts
-from nsysmap.timing.resources import inference_resources
+from nsysmap.timing.layer_times import profiled_layer_times
+from nsysmap.timing.measured import Measured, measure
+from nsysmap.timing.precision import engine_precision_table
 from nsysmap.timing.roofline import roofline_table
 from nsysmap.trace.capture_facts import capture_facts
-from nsysmap.trace.steady import steady_windows
+from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.predict import default_changes, what_if
 
 if TYPE_CHECKING:
@@ -42,34 +41,88 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Tables:
+    """Every declared table of an analysis; docs/rules/tables.md says what is in each.  A field is named as its table is in SQL."""
+
+    # the trace, and what it says by itself
+    api_calls: Table
+    nvtx_ranges: Table
+    memcpys: Table
+    memsets: Table
+    syncs: Table
+    cuda_graph_nodes: Table
+    cuda_graph_traces: Table
+    overheads: Table
+    osrt_calls: Table
+    devices: Table
+    capture: Table
+    inferences: Table
+    steady_state: Table
+    # the mapping
+    kernels: Table
+    names: Table
+    engine_fits: Table
+    # the engine files
+    layers: Table
+    tensors: Table
+    edges: Table
+    work: Table
+    engines_with_tensors: Table
+    chains: Table
+    chain_layers: Table
+    attention: Table
+    attention_layers: Table
+    siblings: Table
+    sibling_layers: Table
+    reformats: Table
+    quantizers: Table
+    # where the time goes
+    layer_times: Table
+    kernel_time: Table
+    precision: Table
+    region_parts: Table
+    kernel_runs: Table
+    roofline: Table
+    coverage: Table
+    unmapped: Table
+    kernel_totals: Table
+    gaps: Table
+    whatif: Table
+
+    def by_name(self) -> dict[str, Table]:
+        """The same by the names that SQL uses."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
 class Analysis:
     """Everything that a report says, as declared tables and notes."""
 
     source: str  # the report's file name
     engines: tuple[Engine, ...]
-    tables: Mapping[str, Table]  # by name: schema.RULE_TABLES and the totals
+    tables: Tables
     notes: tuple[Note, ...]
     outcomes: tuple[Outcome, ...] = ()  # one a rule
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
-        """One row a kernel (schema.KERNELS)."""
-        return self.tables["kernels"].pandas()
+        """One row a kernel (the table `kernels`)."""
+        return self.tables.kernels.pandas()
 
     @cached_property
     def layers(self) -> pandas.DataFrame:
-        """One row a layer, with its time (schema.LAYERS)."""
-        return self.tables["layers"].pandas()
+        """One row a layer, with its time (the table `layers`)."""
+        return self.tables.layers.pandas()
 
     @cached_property
     def inferences(self) -> pandas.DataFrame:
-        """One row an inference (schema.INFERENCES)."""
-        return self.tables["inferences"].pandas()
+        """One row an inference (the table `inferences`)."""
+        return self.tables.inferences.pandas()
 
     @cached_property
     def coverage(self) -> pandas.DataFrame:
-        """One row a mapping method, with its kernels and their time (schema.COVERAGE)."""
-        return self.tables["coverage"].pandas()
+        """One row a mapping method, with its kernels and their time (the table `coverage`)."""
+        return self.tables.coverage.pandas()
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -80,6 +133,14 @@ class Analysis:
     def skipped(self) -> tuple[Outcome, ...]:
         """The rules that could not tell, each with the reason in ``skipped``."""
         return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
+
+    def query(self, sql: str) -> pandas.DataFrame:
+        """What one SELECT over the declared tables returns; it runs in the sandbox that rules run in, shut off from files and network.
+
+        Raises NsysmapError where the statement is broken, not allowed, or takes longer than a minute.
+        """
+        frame: pandas.DataFrame = select(sql, self.tables.by_name()).to_pandas()
+        return frame
 
 
 def analyze(
@@ -100,67 +161,62 @@ def analyze(
     return analyze_mapped(map_report(report, engines, progress=progress), rules=rules, progress=progress)
 
 
-def measured(mapped: MappedTrace) -> dict[str, Table]:
-    """What the trace measured of the engines: layers (with their time), kernel_time, precision, region_parts, steady_state and capture."""
-    kernels, inferences = mapped.kernels, mapped.inferences
-    layers = totals.layers_with_time(mapped.mapped.layers, kernels, mapped.steady)
-    spent = kernel_time(kernels, inferences, mapped.steady)
+def measured(mapped: MappedTrace) -> Measured:
+    """What the trace measured of the engines."""
+    return measure(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, mapped.engines)
+
+
+def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
+    """What the reader must know before believing the figures."""
+    return (*mapped.mapped.notes, *_notes(mapped, _capture(mapped).records()[0]))
+
+
+def _capture(mapped: MappedTrace) -> Table:
     version = next((engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None)
-    return {
-        "layers": layers,
-        "kernel_time": spent,
-        "precision": precision_table(spent, layers, mapped.engines),
-        "region_parts": region_parts(kernels, layers, inferences, mapped.steady),
-        "steady_state": steady_windows(inferences),
-        "capture": capture_facts(mapped.trace, mapped.tensorrt, version),
-    }
-
-
-def notes_of(mapped: MappedTrace, tables: Mapping[str, Table]) -> tuple[Note, ...]:
-    """What the reader must know before believing the figures; `tables` has `capture`."""
-    return (*mapped.mapped.notes, *_notes(mapped, tables))
+    return capture_facts(mapped.trace, mapped.tensorrt, version)
 
 
 def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, progress: Progress | None = None) -> Analysis:
     """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
     tell = progress or silent
     tell("adding up")
-    trace, engines = mapped.trace, mapped.engines
-    names = names_table(trace.kernels.text("name").values)
-    tables = measured(mapped)
-    layers = tables["layers"]
-    tables |= {
-        "kernels": mapped.kernels,
-        "inferences": mapped.inferences,
-        "names": names,
-        "api_calls": trace.api_calls,
-        "nvtx_ranges": trace.nvtx_ranges,
-        "memcpys": trace.memcpys,
-        "memsets": trace.memsets,
-        "syncs": trace.syncs,
-        "cuda_graph_nodes": trace.cuda_graph_nodes,
-        "cuda_graph_traces": trace.cuda_graph_traces,
-        "overheads": trace.overheads,
-        "osrt_calls": trace.osrt_calls,
-        "devices": trace.devices,
-        "coverage": totals.coverage(mapped.kernels),
-        "unmapped": totals.unmapped(mapped.kernels),
-        "kind_totals": totals.by_kind(layers),
-        "kernel_totals": totals.by_kernel_name(mapped.kernels, names),
-        "gaps": find_gaps(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table),
-        "resources": inference_resources(mapped.inferences),
-        "engine_fits": mapped.mapped.engine_fits,
-    }
-    tables |= engine_tables(engines, compute=_compute_capability(trace.devices, mapped.kernels))
-    tables["layer_times"] = layer_times(mapped.kernels, mapped.inferences, mapped.steady)
-    hidden = hidden_layers(layers, tables["engines_with_tensors"])
-    tables["kernel_runs"] = kernel_runs(mapped.kernels, mapped.inferences, mapped.steady, hidden)
-    tables["roofline"] = roofline_table(layers, tables["work"], trace.devices, mapped.kernels)
+    trace, kernels, inferences = mapped.trace, mapped.kernels, mapped.inferences
+    names = names_table(kernels.text("name").values)
+    times = measured(mapped)
+    inside = engine_tables(mapped.engines, compute=_compute_capability(trace.devices, kernels))
+    gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table)
     tell("replaying the timeline")
-    tables["whatif"] = what_if(trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(tables))
+    runs = EngineRuns(times.layers, inside.chains, inside.chain_layers)
+    predicted = what_if(trace, inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(runs))
+    tables = Tables(
+        api_calls=trace.api_calls,
+        nvtx_ranges=trace.nvtx_ranges,
+        memcpys=trace.memcpys,
+        memsets=trace.memsets,
+        syncs=trace.syncs,
+        cuda_graph_nodes=trace.cuda_graph_nodes,
+        cuda_graph_traces=trace.cuda_graph_traces,
+        overheads=trace.overheads,
+        osrt_calls=trace.osrt_calls,
+        devices=trace.devices,
+        capture=_capture(mapped),
+        inferences=inferences,
+        kernels=kernels,
+        names=names,
+        engine_fits=mapped.mapped.engine_fits,
+        kernel_runs=kernel_runs(kernels, inferences, mapped.steady, hidden_layers(times.layers, inside.engines_with_tensors)),
+        roofline=roofline_table(times.layers, inside.work, trace.devices, kernels),
+        coverage=totals.coverage(kernels),
+        unmapped=totals.unmapped(kernels),
+        kernel_totals=totals.by_kernel_name(kernels, names),
+        gaps=gaps,
+        whatif=predicted,
+        **vars(times),
+        **vars(inside),
+    )
     tell("running the rules")
-    outcomes = run_rules(load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules, tables)
-    return Analysis(trace.source, engines, tables, notes_of(mapped, tables), outcomes)
+    outcomes = run_rules(load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules, tables.by_name())
+    return Analysis(trace.source, mapped.engines, tables, notes_of(mapped), outcomes)
 
 
 def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:
@@ -170,9 +226,9 @@ def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | Non
     return found.pop() if len(found) == 1 and not any(MISSING in pair for pair in found) else None
 
 
-def _notes(mapped: MappedTrace, tables: Mapping[str, Table]) -> list[Note]:
+def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
     """What the reader must know before believing the figures."""
-    trace, capture = mapped.trace, tables["capture"].records()[0]
+    trace = mapped.trace
     notes = [note for engine in mapped.engines for note in engine.notes]
     if capture["cuda_graph_trace"] == "graph":
         notes.append(
@@ -229,10 +285,9 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
     time_ns = layers.ints("time_ns").copy()
     time_ns[ids] = times.ints("total_ns")
     layers = layers.with_columns(LAYERS, {"time_ns": time_ns, "share_of_kernel_time": share})
-    tables = engine_tables([engine])
-    tables |= {"layers": layers, "layer_times": times, "precision": engine_precision_table(engine)}
-    tables["roofline"] = roofline_table(layers, tables["work"], Table.empty(DEVICES), Table.empty(KERNELS))
-    return tables
+    inside = engine_tables([engine])
+    roofline = roofline_table(layers, inside.work, Table.empty(DEVICES), Table.empty(KERNELS))
+    return vars(inside) | {"layers": layers, "layer_times": times, "precision": engine_precision_table(engine), "roofline": roofline}
 
 
 def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> tuple[Outcome, ...]:

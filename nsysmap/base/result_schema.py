@@ -137,19 +137,6 @@ GAPS = Spec(
 )
 
 
-RESOURCES = Spec(
-    "resources",
-    "What sets each inference's pace, one row an inference in the order of inferences; by `resources`.",
-    (
-        integer("inference", "row in inferences"),
-        text("critical", "host where the enqueue takes more than 0.8 of the GPU time (trtexec's criterion), else gpu", null=True),
-        real("enqueue_share", "enqueue time over GPU time", null=True),
-        real("busy_share", "GPU time over the span from the first to the last GPU work", null=True),
-        integer("ns_per_launch", "enqueue time over launch calls", "ns", null=True),
-    ),
-)
-
-
 NAMES = Spec(
     "names",
     "Every distinct kernel name, decoded; by `names`.",
@@ -203,18 +190,6 @@ UNMAPPED = Spec(
     "unmapped",
     "Why kernels have no layer; over the whole trace.",
     (text("reason", "why"), integer("kernels", "kernels"), integer("time_ns", "their time", "ns")),
-)
-
-
-KIND_TOTALS = Spec(
-    "kind_totals",
-    "Time by kind of layer.",
-    (
-        text("kind", "our short class of a layer's type"),
-        integer("layers", "layers of that kind that ran kernels"),
-        integer("time_ns", "sum of their median times per inference", "ns"),
-        real("share_of_kernel_time", "of the engine's GPU time"),
-    ),
 )
 
 

@@ -53,21 +53,21 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
             engine_file, report = report, engine_file
         engine = replace(read_engine(engine_file, profile=profile), source=Path(engine_file).name)
         notes: tuple[str, ...] = ()
-        tables = None
+        held = None
         source = ""
         if report is not None:
             from nsysmap.analysis import measured
             from nsysmap.mapping.mapped_trace import map_report
 
             mapped = map_report(report, [engine], progress=tell)
-            tables, source = measured(mapped), mapped.trace.source
+            held, source = measured(mapped), mapped.trace.source
             notes = tuple(note.text for note in mapped.mapped.notes if note.level == "error")
         tell("drawing")
-        times = times_of(engine, tables, source)
+        times = times_of(engine, held, source)
         drawn = picture(engine, times, mode=color, collapse=collapse, all_views=path.suffix.lower() == ".html")
         write_graph(drawn, path)
     for note in notes:
         click.echo(f"error: {escaped(note)}", err=True)
     click.echo(f"{escaped(drawn.title)} → {escaped(output)}")
-    if report is not None and tables is not None and (times is None or not times.kernels):
+    if report is not None and held is not None and (times is None or not times.kernels):
         click.echo(f"warning: {escaped(source)} shows no kernel of this engine: the picture has none of its times", err=True)

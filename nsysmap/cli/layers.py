@@ -31,7 +31,7 @@ def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
       nsysmap layers engine.json --trace report.nsys-rep --precision
     """
     from nsysmap.engine.reader import read_engine
-    from nsysmap.report.layers import Measured, layers_json, layers_text, precision_text
+    from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
 
     engine = read_engine(engine_file, profile=profile)
     if findings:
@@ -51,9 +51,8 @@ def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
 
         with progress() as tell:
             mapped = map_report(report, [engine], model=onnx_model(onnx_file), progress=tell)
-            tables = measured(mapped)
-            notes = tuple(note for note in notes_of(mapped, tables) if note not in engine.notes)
-            of_trace = Measured(mapped.trace.source, tables, notes)
+            notes = tuple(note for note in notes_of(mapped) if note not in engine.notes)
+            of_trace = OfTrace(mapped.trace.source, measured(mapped), notes)
     if as_json:
         import json
 

@@ -42,14 +42,14 @@ def what_if_command(
     from nsysmap.engine.chains import chain_tables
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.whatif import whatif_json, whatif_text
+    from nsysmap.whatif.engine_runs import EngineRuns
     from nsysmap.whatif.predict import chosen_changes, what_if
 
     with progress() as tell:
         engines = read_engines(engine_files)
         mapped = map_report(report, engines, progress=tell)
         chains, chain_layers = chain_tables(engines)
-        tables = {"layers": mapped.mapped.layers, "chains": chains, "chain_layers": chain_layers}
-        changes = chosen_changes(names, layers_named, tables)
+        changes = chosen_changes(names, layers_named, EngineRuns(mapped.mapped.layers, chains, chain_layers))
         tell("replaying the timeline")
         answers = what_if(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=changes)
     if as_json:

@@ -1,8 +1,9 @@
-"""Every table that is worked out from the engine files alone, by name."""
+"""Every table that is worked out from the engine files alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from nsysmap.base.engine_schema import EDGES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
 from nsysmap.base.table import Table
@@ -16,29 +17,43 @@ from nsysmap.engine.tensor_formats import tensor_bytes
 from nsysmap.engine.work import work_table
 
 
-def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> dict[str, Table]:
-    """tensors, edges, work, engines_with_tensors, chains, chain_layers, attention, attention_layers, siblings, sibling_layers, reformats
-    and quantizers, by their names.
+@dataclass(frozen=True)
+class EngineTables:
+    """What follows from the engine files alone, as declared tables; their layer ids are those of `layers_table`."""
 
-    `compute` is the compute capability of the device that ran them, where the trace tells it.  Their layer ids are those of
-    `layers_table`.
-    """
+    tensors: Table
+    edges: Table
+    work: Table
+    engines_with_tensors: Table
+    chains: Table
+    chain_layers: Table
+    attention: Table
+    attention_layers: Table
+    siblings: Table
+    sibling_layers: Table
+    reformats: Table
+    quantizers: Table
+
+
+def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> EngineTables:
+    """The tables of these engines; `compute` is the compute capability of the device that ran them, where the trace tells it."""
     chains, chain_layers = chain_tables(engines)
     attention, attention_layers = attention_tables(engines, compute=compute)
-    made = (
-        tensors_table(engines),
-        edges_table(engines),
-        work_table(engines),
-        engines_with_tensors_table(engines),
-        chains,
-        chain_layers,
-        attention,
-        attention_layers,
-        *sibling_tables(engines),
-        reformats_table(engines),
-        quantizers_table(engines),
+    siblings, sibling_layers = sibling_tables(engines)
+    return EngineTables(
+        tensors=tensors_table(engines),
+        edges=edges_table(engines),
+        work=work_table(engines),
+        engines_with_tensors=engines_with_tensors_table(engines),
+        chains=chains,
+        chain_layers=chain_layers,
+        attention=attention,
+        attention_layers=attention_layers,
+        siblings=siblings,
+        sibling_layers=sibling_layers,
+        reformats=reformats_table(engines),
+        quantizers=quantizers_table(engines),
     )
-    return {table.spec.name: table for table in made}
 
 
 def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:

@@ -17,6 +17,7 @@ from nsysmap.names.fusion import part_words
 from nsysmap.names.layers import nodes_of, split_layer_name
 from nsysmap.picture.blocks import Group, block_groups, region_groups
 from nsysmap.picture.layout import Layout, Link, Segment, layout
+from nsysmap.timing.measured import Measured
 from nsysmap.timing.precision import engine_precision_table
 
 MODES = ("time", "kind", "precision")
@@ -153,19 +154,19 @@ _UNTIMED = Swatch(_UNTOLD, "no time measured", untold=True)
 _EVERY = "every layer"
 
 
-def times_of(engine: Engine, tables: Mapping[str, Table] | None = None, source: str = "") -> Times | None:
-    """The engine's times: those that a trace measured (tables of nsysmap.analysis.measured), else those of its profile; None without.
+def times_of(engine: Engine, measured: Measured | None = None, source: str = "") -> Times | None:
+    """The engine's times: those that a trace measured , else those of its profile; None without.
 
     `source` is the trace's file name.
     """
-    if tables is not None:
-        rows = [row for row in tables["layers"].records() if row["engine"] == 0]
+    if measured is not None:
+        rows = [row for row in measured.layers.records() if row["engine"] == 0]
         told = [row["time_ns"] if isinstance(row["time_ns"], int) else None for row in rows]
         if any(time is not None for time in told):
-            runs = sum(tables["steady_state"].ints("inferences").tolist())
+            runs = measured.inferences
             words = f"median of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
-            precision = [row for row in tables["precision"].records() if row["engine"] == 0]
-            return Times(words, tuple(told), _kernels(tables["kernel_time"]), precision)
+            precision = [row for row in measured.precision.records() if row["engine"] == 0]
+            return Times(words, tuple(told), _kernels(measured.kernel_time), precision)
     if any(time is not None for time in engine.trtexec_ns):
         return Times("median of the profile", engine.trtexec_ns, {}, engine_precision_table(engine).records())
     return None

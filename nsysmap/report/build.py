@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nsysmap.analysis import Analysis
+from nsysmap.analysis import Analysis, Tables
 from nsysmap.base.intervals import covered
 from nsysmap.base.note import Level
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
@@ -36,7 +36,6 @@ from nsysmap.trace.whole_graph import find_replays
 
 SHARE_DIGITS = 6
 _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
-_WORK = ("kernels", "memcpys", "memsets", "cuda_graph_traces")
 _Row = TypeVar("_Row")
 _Windows = Mapping[int, tuple[int, int]]  # device → begin and end in ns
 
@@ -44,20 +43,20 @@ _Windows = Mapping[int, tuple[int, int]]  # device → begin and end in ns
 def report_of(analysis: Analysis) -> Report:
     """The report of an analysis."""
     tables = analysis.tables
-    capture = tables["capture"].records()[0]
-    inferences = tables["inferences"]
+    capture = tables.capture.records()[0]
+    inferences = tables.inferences
     measured = np.isin(inferences.ints("inference"), steady_inferences(inferences))
     windows = _windows(tables)
     gpus = _gpus(tables, windows)
     worked = [(gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns]
-    kernels = _rows(KernelRow, tables["kernel_totals"])
-    layers = tuple(sorted(_rows(LayerRow, tables["layers"]), key=lambda row: (-(row.time_ns or 0), row.layer_id)))
+    kernels = _rows(KernelRow, tables.kernel_totals)
+    layers = tuple(sorted(_rows(LayerRow, tables.layers), key=lambda row: (-(row.time_ns or 0), row.layer_id)))
     engine = inferences.ints("engine")
     return Report(
         trace=TraceFacts(
             source=analysis.source,
-            copies=len(tables["memcpys"]),
-            memsets=len(tables["memsets"]),
+            copies=len(tables.memcpys),
+            memsets=len(tables.memsets),
             **{field.name: capture[field.name] for field in fields(TraceFacts) if field.name in capture},  # type: ignore[arg-type]
         ),
         gpus=gpus,
@@ -72,18 +71,18 @@ def report_of(analysis: Analysis) -> Report:
         busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
         busy_window="inferences" if measured.any() else "trace",
         replays=_replays(tables, measured) if capture["cuda_graph_trace"] == "graph" else None,
-        coverage=_rows(MethodRow, tables["coverage"]),
-        unmapped=_rows(UnmappedRow, tables["unmapped"]),
+        coverage=_rows(MethodRow, tables.coverage),
+        unmapped=_rows(UnmappedRow, tables.unmapped),
         layer_time="median per inference" if measured.any() else "total over the trace",
         layers=layers,
         kinds=_kinds(layers),
-        precision=_rows(PrecisionRow, tables["precision"]),
+        precision=_rows(PrecisionRow, tables.precision),
         families=_families(kernels),
         kernels=kernels,
-        layer_kernels=_layer_kernels(tables["kernels"]),
-        idle=_idle(tables["gaps"], windows) if "gaps" in tables else (),
+        layer_kernels=_layer_kernels(tables.kernels),
+        idle=_idle(tables.gaps, windows),
         executions=inferences,
-        whatif=_rows(WhatIfRow, tables["whatif"]) if "whatif" in tables else (),
+        whatif=_rows(WhatIfRow, tables.whatif),
         outcomes=analysis.outcomes,
         notes=tuple(sorted(analysis.notes, key=lambda note: _LEVELS.index(note.level))),
     )
@@ -109,9 +108,9 @@ def _spread(values: IntArray) -> Spread | None:
     return Spread(round(float(np.median(known))), round(float(np.percentile(known, 95))))
 
 
-def _windows(tables: Mapping[str, Table]) -> _Windows:
+def _windows(tables: Tables) -> _Windows:
     """For each device the time that its busy share is of: its measured inferences, else its GPU work."""
-    parts = steady_windows(tables["inferences"])
+    parts = steady_windows(tables.inferences)
     if len(parts):
         rows = zip(*(parts.ints(name).tolist() for name in ("device", "start_ns", "end_ns")), strict=True)
         return {device: (start, end) for device, start, end in rows if device != MISSING}
@@ -121,15 +120,16 @@ def _windows(tables: Mapping[str, Table]) -> _Windows:
     return windows
 
 
-def _work_by_device(tables: Mapping[str, Table]) -> dict[int, tuple[IntArray, IntArray]]:
-    device, start, end = (np.concatenate([tables[name].ints(column) for name in _WORK]) for column in ("device", "start_ns", "end_ns"))
+def _work_by_device(tables: Tables) -> dict[int, tuple[IntArray, IntArray]]:
+    work = (tables.kernels, tables.memcpys, tables.memsets, tables.cuda_graph_traces)
+    device, start, end = (np.concatenate([table.ints(column) for table in work]) for column in ("device", "start_ns", "end_ns"))
     return {one: (start[device == one], end[device == one]) for one in np.unique(device).tolist()}
 
 
-def _gpus(tables: Mapping[str, Table], windows: _Windows) -> tuple[Gpu, ...]:
+def _gpus(tables: Tables, windows: _Windows) -> tuple[Gpu, ...]:
     """The GPUs that worked; all GPUs of the machine where the trace shows no work."""
     work = _work_by_device(tables)
-    known = {int(str(row["device"])): row for row in tables["devices"].records()}
+    known = {int(str(row["device"])): row for row in tables.devices.records()}
     gpus = []
     for device in sorted(work or known):
         row: Mapping[str, Any] = known.get(device, {})
@@ -176,9 +176,9 @@ def _most(text: Text) -> str | None:
     return "+".join(text.values[code] for code in order) or None
 
 
-def _replays(tables: Mapping[str, Table], measured: BoolArray) -> ReplayFigures:
-    starts = tables["inferences"].ints("start_ns")[measured]
-    found = find_replays(tables["api_calls"], tables["cuda_graph_traces"], int(starts.min()) if len(starts) else 0)
+def _replays(tables: Tables, measured: BoolArray) -> ReplayFigures:
+    starts = tables.inferences.ints("start_ns")[measured]
+    found = find_replays(tables.api_calls, tables.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
     return ReplayFigures(
         launches=found.launches,
         runs=found.runs,

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.note import Note
-from nsysmap.base.table import Table
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, microseconds, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
@@ -17,6 +16,7 @@ from nsysmap.engine.tensor_formats import tensor_bytes
 from nsysmap.names.decode import decode, summary
 from nsysmap.report import precision as report_precision
 from nsysmap.report.precision import Rows
+from nsysmap.timing.measured import Measured
 from nsysmap.timing.precision import engine_precision_table
 
 WIDTH = 100
@@ -28,31 +28,26 @@ _ORDINAL = re.compile(r" #\d+$")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a trace measured of the engine: the tables of nsysmap.analysis.measured."""
+class OfTrace:
+    """What a trace measured of the engine."""
 
     source: str  # the trace's file name
-    tables: Mapping[str, Table]
+    times: Measured
     notes: tuple[Note, ...]
-
-    @property
-    def inferences(self) -> int:
-        """Measured inferences; 0 where none was found and times are totals."""
-        return sum(self.tables["steady_state"].ints("inferences").tolist())
 
     @property
     def layers(self) -> dict[int, Mapping[str, object]]:
         """Rows of the engine's layers, by their index."""
-        rows = self.tables["layers"].records()
+        rows = self.times.layers.records()
         return {int(str(row["layer_index"])): row for row in rows if row["engine"] == 0 and row["layer_index"] is not None}
 
     @property
     def time_words(self) -> str:
         """What the times are."""
-        return f"median of {counted(self.inferences, 'inference')}" if self.inferences else "total over the trace"
+        return f"median of {counted(self.times.inferences, 'inference')}" if self.times.inferences else "total over the trace"
 
 
-def layers_text(engine: Engine, measured: Measured | None = None) -> str:
+def layers_text(engine: Engine, measured: OfTrace | None = None) -> str:
     """The report as text: a heading, one line a layer, what Myelin regions spend, one line a kind, and what the reader must know."""
     times = _times(engine, measured)
     body = _layer_lines(engine, times) if engine.detailed or times else [_name_line(layer) for layer in engine.layers]
@@ -60,7 +55,7 @@ def layers_text(engine: Engine, measured: Measured | None = None) -> str:
     return "\n\n".join("\n".join(part) for part in [*parts, _note_lines(engine, measured)] if part)
 
 
-def precision_text(engine: Engine, measured: Measured | None = None) -> str:
+def precision_text(engine: Engine, measured: OfTrace | None = None) -> str:
     """Time by data type, tensor cores and conversions: of the engine, of each Myelin region and of each layer."""
     rows = _precision(engine, measured)
     header: tuple[str, ...] = ("share", "µs", "layers", *report_precision.TYPES_HEADER)
@@ -77,7 +72,7 @@ def precision_text(engine: Engine, measured: Measured | None = None) -> str:
     return "\n\n".join("\n".join(part) for part in [*parts, _note_lines(engine, measured)] if part)
 
 
-def layers_json(engine: Engine, measured: Measured | None = None, *, precision: bool = False) -> dict[str, object]:
+def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: bool = False) -> dict[str, object]:
     """The same as one JSON object; times in nanoseconds, sizes in bytes.  What is measured and the precision are there where asked for."""
     rows = measured.layers if measured else {}
     layers = []
@@ -95,7 +90,7 @@ def layers_json(engine: Engine, measured: Measured | None = None, *, precision: 
         "layers": layers,
     }
     if measured:
-        value |= {"trace": measured.source, "inferences": measured.inferences, "regions": _regions_json(measured)}
+        value |= {"trace": measured.source, "inferences": measured.times.inferences, "regions": _regions_json(measured)}
     if precision:
         named: dict[int, tuple[int | None, str]] = {layer.index: (layer.index, layer.name) for layer in engine.layers}
         value["precision"] = report_precision.precision_json(_precision(engine, measured), named)
@@ -132,7 +127,7 @@ def _tensor_json(tensor: Tensor) -> dict[str, object]:
     }
 
 
-def _regions_json(measured: Measured) -> list[dict[str, object]]:
+def _regions_json(measured: OfTrace) -> list[dict[str, object]]:
     """Every Myelin region with its parts, in the order in which they run."""
     keys = ("part", "told_by", "summary", "kernels", "time_ns", "mean_ns", "share_of_region_time")
     return [
@@ -147,10 +142,10 @@ def _regions_json(measured: Measured) -> list[dict[str, object]]:
     ]
 
 
-def _regions(measured: Measured) -> dict[str, list[dict[str, object]]]:
+def _regions(measured: OfTrace) -> dict[str, list[dict[str, object]]]:
     """The rows of the table region_parts by region, the costliest region first."""
     found: dict[str, list[dict[str, object]]] = {}
-    for row in measured.tables["region_parts"].records():
+    for row in measured.times.region_parts.records():
         if row["engine"] == 0:
             found.setdefault(str(row["region"]), []).append(row)
     return dict(sorted(found.items(), key=lambda item: -_sum(item[1], "time_ns")))
@@ -160,16 +155,16 @@ def _sum(rows: Sequence[Mapping[str, object]], column: str) -> int:
     return sum(int(str(row[column])) for row in rows if row[column] is not None)
 
 
-def _precision(engine: Engine, measured: Measured | None) -> Rows:
+def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
     """Of the trace; of the engine file alone where there is none, or where it shows no kernel of this engine."""
-    rows = [row for row in measured.tables["precision"].records() if row["engine"] == 0] if measured else []
+    rows = [row for row in measured.times.precision.records() if row["engine"] == 0] if measured else []
     return rows or engine_precision_table(engine).records()
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _heading(engine: Engine, measured: Measured | None) -> list[str]:
+def _heading(engine: Engine, measured: OfTrace | None) -> list[str]:
     version = f", TensorRT {engine.tensorrt_version}" if engine.tensorrt_version else ""
     lines = [f"{escaped(engine.source)}: {counted(len(engine.layers), 'layer')}{version}"]
     if measured:
@@ -178,7 +173,7 @@ def _heading(engine: Engine, measured: Measured | None) -> list[str]:
     return [shortened(line, WIDTH) for line in lines]
 
 
-def _times(engine: Engine, measured: Measured | None) -> dict[str, list[int | None]]:
+def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | None]]:
     """Columns of times per layer, by their heading."""
     times: dict[str, list[int | None]] = {}
     if measured:
@@ -213,10 +208,10 @@ def _tenths(time_ns: int | None) -> str:
     return "" if time_ns is None else f"{time_ns / 1e3:,.1f}"
 
 
-def _region_lines(measured: Measured) -> Iterator[list[str]]:
+def _region_lines(measured: OfTrace) -> Iterator[list[str]]:
     """What each Myelin region spends: opaque ones by part, opened ones in one line with their costliest layers."""
     regions = _regions(measured)
-    whole = sum(int(str(row["time_ns"])) for row in measured.tables["kernel_time"].records() if row["engine"] == 0)
+    whole = sum(int(str(row["time_ns"])) for row in measured.times.kernel_time.records() if row["engine"] == 0)
     opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
     for region, rows in regions.items():
         if region not in opened:
@@ -234,7 +229,7 @@ def _region_lines(measured: Measured) -> Iterator[list[str]]:
         ]
 
 
-def _opaque_lines(region: str, rows: Rows, measured: Measured, whole: int) -> Iterator[list[str]]:
+def _opaque_lines(region: str, rows: Rows, measured: OfTrace, whole: int) -> Iterator[list[str]]:
     """An opaque region by part: first those that are alike but for numbers in their names, then one by one."""
     per = "per inference" if rows[0]["mean_ns"] is not None else "in all"
     heading = f"inside {escaped(region)}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of all kernel time"
@@ -259,9 +254,9 @@ def _unnumbered(part: str) -> str:
     return _NUMBER.sub("*", _ORDINAL.sub("", part))
 
 
-def _part_cells(rows: Rows, measured: Measured, name: str, region: Rows) -> tuple[str, ...]:
+def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple[str, ...]:
     count = _sum(rows, "kernels")
-    per = count / measured.inferences if measured.inferences else count
+    per = count / measured.times.inferences if measured.times.inferences else count
     summaries = list(dict.fromkeys(str(row["summary"]).replace(" kernel: ", ": ") for row in rows))
     return (
         percent(_sum(rows, "time_ns"), _sum(region, "time_ns")),
@@ -313,7 +308,7 @@ def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> li
     ]
 
 
-def _note_lines(engine: Engine, measured: Measured | None) -> list[str]:
+def _note_lines(engine: Engine, measured: OfTrace | None) -> list[str]:
     notes = [*engine.notes, *(measured.notes if measured else ())]
     return [line for note in notes for line in _wrapped(f"{note.level}: {escaped(note.text)}")]
 

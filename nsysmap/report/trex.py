@@ -22,6 +22,7 @@ from nsysmap.base.table import MISSING, Table
 from nsysmap.base.units import counted, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import data_type, layout
+from nsysmap.timing.measured import Measured
 
 Rows = list[dict[str, object]]
 _WORDS = {
@@ -41,13 +42,13 @@ class TrexFiles:
     notes: tuple[str, ...]
 
 
-def trex_files(engine: Engine, tables: Mapping[str, Table], kernels: Table, inferences: Table) -> TrexFiles:
+def trex_files(engine: Engine, times: Measured, kernels: Table, inferences: Table) -> TrexFiles:
     """The files of an engine that ran in a trace.
 
-    `tables` are those of nsysmap.analysis.measured, `kernels` and `inferences` schema.KERNELS and INFERENCES; the engine is the first of
+    `times` are what the trace measured, `kernels` and `inferences` schema.KERNELS and INFERENCES; the engine is the first of
     the trace.  Raises NsysmapError where the trace shows no kernel of it.
     """
-    spent = [row for row in tables["kernel_time"].records() if row["engine"] == 0]
+    spent = [row for row in times.kernel_time.records() if row["engine"] == 0]
     if not any(row["layer_id"] is not None for row in spent):
         raise NsysmapError(
             engine.source,
@@ -66,10 +67,10 @@ def trex_files(engine: Engine, tables: Mapping[str, Table], kernels: Table, infe
     if unmapped:
         share = percent(unmapped, sum(_whole(row["time_ns"]) for row in spent))
         notes.append(f"{share} of the kernel time belongs to no known layer and is not in profile.json.")
-    timing = _timing(kernels, inferences, tables["steady_state"])
+    timing = _timing(kernels, inferences, times.steady_state)
     if not timing:
         notes.append("No inference was recognised: times are totals over the trace, and timing.json is empty.")
-    return TrexFiles(graph_of(engine), _profile(engine, tables["layers"], spent), timing, tuple(notes))
+    return TrexFiles(graph_of(engine), _profile(engine, times.layers, spent), timing, tuple(notes))
 
 
 def trex_name(engine_file: Path) -> str:

@@ -256,16 +256,28 @@ class Sandbox:
 
         QueryError where it fails on these rows, LimitError where it would take too long or too much memory.
         """
+        with self._connected(query, tables, time_limit_s) as running:
+            running.connection.execute(query.sql, dict(parameters) or None)
+            names = tuple(str(column[0]) for column in running.connection.description)
+            answer = Answer(names, running.connection.fetchmany(max_rows))
+            running.done = query.own and running.connection.fetchone() is None
+        return answer
+
+    def whole(self, query: Query, tables: Mapping[str, pyarrow.Table], *, time_limit_s: float) -> pyarrow.Table:
+        """All that the statement returns, as an Arrow table; errors as with `run`."""
+        with self._connected(query, tables, time_limit_s) as running:
+            answer: pyarrow.Table = running.connection.sql(query.sql).to_arrow_table()
+            running.done = True
+        return answer
+
+    @contextmanager
+    def _connected(self, query: Query, tables: Mapping[str, pyarrow.Table], time_limit_s: float) -> Iterator[_Running]:
         import duckdb
 
-        connection = self._connection(query, tables)
-        done = False
+        running = _Running(self._connection(query, tables))
         try:
-            with _time_limit(connection, time_limit_s):
-                connection.execute(query.sql, dict(parameters) or None)
-                answer = Answer(tuple(str(column[0]) for column in connection.description), connection.fetchmany(max_rows))
-                done = query.own and connection.fetchone() is None
-            return answer
+            with _time_limit(running.connection, time_limit_s):
+                yield running
         except duckdb.InterruptException:
             raise LimitError(f"ran past its time limit of {time_limit_s:g} s") from None
         except (duckdb.OutOfMemoryException, MemoryError):
@@ -273,9 +285,9 @@ class Sandbox:
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         finally:
-            if connection is not self._shared:
-                _leave(connection)
-            elif not done:
+            if running.connection is not self._shared:
+                _leave(running.connection)
+            elif not running.done:
                 self._leave_shared()
 
     def _connection(self, query: Query, tables: Mapping[str, pyarrow.Table]) -> Any:
@@ -297,6 +309,14 @@ class Sandbox:
     def _leave_shared(self) -> None:
         connection, self._shared, self._registered = self._shared, None, {}
         _leave(connection)
+
+
+@dataclass
+class _Running:
+    """A connection while a statement runs on it; `done` once nothing is left to fetch."""
+
+    connection: Any
+    done: bool = False
 
 
 @dataclass(frozen=True)

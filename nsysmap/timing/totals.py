@@ -1,4 +1,4 @@
-"""Adds up kernels: by layer, by kind of layer, by kernel name, by mapping method."""
+"""Adds up kernels: by layer, by kernel name, by mapping method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.groups import runs as runs_of
 from nsysmap.base.groups import sorted_in_groups
-from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, KIND_TOTALS, UNMAPPED
+from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table
 
 
@@ -128,22 +128,6 @@ def unmapped(kernels: Table) -> Table:
     time = _sums(codes[codes >= 0], duration[codes >= 0], len(reason.values))
     found = [{"reason": reason.values[code], "kernels": int(count[code]), "time_ns": int(time[code])} for code in np.flatnonzero(count)]
     return Table.of_rows(UNMAPPED, sorted(found, key=lambda row: (-int(str(row["time_ns"])), str(row["reason"]))))
-
-
-def by_kind(layers: Table) -> Table:
-    """Median time per inference by kind of layer, most first."""
-    kind = layers.text("kind")
-    has_time = layers.ints("time_ns") != MISSING
-    time = _sums(kind.codes[has_time], layers.ints("time_ns")[has_time], len(kind.values))
-    count = np.bincount(kind.codes[has_time & (layers.ints("kernels") > 0)], minlength=len(kind.values))
-    share = np.bincount(
-        kind.codes[has_time], weights=np.nan_to_num(layers.floats("share_of_kernel_time")[has_time]), minlength=len(kind.values)
-    )
-    found = [
-        {"kind": kind.values[code], "layers": int(count[code]), "time_ns": int(time[code]), "share_of_kernel_time": float(share[code])}
-        for code in np.flatnonzero(time)
-    ]
-    return Table.of_rows(KIND_TOTALS, sorted(found, key=lambda row: (-int(str(row["time_ns"])), str(row["kind"]))))
 
 
 def by_kernel_name(kernels: Table, names: Table) -> Table:

@@ -8,7 +8,7 @@ profiler's part, and of costs that the trace does not show, is in :mod:`nsysmap.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -36,6 +36,7 @@ from nsysmap.whatif.changes import (
     without_host_gap,
     without_kernels,
 )
+from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.replay import period_ns, recorded, replay
 from nsysmap.whatif.timeline import ProfilerCosts, Timeline, read_timeline, steady_window
 
@@ -63,23 +64,19 @@ class Change:
     runs: tuple[tuple[str, ...], ...] = ()  # join-kernels: each run becomes one kernel
 
 
-def default_changes(tables: Mapping[str, Table] | None = None) -> list[Change]:
+def default_changes(engine: EngineRuns | None = None) -> list[Change]:
     """All six: drop-layers takes the reformats out that compute nothing, join-kernels joins the norms and softmaxes in pieces.
 
-    ``tables`` may hold layers, chains and chain_layers (the analysis has them); without, reformats are known by their names.
+    Without `engine` reformats are known by their names, and there is nothing to join.
     """
-    held = tables or {}
     changes = [Change(name) for name in ("cuda-graph", "two-in-flight", "pinned-copies", "no-host-gap")]
-    layers = held.get("layers")
-    changes.append(Change("drop-layers", layers=reformat_layers(layers) if layers is not None else REFORMATS))
-    runs: tuple[tuple[str, ...], ...] = ()
-    if layers is not None and "chains" in held and "chain_layers" in held:
-        runs = piece_runs(layers, held["chains"], held["chain_layers"])
+    changes.append(Change("drop-layers", layers=REFORMATS if engine is None else reformat_layers(engine.layers)))
+    runs = () if engine is None else piece_runs(engine.layers, engine.chains, engine.chain_layers)
     changes.append(Change("join-kernels", runs=runs))
     return changes
 
 
-def chosen_changes(names: Sequence[str], layers: Sequence[str], tables: Mapping[str, Table] | None = None) -> list[Change]:
+def chosen_changes(names: Sequence[str], layers: Sequence[str], engine: EngineRuns | None = None) -> list[Change]:
     """The changes of these names (all where none is given); ``layers`` are what drop-layers takes out and join-kernels joins to one.
 
     NsysmapError for a change that does not exist, and for layers without a change that is about layers.
@@ -89,7 +86,7 @@ def chosen_changes(names: Sequence[str], layers: Sequence[str], tables: Mapping[
     about_layers = {"drop-layers", "join-kernels"}
     if layers and not about_layers.intersection(names):
         raise NsysmapError("--layer", "no change given is about layers", "add --change drop-layers or --change join-kernels")
-    changes = [change for change in default_changes(tables) if not names or change.name in names]
+    changes = [change for change in default_changes(engine) if not names or change.name in names]
     if not layers:
         return changes
     return [Change(change.name, tuple(layers), (tuple(layers),)) if change.name in about_layers else change for change in changes]

@@ -105,9 +105,9 @@ def test_an_engine_file_of_names_only_is_found(tmp_path: Path) -> None:
 def test_every_finding_lies_in_its_trace_and_costs_no_more_than_it_lasts(name: str) -> None:
     folder, report = name.split("/")
     done = analysis(folder, report, rules=True)
-    calls = done.tables["api_calls"]
+    calls = done.tables.api_calls
     last = max(
-        int(calls.ints("end_ns").max()), *(int(done.tables[table].ints("end_ns").max(initial=0)) for table in ("kernels", "memcpys"))
+        int(calls.ints("end_ns").max()), *(int(table.ints("end_ns").max(initial=0)) for table in (done.tables.kernels, done.tables.memcpys))
     )
     for outcome in done.outcomes:
         for finding in outcome.findings:

@@ -49,14 +49,13 @@ def test_every_engine_gives_every_table(rows: list[Row]) -> None:
     engine = made(*rows)
     tables = engine_tables([engine, engine])
     ids = set(layers_table([engine, engine]).ints("layer_id").tolist())
-    for table in tables.values():
+    for table in vars(tables).values():
         table.arrow()
         for column in ("layer_id", "from_layer", "to_layer", "first_layer", "last_layer", "producer", "consumer", "undoes"):
             if column in table.columns:
                 assert {record[column] for record in table.records()} - {None} <= ids
-    for name in ("chain_layers", "attention_layers"):
-        key = "chain_id" if name == "chain_layers" else "block_id"
-        places = [(record[key], record["position"]) for record in tables[name].records()]
+    for table, key in ((tables.chain_layers, "chain_id"), (tables.attention_layers, "block_id")):
+        places = [(record[key], record["position"]) for record in table.records()]
         assert places == sorted(places)
         assert len(places) == len(set(places))
 
@@ -65,8 +64,8 @@ def test_a_names_only_engine_has_no_chain_no_edge_and_no_work() -> None:
     rows: list[Row] = [{"Name": layer.name} for layer in read_engine(FIXTURES / "bert_trt10" / "engine.json").layers]
     engine = made(*rows)
     tables = engine_tables([engine])
-    assert [len(tables[name]) for name in ("tensors", "edges", "chains")] == [0, 0, 0]
-    work = tables["work"].records()
+    assert [len(table) for table in (tables.tensors, tables.edges, tables.chains)] == [0, 0, 0]
+    work = tables.work.records()
     assert len(work) == 57
     assert all(record["bytes"] is None and record["reason"] for record in work if record["macs"] is None)
 
@@ -74,13 +73,14 @@ def test_a_names_only_engine_has_no_chain_no_edge_and_no_work() -> None:
 @pytest.mark.parametrize(("folder", "is_open"), [("bert_trt10", True), ("bert_trt103", True), ("bert_trt85", False)])
 def test_an_engine_with_an_opaque_region_is_not_open(folder: str, is_open: bool) -> None:
     engine = read_engine(FIXTURES / folder / "engine.json")
-    assert bool(len(engine_tables([engine])["engines_with_tensors"])) == is_open
+    assert bool(len(engine_tables([engine]).engines_with_tensors)) == is_open
 
 
 def test_an_engine_with_names_only_is_not_open() -> None:
-    assert len(engine_tables([made({"Name": "a"})])["engines_with_tensors"]) == 0
+    assert len(engine_tables([made({"Name": "a"})]).engines_with_tensors) == 0
 
 
-def test_the_tables_are_those_declared_for_rules() -> None:
-    declared = {spec.name for spec in schema.RULE_TABLES}
-    assert set(engine_tables([])) <= declared
+def test_each_field_holds_the_declared_table_of_its_name() -> None:
+    declared = {spec.name: spec for spec in schema.RULE_TABLES}
+    for name, table in vars(engine_tables([])).items():
+        assert table.spec is declared[name]

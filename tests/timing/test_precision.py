@@ -87,7 +87,7 @@ def test_times_add_up_to_the_kernel_time_of_the_measured_inferences() -> None:
         ("bert_trt10", "graph.sqlite", False),
     ):
         tables = analysis(folder, file, engine=engine).tables
-        kernels, inferences, table = tables["kernels"], tables["inferences"], tables["precision"]
+        kernels, inferences, table = tables.kernels, tables.inferences, tables.precision
         steady = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
         spent = (kernels.ints("end_ns") - kernels.ints("start_ns"))[np.isin(kernels.ints("inference"), steady)].sum()
         assert table.ints("time_ns").sum() == spent
@@ -108,7 +108,7 @@ def by(table: Table, *columns: str) -> dict[tuple[object, ...], tuple[int, int |
 
 
 def test_bert_s_gemms_use_tensor_cores_and_its_attention_cannot_be_told() -> None:
-    found = by(analysis("bert_trt10", "sync.sqlite").tables["precision"], "work", "datatype", "to_type", "tensor_cores")
+    found = by(analysis("bert_trt10", "sync.sqlite").tables.precision, "work", "datatype", "to_type", "tensor_cores")
     assert found[("product", "FP16", None, "yes")] == (29, 29 * 50)
     assert found[("product", "FP16", None, "unknown")] == (4, 4 * 50)
     assert found[("convert", "FP16", "FP32", "no")] == (1, 50)
@@ -116,13 +116,13 @@ def test_bert_s_gemms_use_tensor_cores_and_its_attention_cannot_be_told() -> Non
 
 
 def test_inside_an_opaque_region_a_generated_kernel_s_type_cannot_be_told() -> None:
-    tables = analysis("bert_trt85", "sync.sqlite").tables["precision"].records()
+    tables = analysis("bert_trt85", "sync.sqlite").tables.precision.records()
     inside = [one for one in tables if str(one["region"]).startswith("{ForeignNode[")]
     assert {(one["work"], one["datatype"]) for one in inside} == {("product", "FP16"), ("arithmetic", None), ("move", None)}
 
 
 def test_a_trace_without_an_engine_is_told_by_its_kernel_names() -> None:
-    found = totals(measured(map_report(exported("torch_encoder", "eager.nsys-rep"), []))["precision"].records(), "datatype", "told_by")
+    found = totals(measured(map_report(exported("torch_encoder", "eager.nsys-rep"), [])).precision.records(), "datatype", "told_by")
     assert [(one.key, one.layers) for one in found] == [(("FP16", "kernel"), 0)]
 
 
@@ -153,7 +153,7 @@ def test_a_region_is_known_from_the_file_or_from_the_name() -> None:
 
 
 def test_sentences_keep_cannot_tell_apart_from_not_used() -> None:
-    rows = analysis("bert_trt10", "sync.sqlite").tables["precision"].records()
+    rows = analysis("bert_trt10", "sync.sqlite").tables.precision.records()
     (cores, conversions) = report_precision.sentences(rows)
     shares = {one.key[0]: one.share for one in totals(rows, "tensor_cores")}
     assert set(shares) == {"yes", "no", "unknown"}
@@ -171,7 +171,7 @@ def test_rows_without_times_are_counted_by_layer() -> None:
 def test_two_engines_are_kept_apart() -> None:
     path = exported("two_processes", "processes.nsys-rep")
     engines = read_engines([FIXTURES / "bert_trt10" / "engine.json", FIXTURES / "bert_split_trt10" / "engine.json"])
-    found = dict(report_precision.by_engine(measured(map_report(path, engines))["precision"].records()))
+    found = dict(report_precision.by_engine(measured(map_report(path, engines)).precision.records()))
     assert set(found) == {0, 1}
     for rows in found.values():
         assert sum(float(str(one["share_of_kernel_time"])) for one in rows) == pytest.approx(1)

@@ -17,7 +17,7 @@ from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.mapping.parts_by_name import pattern_parts
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import part_words
-from nsysmap.report.layers import Measured, layers_json, layers_text, precision_text
+from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
 from nsysmap.timing.region_times import region_parts
 from tests.places import CAPTURES, FIXTURES
 
@@ -118,10 +118,10 @@ def test_what_a_kernel_is_in_a_few_words(name: str, words: str) -> None:
     assert part_words(decode(name)) == words
 
 
-def of_trace(folder: str, report: Path, profile: Path | None = None) -> tuple[Measured, str]:
+def of_trace(folder: str, report: Path, profile: Path | None = None) -> tuple[OfTrace, str]:
     (engine,) = read_engines([folder_of(folder) / "engine.json"], profile=profile)
     mapped = map_report(report, [engine])
-    held = Measured(mapped.trace.source, measured(mapped), ())
+    held = OfTrace(mapped.trace.source, measured(mapped), ())
     return held, layers_text(engine, held)
 
 
@@ -131,7 +131,7 @@ def folder_of(name: str) -> Path:
 
 def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_order_with_the_halves_of_a_softmax_together() -> None:
     held, text = of_trace("bert_trt85", FIXTURES / "bert_trt85" / "sync.sqlite")
-    rows = held.tables["region_parts"].records()
+    rows = held.times.region_parts.records()
     truth = [line.split("\t") for line in (FIXTURES / "bert_trt85" / "truth.tsv").read_text().splitlines()[1:]]
     names = [line[4] for line in truth if line[2].startswith("{ForeignNode")]
     parts = pattern_parts(names, [0] * len(names))
@@ -147,14 +147,14 @@ def test_tags_inside_a_region_name_its_parts_and_their_times() -> None:
     if not capture.is_dir():
         pytest.skip("the capture with tags is not here")
     held, text = of_trace("bert_trt86", capture / "sync.nsys-rep")
-    rows = held.tables["region_parts"].records()
+    rows = held.times.region_parts.records()
     assert {row["told_by"] for row in rows} == {"trace"}
     truth = [line.split("\t") for line in (capture / "truth.tsv").read_text().splitlines()[1:]]
     parts: dict[str, int] = defaultdict(int)
     for line in truth:
         if line[3]:
             parts[line[3]] += 1
-    assert {row["part"]: int(str(row["kernels"])) // held.inferences for row in rows} == parts
+    assert {row["part"]: int(str(row["kernels"])) // held.times.inferences for row in rows} == parts
     assert "/encoder/layer.*/intermediate/MatMul" in text
 
 
@@ -167,7 +167,7 @@ def test_the_layers_of_a_trace_have_the_measured_median_and_the_json_has_every_r
     value = json.loads(json.dumps(layers_json(engine, held, precision=True)))
     times = {row["index"]: row["time_ns"] for row in value["layers"]}
     assert times[0] is None  # shape_call ran no kernel
-    assert times[7] == held.tables["layers"].records()[7]["time_ns"]
+    assert times[7] == held.times.layers.records()[7]["time_ns"]
     (region,) = value["regions"]
     assert region["region"] == "myl0"
     assert sum(part["time_ns"] for part in region["parts"]) == region["time_ns"]
@@ -181,7 +181,7 @@ def test_the_precision_page_has_the_engine_its_regions_and_every_layer() -> None
     folder = FIXTURES / "bert_trt10"
     (engine,) = read_engines([folder / "engine.json"])
     mapped = map_report(folder / "sync.sqlite", [engine])
-    text = precision_text(engine, Measured(mapped.trace.source, measured(mapped), ()))
+    text = precision_text(engine, OfTrace(mapped.trace.source, measured(mapped), ()))
     lines = text.splitlines()
     assert "by Myelin region" in lines
     assert len(lines) - lines.index("by layer") == 2 + 56
@@ -195,7 +195,7 @@ def test_a_trace_that_hides_its_kernels_gives_no_times_and_no_zeros() -> None:
     folder = FIXTURES / "bert_trt10"
     (engine,) = read_engines([folder / "engine.json"])
     mapped = map_report(folder / "graph_whole.sqlite", [engine])
-    held = Measured(mapped.trace.source, measured(mapped), ())
+    held = OfTrace(mapped.trace.source, measured(mapped), ())
     assert {row["time_ns"] for row in layers_json(engine, held)["layers"]} == {None}  # type: ignore[attr-defined]
     text = layers_text(engine, held)
     assert "it shows no kernel of this engine" in text

@@ -6,17 +6,15 @@ import csv
 import json
 from functools import cache
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.cli.main import cli
 from nsysmap.engine.chains import chain_tables
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
-from nsysmap.timing.resources import inference_resources
+from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.predict import CHANGE_NAMES, TOLERANCE, Change, chosen_changes, default_changes, what_if
 from tests.captures.test_idle import capture
 from tests.places import CAPTURES, FIXTURES
@@ -38,8 +36,8 @@ def mapped(name: str) -> MappedTrace:
 @cache
 def answers(name: str) -> dict[str, dict[str, object]]:
     chains, chain_layers = chain_tables(mapped(name).engines)
-    tables = {"layers": mapped(name).mapped.layers, "chains": chains, "chain_layers": chain_layers}
-    return {str(row["change"]): row for row in asked(name, default_changes(tables)).records()}
+    runs = EngineRuns(mapped(name).mapped.layers, chains, chain_layers)
+    return {str(row["change"]): row for row in asked(name, default_changes(runs)).records()}
 
 
 def asked(name: str, changes: list[Change]) -> Table:
@@ -181,22 +179,3 @@ def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
 
 
 # --- what sets the pace ---------------------------------------------------------------------------------------------
-
-
-def test_the_host_is_critical_where_the_enqueue_takes_more_than_four_fifths_of_the_gpu_time() -> None:
-    rows = [
-        {"inference": 0, "enqueue_ns": 81, "gpu_busy_ns": 100, "gpu_span_ns": 200, "launches": 9},
-        {"inference": 1, "enqueue_ns": 80, "gpu_busy_ns": 100, "gpu_span_ns": 100, "launches": 0},
-        {"inference": 2, "gpu_busy_ns": 100},
-    ]
-    table = inference_resources(Table.of_rows(INFERENCES, rows))
-    assert table.text("critical").list() == ["host", "gpu", None]
-    assert table.floats("busy_share")[:2].tolist() == [0.5, 1.0]
-    assert table.ints("ns_per_launch")[0] == 9
-    assert np.isnan(table.floats("enqueue_share")[2])
-
-
-@pytest.mark.parametrize(("name", "critical"), [("bert_trt10/sync", "host"), ("bert_trt10/graph", "gpu"), ("mobilenet_qat/pinned", "gpu")])
-def test_a_launch_bound_capture_is_held_up_by_the_host_and_a_graph_by_the_gpu(name: str, critical: str) -> None:
-    found = inference_resources(mapped(name).inferences).text("critical").list()
-    assert found.count(critical) > len(found) / 2

@@ -1,0 +1,46 @@
+"""What a trace measured of the engines that ran in it: the step between the mapping and all that rests on times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nsysmap.base.table import IntArray, Table
+from nsysmap.engine.model import Engine
+from nsysmap.timing.kernel_time import kernel_time
+from nsysmap.timing.layer_times import layer_times
+from nsysmap.timing.precision import precision_table
+from nsysmap.timing.region_times import region_parts
+from nsysmap.timing.totals import layers_with_time
+from nsysmap.trace.steady import steady_windows
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Times by layer, kernel, data type and region, over the steady-state inferences (without any: over the trace)."""
+
+    layers: Table
+    layer_times: Table
+    kernel_time: Table
+    precision: Table
+    region_parts: Table
+    steady_state: Table
+
+    @property
+    def inferences(self) -> int:
+        """Steady-state inferences; 0 where none was found and times are totals."""
+        return int(self.steady_state.ints("inferences").sum())
+
+
+def measure(kernels: Table, inferences: Table, layers: Table, steady: IntArray, engines: Sequence[Engine]) -> Measured:
+    """What the kernels (KERNELS) of these inferences (INFERENCES) took; `steady` are the numbers of the steady-state ones."""
+    timed = layers_with_time(layers, kernels, steady)
+    spent = kernel_time(kernels, inferences, steady)
+    return Measured(
+        layers=timed,
+        layer_times=layer_times(kernels, inferences, steady),
+        kernel_time=spent,
+        precision=precision_table(spent, timed, engines),
+        region_parts=region_parts(kernels, timed, inferences, steady),
+        steady_state=steady_windows(inferences),
+    )
