@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, numbered, sorted_order
+from nsysmap.base.groups import distinct, numbered
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
 from nsysmap.mapping.scores import KernelFacts, surely_run
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
+from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
 from nsysmap.trace.periods import find_periods
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges
@@ -178,7 +179,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     inside = np.flatnonzero(number >= 0)
     if len(inside) == 0:
         return []
-    order = launch_order(kernels, number, inside)
+    order = launch_order(kernels, inside, number[inside])
     of = number[order]
     begin = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
     size = np.diff(np.append(begin, len(of)))
@@ -207,17 +208,6 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
             )
         result.append(sorted(found, key=lambda one: (-len(one.rows), -len(one.codes))))
     return result
-
-
-def launch_order(kernels: Table, number: IntArray, inside: IntArray) -> IntArray:
-    """Rows by inference and launch; those of one graph launch by graph node, which is the order in which they were captured."""
-    node = kernels.ints("graph_node_id")[inside]
-    within = np.where(node == MISSING, kernels.ints("start_ns")[inside], node)
-    launched = kernels.ints("launch_start_ns")[inside]
-    # mostly they are in order of launch already, inference by inference: two quick sorts of nearly sorted rows
-    by_launch = sorted_order(launched, within)
-    by_inference: IntArray = np.argsort(number[inside][by_launch], kind="stable")
-    return inside[by_launch[by_inference]]
 
 
 def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:

@@ -9,10 +9,10 @@ import numpy as np
 
 from nsysmap.base.groups import distinct, distinct_rows, rows_by_value, sorted_order
 from nsysmap.base.table import BoolArray, CodeArray, IntArray, Table, Text
-from nsysmap.mapping.by_order import launch_order
 from nsysmap.mapping.parts_by_name import PatternPart, pattern_parts, pattern_word
 from nsysmap.mapping.range_layers import payload_nodes
 from nsysmap.trace.inferences import sequence_hashes
+from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.tensorrt_ranges import MYELIN, TensorRtRanges
 
 PART_BY = ("tag", "payload", "node", "pattern", "onnx")
@@ -181,7 +181,7 @@ def _sequences(kernels: Table, settled: Settled, rows: IntArray) -> list[_Sequen
     """The kernels of each inference and region, those that launch the same together."""
     if len(rows) == 0:
         return []
-    order = launch_order(kernels, settled.inference, rows)
+    order = launch_order(kernels, rows, settled.inference[rows])
     order = order[sorted_order(settled.inference[order], settled.layer[order])]
     inference, layer = settled.inference[order], settled.layer[order]
     change = (inference[1:] != inference[:-1]) | (layer[1:] != layer[:-1])

@@ -11,6 +11,7 @@ from nsysmap.base.groups import distinct_rows, numbered, runs, sorted_order
 from nsysmap.base.intervals import innermost
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
+from nsysmap.trace.launch_order import launch_order, positions
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
@@ -145,8 +146,9 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
     busy = _busy(work, count)
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
-    launched = _launch_order(trace.kernels, of_kernel)
-    position = _positions(of_kernel, launched)
+    inside = np.flatnonzero(of_kernel >= 0)
+    launched = launch_order(trace.kernels, inside, of_kernel[inside])
+    position = positions(of_kernel, launched)
     kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
     shape = _shapes(trace.kernels, of_kernel, launched, count)
     device, context, stream = _home(trace.kernels, of_kernel, count)
@@ -236,21 +238,6 @@ def _busy(work: _Work, count: int) -> IntArray:
     present, first, _ = runs(work.inference)
     busy[present] = np.add.reduceat(fresh, first)
     return busy
-
-
-def _launch_order(kernels: Table, of_kernel: IntArray) -> IntArray:
-    """The rows of kernels in an inference, by inference and launch (kernels of one graph launch: by start)."""
-    rows = np.flatnonzero(of_kernel >= 0)
-    order: IntArray = rows[sorted_order(of_kernel[rows], kernels.ints("launch_start_ns")[rows], kernels.ints("start_ns")[rows])]
-    return order
-
-
-def _positions(of_kernel: IntArray, order: IntArray) -> IntArray:
-    """Each kernel's place within its inference, from 0."""
-    position = np.full(len(of_kernel), MISSING, np.int64)
-    _, first, size = runs(of_kernel[order])
-    position[order] = np.arange(len(order)) - np.repeat(first, size)
-    return position
 
 
 def _shapes(kernels: Table, of_kernel: IntArray, order: IntArray, count: int) -> IntArray:

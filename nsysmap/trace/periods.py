@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value, sorted_order
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value
+from nsysmap.base.table import MISSING, BoolArray, IntArray
+from nsysmap.trace.launch_order import launch_order, launch_time
 from nsysmap.trace.model import Trace
 from nsysmap.trace.repeats import Launches, Pieces, cut_inferences
 
@@ -56,7 +57,7 @@ def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | 
         inside = of >= 0
         inference[group.rows[inside]] = of[inside] + done
         slot[group.rows[inside]] = (np.arange(len(of)) - pieces.start[of] + pieces.offset[of])[inside]
-        begins.append(_order_time(kernels)[group.rows[pieces.start]])
+        begins.append(launch_time(kernels)[group.rows[pieces.start]])
         shapes.append(pieces.shape + shapes_done)
         complete.append(pieces.complete)
         full = np.zeros(int(pieces.shape.max(initial=-1)) + 1, np.int64)
@@ -80,11 +81,6 @@ def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | 
     )
 
 
-def _order_time(kernels: Table) -> IntArray:
-    launched = kernels.ints("launch_start_ns")
-    return np.where(launched == MISSING, kernels.ints("start_ns"), launched)
-
-
 def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_Group]:
     """One group a set of streams that run one engine together."""
     kernels = trace.kernels
@@ -102,7 +98,7 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_Group]:
 def _together(trace: Trace, alone: list[_Group]) -> list[list[int]]:
     """Which streams belong to one engine: fed by the same one thread, with inferences that overlap in launch time."""
     kernels = trace.kernels
-    time = _order_time(kernels)
+    time = launch_time(kernels)
     feeder: list[tuple[int, int, int] | None] = []
     for group in alone:
         threads = distinct(kernels.ints("thread")[group.rows])
@@ -137,8 +133,8 @@ def _window(time: IntArray, group: _Group) -> tuple[IntArray, IntArray]:
 
 def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     kernels = trace.kernels
-    time = _order_time(kernels)
-    rows = rows[sorted_order(time[rows], kernels.ints("start_ns")[rows], kernels.ints("graph_node_id")[rows])]
+    time = launch_time(kernels)
+    rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
     (streams,), stream = numbered(kernels.ints("stream")[rows])
     codes = _renumbered(kernels.text("name").codes[rows].astype(np.int64) * len(streams) + stream)
     gap = np.diff(time[rows], prepend=time[rows[:1]])
