@@ -99,8 +99,8 @@ def test_every_locked_dependency_is_pinned_and_every_dependency_is_locked() -> N
 
 def test_every_fixture_folder_is_described() -> None:
     described = (ROOT / "fixtures" / "README.md").read_text(encoding="utf-8")
-    folders = {path.relative_to(ROOT / "fixtures").parts[0] for path in tracked() if ROOT / "fixtures" in path.parents} - {"README.md"}
-    assert sorted(folder for folder in folders if f"]({folder})" not in described) == []
+    held = {path.relative_to(ROOT / "fixtures").parts[0] for path in tracked() if ROOT / "fixtures" in path.parents} - {"README.md"}
+    assert sorted(name for name in held if f"]({name})" not in described and f"`{name}`" not in described) == []
 
 
 def test_every_module_says_its_reason_in_its_first_line() -> None:

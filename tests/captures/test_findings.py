@@ -14,7 +14,7 @@ from nsysmap.analysis import ENGINE_GROUPS, engine_outcomes
 from nsysmap.engine.reader import read_engine
 from nsysmap.rules.finding import Finding, Outcome
 from tests.captures.test_rules import shared
-from tests.places import CAPTURES, FIXTURES, SHARED
+from tests.places import FIXTURES, SHARED
 from tests.reports import analysis
 
 ANY_BERT = {
@@ -111,9 +111,7 @@ def test_exactly_the_split_norms_are_flagged_with_their_four_kernels_and_the_cas
 
 def test_what_joined_norms_save_is_no_more_than_the_joined_engine_does() -> None:
     """bert_joined_trt10 against bert_split_trt10 at scale 1, both as graphs: no launches, so kernels and their dispatch only."""
-    timings = CAPTURES / "timings.tsv"
-    if not timings.exists():
-        pytest.skip("the timings are not here")
+    timings = FIXTURES / "timings.tsv"
     rows = csv.DictReader(timings.open(encoding="utf-8"), delimiter="\t")
     graph = {row["engine"]: float(row["us_per_inference"]) for row in rows if (row["mode"], row["scale"]) == ("graph", "1")}
     real_us = graph["bert_split_trt10"] - graph["bert_joined_trt10"]
@@ -138,7 +136,7 @@ def test_attention_inside_an_opaque_region_is_told_from_kernel_names_as_such() -
 def test_the_reformats_of_mobilenet_are_flagged_with_cause_and_time() -> None:
     found = of(shared("mobilenet_qat/sync").outcomes, "reformat-cost")
     assert {finding.evidence["cause"]: finding.evidence["number"] for finding in found} == {"quantize": 17, "layout": 1}
-    timings = csv.DictReader((CAPTURES / "timings.tsv").open(encoding="utf-8"), delimiter="\t")
+    timings = csv.DictReader((FIXTURES / "timings.tsv").open(encoding="utf-8"), delimiter="\t")
     graph = {row["engine"]: float(row["us_per_inference"]) for row in timings if (row["mode"], row["scale"]) == ("graph", "1")}
     (layout,) = [finding for finding in found if finding.evidence["cause"] == "layout"]
     assert str(layout.layer).startswith("Reformatting CopyNode")

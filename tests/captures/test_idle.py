@@ -12,27 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.timing.idle import find_gaps
 from nsysmap.trace.inferences import find_inferences
-from nsysmap.trace.nsys_export import export
 from nsysmap.trace.reader import read_trace
 from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
-from tests.places import CAPTURES, FIXTURES
-
-
-def capture(name: str) -> Path:
-    """The exported capture; the test is skipped where there is neither an export nor an nsys to make one."""
-    for folder in (FIXTURES, CAPTURES):
-        if (folder / f"{name}.sqlite").exists():
-            return folder / f"{name}.sqlite"
-        if (folder / f"{name}.nsys-rep").exists():
-            try:
-                return export(folder / f"{name}.nsys-rep")
-            except NsysmapError:
-                continue
-    pytest.skip(f"{name} is not here, or no nsys to export it")
+from tests.exports import exported
 
 
 def gaps_of(path: Path) -> tuple[Table, int]:
@@ -94,7 +79,7 @@ ALL = (
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_causes_add_up_to_all_idle_time_to_the_nanosecond(name: str) -> None:
-    path = capture(name)
+    path = exported(name)
     gaps, _ = gaps_of(path)
     assert int(gaps.ints("dur_ns").sum()) == sum(end - start for start, end, _ in Direct(path).holes())
     start, end = gaps.ints("start_ns"), gaps.ints("end_ns")
@@ -105,7 +90,7 @@ def test_the_causes_add_up_to_all_idle_time_to_the_nanosecond(name: str) -> None
     "name", ["bert_trt10/sync", "bert_trt85/sync", "bert_trt103/sync", "bert_split_trt10/threads", "mobilenet_qat/pinned"]
 )
 def test_dispatch_is_the_idle_time_before_work_whose_launch_had_returned(name: str) -> None:
-    path = capture(name)
+    path = exported(name)
     gaps, _ = gaps_of(path)
     queued = sum(end - start for start, end, launch in Direct(path).holes() if launch[1] <= start)
     assert ns_by_cause(gaps)["dispatch"] == pytest.approx(queued, rel=0.03)
@@ -115,13 +100,13 @@ def test_dispatch_is_the_idle_time_before_work_whose_launch_had_returned(name: s
     "name", ["bert_trt10/sync", "bert_trt10/graph", "bert_trt85/sync", "bert_split_trt10/pageable", "mobilenet_qat/pinned"]
 )
 def test_sync_is_the_idle_time_in_which_the_next_launching_thread_still_was_in_a_synchronisation(name: str) -> None:
-    path = capture(name)
+    path = exported(name)
     gaps, _ = gaps_of(path)
     assert ns_by_cause(gaps)["sync"] == pytest.approx(Direct(path).overlap_ns("cudaStreamSync", "cudaDeviceSync"), rel=0.03)
 
 
 def test_the_800_us_of_host_work_between_inferences_are_host_and_are_named() -> None:
-    path = capture("bert_trt10/hostgap")
+    path = exported("bert_trt10/hostgap")
     gaps, inferences = gaps_of(path)
     (preprocess,) = Direct(path).db.execute("SELECT sum(end - start) FROM NVTX_EVENTS WHERE text = 'preprocess'").fetchone()
     (first,) = Direct(path).db.execute("SELECT end - start FROM NVTX_EVENTS WHERE text = 'preprocess' ORDER BY start").fetchone()
@@ -134,7 +119,7 @@ def test_the_800_us_of_host_work_between_inferences_are_host_and_are_named() -> 
 
 
 def test_blocking_pageable_copies_hold_the_gpu_idle_and_are_called_copy() -> None:
-    path = capture("bert_split_trt10/pageable")
+    path = exported("bert_split_trt10/pageable")
     gaps, _ = gaps_of(path)
     direct = Direct(path)
     before_the_call = direct.overlap_ns("cudaMemcpy")  # the tail of one copy holds up the next launch
@@ -146,7 +131,7 @@ def test_blocking_pageable_copies_hold_the_gpu_idle_and_are_called_copy() -> Non
 
 @pytest.mark.parametrize("name", ["bert_trt10/graph", "bert_trt103/graph"])
 def test_between_the_nodes_of_a_graph_it_is_dispatch_and_before_a_graph_launch_it_is_graph(name: str) -> None:
-    path = capture(name)
+    path = exported(name)
     gaps, _ = gaps_of(path)
     work = Direct(path).work
     within = sum(max(0, b[0] - a[1]) for a, b in pairwise(work) if a[3] == b[3])
@@ -158,7 +143,7 @@ def test_between_the_nodes_of_a_graph_it_is_dispatch_and_before_a_graph_launch_i
 
 @pytest.mark.parametrize("name", ["bert_split_trt10/sync", "bert_trt86/sync", "bert_trt103/sync"])
 def test_a_launch_bound_capture_is_idle_mostly_for_launches_that_come_too_late(name: str) -> None:
-    path = capture(name)
+    path = exported(name)
     gaps, _ = gaps_of(path)
     late = sum(end - max(start, launch[0]) for start, end, launch in Direct(path).holes() if launch[1] > start)
     found = ns_by_cause(gaps)
@@ -167,7 +152,7 @@ def test_a_launch_bound_capture_is_idle_mostly_for_launches_that_come_too_late(n
 
 
 def test_two_processes_that_share_a_gpu_wait_for_time_slices_and_nobody_is_blamed() -> None:
-    path = capture("two_processes/processes")
+    path = exported("two_processes/processes")
     gaps, _ = gaps_of(path)
     switches = [end - start for start, end, launch in Direct(path).holes() if launch[1] <= start and end - start > 20_000]
     named = np.array([text is not None and "switched from one process" in text for text in gaps.text("evidence").list()])
@@ -176,5 +161,5 @@ def test_two_processes_that_share_a_gpu_wait_for_time_slices_and_nobody_is_blame
 
 
 def test_a_trace_that_hides_its_kernels_has_no_gaps_rather_than_made_up_ones() -> None:
-    gaps, _ = gaps_of(capture("bert_trt10/graph_whole"))
+    gaps, _ = gaps_of(exported("bert_trt10/graph_whole"))
     assert len(gaps) == 0

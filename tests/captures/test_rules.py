@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.errors import NsysmapError
 from nsysmap.rules.finding import Outcome
+from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES
 from tests.reports import analysis
 
@@ -51,16 +51,10 @@ def found(outcomes: tuple[Outcome, ...]) -> set[str]:
 
 @cache
 def shared(name: str) -> Analysis:
-    report = CAPTURES / f"{name}.nsys-rep"
-    if not report.exists():
-        pytest.skip("the captures are not here")
-    engine = report.parent / "engine.json"
-    try:
-        return analyze(report, engine if engine.exists() else None)
-    except NsysmapError as error:
-        if "nsys" in error.remedy:
-            pytest.skip(f"nsys cannot export them here: {error}")
-        raise
+    """The analysis of a capture that is kept as nsys wrote it, with its engine where it has one."""
+    path = exported(name)
+    engines = [base / name.split("/", maxsplit=1)[0] / "engine.json" for base in (FIXTURES, CAPTURES)]
+    return analyze(path, next((engine for engine in engines if engine.exists()), None))
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,18 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace
 from nsysmap.trace.reader import read_trace
+from tests.exports import exported
 from tests.nsys_file import THREAD, NsysFile, engine_call
 from tests.places import CAPTURES, FIXTURES
 
-WITH_TRUTH = [
-    *((FIXTURES, path.relative_to(FIXTURES)) for path in sorted(FIXTURES.glob("*/*.sqlite")) if (path.parent / "truth.tsv").exists()),
-    *(
-        (CAPTURES, path.relative_to(CAPTURES))
-        for path in sorted(CAPTURES.glob("*/*.nsys-rep"))
-        if (path.parent / "truth.tsv").exists() and not path.with_suffix(".kernels.tsv").exists()  # those hold the truth kernel by kernel
-    ),
-]
+WITH_TRUTH = sorted(  # where truth is told kernel by kernel, tests/captures/test_truth.py holds it
+    {
+        f"{path.parent.name}/{path.stem}"
+        for base in (FIXTURES, CAPTURES)
+        for path in base.glob("*/*.nsys-rep")
+        if (path.parent / "truth.tsv").exists() and not path.with_suffix(".kernels.tsv").exists()
+    }
+)
 
 
 def engine(*layers: Layer | str) -> Engine:
@@ -45,12 +45,11 @@ def rows(result: MappedTrace, *columns: str) -> list[tuple[object, ...]]:
     return [tuple(row[column] for column in columns) for row in result.mapped.table.records()]
 
 
-@pytest.mark.parametrize(("folder", "report"), WITH_TRUTH, ids=[f"{folder.name}/{path}" for folder, path in WITH_TRUTH])
-def test_every_kernel_of_a_capture_gets_its_true_layer(folder: Path, report: Path) -> None:
-    if report.suffix == ".nsys-rep" and shutil.which("nsys") is None:
-        pytest.skip("nsys is not installed, so a .nsys-rep cannot be exported")
-    result = map_report(folder / report, [read_engine((folder / report).parent / "engine.json")])
-    with ((folder / report).parent / "truth.tsv").open(newline="") as file:
+@pytest.mark.parametrize("name", WITH_TRUTH)
+def test_every_kernel_of_a_capture_gets_its_true_layer(name: str) -> None:
+    folder = next(base for base in (FIXTURES, CAPTURES) if (base / f"{name}.nsys-rep").exists()) / name.split("/", maxsplit=1)[0]
+    result = map_report(exported(name), [read_engine(folder / "engine.json")])
+    with (folder / "truth.tsv").open(newline="") as file:
         truth = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     by_stream: dict[object, list[dict[str, object]]] = {}
     for row in result.kernels.records():
@@ -233,8 +232,7 @@ def test_a_tactic_that_two_layers_share_tells_no_layer(tmp_path: Path) -> None:
     file.range("ExecutionContext::enqueueV3", 1000, 1100, domain=1)
     file.launch("sm80_xmma_gemm_f16f16_f16f16_f16_tn_n", 1010, 10)
     layers = [Layer(i, name, "gemm", tactic="sm80_xmma_gemm_f16f16_f16f16_f16_tn_n") for i, name in enumerate(("a", "b"))]
-    ((layer, method),) = rows(mapped(file, tmp_path, engine(*layers)), "layer", "method")
-    assert method != "tactic" or layer is None
+    assert rows(mapped(file, tmp_path, engine(*layers)), "layer", "method") == [(None, "none")]
 
 
 def test_each_call_is_matched_to_the_engine_whose_layers_it_ran(tmp_path: Path) -> None:

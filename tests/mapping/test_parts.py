@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, open_trace, read_engines
+from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import read_trace
+from tests.exports import exported
 from tests.nsys_file import THREAD, NsysFile
-from tests.places import CAPTURES, FIXTURES
+from tests.places import FIXTURES
 
 REGION = "{ForeignNode[a...z]}"
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
@@ -118,10 +117,7 @@ def bare(trace: Trace) -> Trace:
 
 
 def capture(folder: str) -> tuple[Trace, list[Engine]]:
-    held = next((path for path in (FIXTURES / folder / "sync.sqlite", CAPTURES / folder / "sync.nsys-rep") if path.exists()), None)
-    if held is None or (held.suffix == ".nsys-rep" and shutil.which("nsys") is None):
-        pytest.skip("the capture, or nsys to export it, is not here")
-    return open_trace(held), read_engines([held.with_name("engine.json")])
+    return read_trace(exported(f"{folder}/sync")), read_engines([FIXTURES / folder / "engine.json"])
 
 
 def test_parts_are_the_same_where_only_the_order_tells_the_region() -> None:
@@ -144,7 +140,7 @@ def test_parts_by_name_group_the_kernels_of_tensorrt_8_6_as_its_tags_do() -> Non
     assert {by for _, by in without} == {"pattern", None}
     pairs = {pair for pair in zip((part for part, _ in with_tags), (part for part, _ in without), strict=True) if pair[0]}
     assert len(pairs) == len({tag for tag, _ in pairs}) == len({part for _, part in pairs})  # one to one: the same groups
-    with (CAPTURES / "bert_trt86" / "truth.tsv").open(newline="") as file:
+    with (FIXTURES / "bert_trt86" / "truth.tsv").open(newline="") as file:
         tags = list(dict.fromkeys(row["part"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row["part"]))
     by_tag = dict(pairs)
     for ending, word in (("LayerNorm", "layernorm"), ("Softmax", "softmax"), ("Erf", "gelu-erf")):

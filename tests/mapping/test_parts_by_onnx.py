@@ -21,7 +21,7 @@ from nsysmap.mapping.parts_by_name import PatternPart
 from nsysmap.mapping.parts_by_onnx import place_on_model
 from tests.commands import run
 from tests.onnx_models import bert
-from tests.places import CAPTURES, FIXTURES
+from tests.places import FIXTURES
 
 REGION = "{ForeignNode[bert.embeddings.position_embeddings.weight.../pooler/activation/Tanh]}"
 ENGINE = Engine(
@@ -156,9 +156,7 @@ def test_products_of_weights_alone_are_no_kernels() -> None:
 
 
 def test_parts_of_tensorrt_8_6_on_the_model_are_its_own_tags(model: OnnxModel) -> None:
-    truth = CAPTURES / "bert_trt86" / "truth.tsv"
-    if not truth.exists():
-        pytest.skip("the capture with tags is not here")
+    truth = FIXTURES / "bert_trt86" / "truth.tsv"
     trace, engines = open_trace(TRT85 / "sync.sqlite"), read_engines([TRT85 / "engine.json"])  # the same network, without tags
     with truth.open(newline="") as file:
         tags = [row["part"].removeprefix("$$myelin$$") for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]

@@ -11,7 +11,7 @@ import pytest
 
 from nsysmap.engine.model import LAYER_KINDS
 from nsysmap.names.decode import affinity, decode, layer_kind, matches_tactic, normalized_range_text, split_layer_name
-from tests.places import CAPTURES, NAME_TABLES, SHARED
+from tests.places import CAPTURES, FIXTURES, NAME_TABLES, SHARED
 
 TACTICS = NAME_TABLES / "tactics.tsv"
 GEMM = "sm80_xmma_gemm_f16f16_f16f16_f16_nn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16"
@@ -195,10 +195,9 @@ def test_a_layer_has_a_class_by_its_type_or_else_by_its_name(name: str, layer_ty
 
 
 def _captures() -> list[Path]:
-    return sorted(path.parent for path in CAPTURES.glob("*/truth.tsv"))
+    return sorted({path.parent.name: path.parent for base in (CAPTURES, FIXTURES) for path in base.glob("*/truth.tsv")}.values())
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the captures are not here")
 @pytest.mark.parametrize("capture", _captures(), ids=lambda path: path.name)
 def test_every_kernel_of_a_capture_is_its_layers_tactic_and_suits_it(capture: Path) -> None:
     layers = json.loads((capture / "engine.json").read_text(encoding="utf-8"))["Layers"]

@@ -16,7 +16,8 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import API_CALLS, CUDA_GRAPH_TRACES
 from nsysmap.trace.whole_graph import find_replays
-from tests.places import CAPTURES, FIXTURES
+from tests.exports import exported
+from tests.places import FIXTURES
 from tests.reports import report
 
 SYNC = FIXTURES / "bert_trt10" / "sync.sqlite"
@@ -132,16 +133,8 @@ def test_every_kernel_is_accounted_for(folder: str, file: str, *, engine: bool) 
 
 
 def test_several_engines_have_figures_of_their_own() -> None:
-    engines = [CAPTURES / name / "engine.json" for name in ("bert_trt10", "bert_split_trt10")]
-    capture = CAPTURES / "two_processes" / "processes.nsys-rep"
-    if not capture.exists():
-        pytest.skip("the capture of two processes is not beside this checkout")
-    try:
-        found = nsysmap.analyze(capture, engines, rules=())
-    except NsysmapError as error:
-        if "nsys" in error.what:
-            pytest.skip("no nsys to export the capture with")
-        raise
+    engines = [FIXTURES / name / "engine.json" for name in ("bert_trt10", "bert_split_trt10")]
+    found = nsysmap.analyze(exported("two_processes/processes"), engines, rules=())
     from nsysmap.report.build import report_of
 
     held = report_of(found)

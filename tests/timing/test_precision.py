@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,8 +12,9 @@ from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.report import precision as report_precision
 from nsysmap.timing.precision import Use, engine_precision_table, region_of, totals, use_of, uses_of
+from tests.exports import exported
 from tests.made_engines import made, row
-from tests.places import CAPTURES, FIXTURES, SHARED
+from tests.places import FIXTURES, SHARED
 from tests.reports import analysis
 
 H, F, I8 = "Half", "Float", "Int8"
@@ -95,14 +93,6 @@ def test_times_add_up_to_the_kernel_time_of_the_measured_inferences() -> None:
         assert table.floats("share_of_kernel_time").sum() == pytest.approx(1)
 
 
-def exported(folder: str, name: str) -> Path:
-    """A report that is exported when it is read."""
-    path = next((base / folder / name for base in (FIXTURES, CAPTURES) if (base / folder / name).exists()), None)
-    if path is None or shutil.which("nsys") is None:
-        pytest.skip(f"{folder}/{name} is not here, or no nsys to export it")
-    return path
-
-
 def by(table: Table, *columns: str) -> dict[tuple[object, ...], tuple[int, int | None]]:
     return {one.key: (one.layers, one.kernels) for one in totals(table.records(), *columns)}
 
@@ -122,7 +112,7 @@ def test_inside_an_opaque_region_a_generated_kernel_s_type_cannot_be_told() -> N
 
 
 def test_a_trace_without_an_engine_is_told_by_its_kernel_names() -> None:
-    found = totals(measured(map_report(exported("torch_encoder", "eager.nsys-rep"), [])).precision.records(), "datatype", "told_by")
+    found = totals(measured(map_report(exported("torch_encoder/eager"), [])).precision.records(), "datatype", "told_by")
     assert [(one.key, one.layers) for one in found] == [(("FP16", "kernel"), 0)]
 
 
@@ -169,7 +159,7 @@ def test_rows_without_times_are_counted_by_layer() -> None:
 
 
 def test_two_engines_are_kept_apart() -> None:
-    path = exported("two_processes", "processes.nsys-rep")
+    path = exported("two_processes/processes")
     engines = read_engines([FIXTURES / "bert_trt10" / "engine.json", FIXTURES / "bert_split_trt10" / "engine.json"])
     found = dict(report_precision.by_engine(measured(map_report(path, engines)).precision.records()))
     assert set(found) == {0, 1}

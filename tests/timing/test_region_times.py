@@ -143,7 +143,7 @@ def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_order_with_the_h
 
 
 def test_tags_inside_a_region_name_its_parts_and_their_times() -> None:
-    capture = CAPTURES / "bert_trt86"
+    capture = FIXTURES / "bert_trt86"
     if not capture.is_dir():
         pytest.skip("the capture with tags is not here")
     held, text = of_trace("bert_trt86", capture / "sync.nsys-rep")

@@ -16,7 +16,7 @@ from nsysmap.engine.chains import chain_tables
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.predict import CHANGE_NAMES, TOLERANCE, Change, chosen_changes, default_changes, what_if
-from tests.captures.test_idle import capture
+from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES
 
 SINGLE = (
@@ -30,7 +30,7 @@ SINGLE = (
 def mapped(name: str) -> MappedTrace:
     folder = name.split("/", maxsplit=1)[0]
     files = [path / folder / "engine.json" for path in (FIXTURES, CAPTURES) if (path / folder / "engine.json").exists()]
-    return map_report(capture(name), read_engines(files[:1]))
+    return map_report(exported(name), read_engines(files[:1]))
 
 
 @cache
@@ -46,10 +46,7 @@ def asked(name: str, changes: list[Change]) -> Table:
 
 
 def measured_ns(engine: str, mode: str) -> float:
-    path = CAPTURES / "timings.tsv"
-    if not path.exists():
-        pytest.skip("the un-profiled timings are not here")
-    with path.open(encoding="utf-8", newline="") as file:
+    with (FIXTURES / "timings.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if (row["engine"], row["mode"], row["scale"]) == (engine, mode, "1"):
                 return 1000 * float(row["us_per_inference"])
@@ -161,7 +158,7 @@ def test_the_same_trace_always_gives_the_same_answers() -> None:
 
 
 def test_the_command_prints_figures_and_assumptions_or_json() -> None:
-    arguments = ["what-if", str(capture("bert_trt10/sync")), "--change", "cuda-graph"]
+    arguments = ["what-if", str(exported("bert_trt10/sync")), "--change", "cuda-graph"]
     text = CliRunner().invoke(cli, arguments)
     assert text.exit_code == 0, text.output
     assert "cuda-graph" in text.output
@@ -171,7 +168,7 @@ def test_the_command_prints_figures_and_assumptions_or_json() -> None:
 
 
 def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
-    whole = str(capture("bert_trt10/graph_whole"))
+    whole = str(exported("bert_trt10/graph_whole"))
     text = CliRunner().invoke(cli, ["what-if", whole])
     assert text.output.startswith("graph_whole.sqlite: no change can be told: the trace hides the kernels")
     assert text.output.count("--cuda-graph-trace=node") == 1
