@@ -8,7 +8,7 @@ SQL and in pandas.  Times are int64 nanoseconds since the start of the profiling
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -96,12 +96,15 @@ class Text:
         codes[inside] = self.codes[rows[inside]]
         return Text(codes, self.values)
 
+    def where(self, test: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
+        """True where the row's text passes the test, which is asked once for each distinct text; ``missing`` where there is no text."""
+        passes = np.array([*(test(value) for value in self.values), missing], np.bool_)  # code -1 reads the last one
+        result: BoolArray = passes[self.codes]
+        return result
+
     def equals(self, value: str) -> BoolArray:
         """True where a row holds exactly this text."""
-        if value not in self.values:
-            return np.zeros(len(self.codes), dtype=np.bool_)
-        result: BoolArray = np.isin(self.codes, [i for i, v in enumerate(self.values) if v == value])
-        return result
+        return self.where(value.__eq__) if value in self.values else np.zeros(len(self.codes), np.bool_)
 
 
 Data = IntArray | FloatArray | BoolArray | Text

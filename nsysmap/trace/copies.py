@@ -18,10 +18,10 @@ def blocking_copies(trace: Trace) -> BoolArray:
     holding = (~copies.bools("asynchronous") & ~device_only) | holds_pageable(copies)
     blocking[rows[known & ~holding]] = False
     blocking[rows[known & holding]] = calls.text("kind").equals("copy")[rows[known & holding]]
-    asynchronous = np.array([*("Async" in name or "Prefetch" in name for name in calls.text("api").values), False])
+    asynchronous = calls.text("api").where(lambda name: "Async" in name or "Prefetch" in name)
     unseen = np.ones(len(calls), np.bool_)
     unseen[rows[known]] = False
-    result: BoolArray = blocking & ~(unseen & asynchronous[calls.text("api").codes])
+    result: BoolArray = blocking & ~(unseen & asynchronous)
     return result
 
 

@@ -25,11 +25,11 @@ class Launches:
         processes = distinct(calls.ints("process"))
         keys = _join_keys(processes, calls.ints("process"), calls.ints("correlation"))
         kinds = calls.text("kind")
-        launching = np.array([value in ("launch", "graph-launch", "copy", "memset", "sync") for value in (*kinds.values, "")])
+        launching = kinds.where(("launch", "graph-launch", "copy", "memset", "sync").__contains__)
         rows = np.flatnonzero(keys >= 0)
         keys = keys[rows]
         if not _strictly_increasing(keys):
-            rank = launching[kinds.codes[rows]].astype(np.int64)
+            rank = launching[rows].astype(np.int64)
             order = np.lexsort((-rank, keys))
             rows, keys = rows[order], keys[order]
             first = np.ones(len(keys), np.bool_)

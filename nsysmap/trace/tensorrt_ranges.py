@@ -66,6 +66,4 @@ def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) 
 
 
 def _match(text: Text, pattern: re.Pattern[str]) -> BoolArray:
-    matches = np.array([*(pattern.match(value) is not None for value in text.values), False])
-    result: BoolArray = matches[text.codes]
-    return result
+    return text.where(lambda value: pattern.match(value) is not None)

@@ -8,7 +8,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import Column, Spec, Table
+from nsysmap.base.table import Column, Spec, Table, Text
 from tests.places import ROOT
 
 SPEC = Spec(
@@ -16,7 +16,7 @@ SPEC = Spec(
     "One column of each kind.",
     (
         Column("count", "int", "", nullable=True),
-        Column("share_of_kernel_time", "float", "", nullable=True),
+        Column("share", "float", "", nullable=True),
         Column("name", "text", "", nullable=True),
         Column("seen", "bool", ""),
     ),
@@ -24,7 +24,7 @@ SPEC = Spec(
 rows = st.fixed_dictionaries(
     {
         "count": st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
-        "share_of_kernel_time": st.none() | st.floats(allow_nan=False),
+        "share": st.none() | st.floats(allow_nan=False),
         "name": st.none() | st.text(max_size=8),
         "seen": st.booleans(),
     }
@@ -49,3 +49,17 @@ def test_arrow_comes_without_pandas() -> None:
         "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode == 0
+
+
+@given(st.lists(st.none() | st.text("ab", max_size=2), max_size=20), st.booleans())
+def test_a_test_of_texts_is_asked_once_a_distinct_text(texts: list[str | None], missing: bool) -> None:
+    asked: list[str] = []
+
+    def holds(text: str) -> bool:
+        asked.append(text)
+        return "a" in text
+
+    found = Text.of(texts).where(holds, missing=missing).tolist()
+    assert found == [missing if text is None else "a" in text for text in texts]
+    assert sorted(asked) == sorted({text for text in texts if text is not None})
+    assert Text.of(texts).equals("a").tolist() == [text == "a" for text in texts]
