@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.note import Note
+from nsysmap.base.note import Note, notes_table
+from nsysmap.base.report_schema import HIDDEN_REPLAYS
 from nsysmap.base.result_schema import KERNELS
+from nsysmap.base.schema import ANSWER_TABLES
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import DEVICES
 from nsysmap.base.units import counted
@@ -21,16 +23,21 @@ from nsysmap.engine.tables import engine_tables, layers_table
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.names.decode import names_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.rules.result_tables import findings_table, outcomes_table
 from nsysmap.rules.run import builtin_rules_dir, load_rules, run_rules
 from nsysmap.rules.select import select
 from nsysmap.timing import totals
+from nsysmap.timing.device_times import device_times, hides_work, idle_totals
 from nsysmap.timing.idle import find_gaps
+from nsysmap.timing.inference_groups import inference_figures
 from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
+from nsysmap.timing.layer_sums import layer_kinds, repeated_layers
 from nsysmap.timing.layer_times import profiled_layer_times
 from nsysmap.timing.measured import Measured, measure
 from nsysmap.timing.precision import engine_precision_table
 from nsysmap.timing.roofline import roofline_table
 from nsysmap.trace.capture_facts import capture_facts
+from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.predict import default_changes, what_if
 
@@ -63,6 +70,7 @@ class Tables:
     names: Table
     engine_fits: Table
     # the engine files
+    engines: Table
     layers: Table
     tensors: Table
     edges: Table
@@ -86,8 +94,21 @@ class Tables:
     coverage: Table
     unmapped: Table
     kernel_totals: Table
+    kernel_families: Table
+    layer_kinds: Table
+    repeated_layers: Table
     gaps: Table
+    inference_loops: Table
+    inference_groups: Table
+    inference_times: Table
+    device_times: Table
+    idle_totals: Table
+    hidden_replays: Table
     whatif: Table
+    # what was found
+    rule_outcomes: Table
+    findings: Table
+    notes: Table
 
     def by_name(self) -> dict[str, Table]:
         """The same by the names that SQL uses."""
@@ -185,6 +206,9 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
     times = measured(mapped)
     inside = engine_tables(mapped.engines, compute=_compute_capability(trace.devices, kernels))
     gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table)
+    capture = _capture(mapped)
+    busy = device_times(trace, times.steady_state, hidden=hides_work(capture))
+    by_name = totals.by_kernel_name(kernels, names)
     tell("replaying the timeline")
     runs = EngineRuns(times.layers, inside.chains, inside.chain_layers)
     predicted = what_if(trace, inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(runs))
@@ -199,7 +223,7 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         overheads=trace.overheads,
         osrt_calls=trace.osrt_calls,
         devices=trace.devices,
-        capture=_capture(mapped),
+        capture=capture,
         inferences=inferences,
         kernels=kernels,
         names=names,
@@ -208,15 +232,35 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         roofline=roofline_table(times.layers, inside.work, trace.devices, kernels),
         coverage=totals.coverage(kernels),
         unmapped=totals.unmapped(kernels),
-        kernel_totals=totals.by_kernel_name(kernels, names),
+        kernel_totals=by_name,
+        kernel_families=totals.by_family(by_name),
+        layer_kinds=layer_kinds(times.layers),
+        repeated_layers=repeated_layers(times.layers),
         gaps=gaps,
+        device_times=busy,
+        idle_totals=idle_totals(gaps, busy),
+        hidden_replays=_hidden(mapped, capture),
         whatif=predicted,
+        **vars(inference_figures(inferences, gaps)),
         **vars(times),
         **vars(inside),
+        **{spec.name: Table.empty(spec) for spec in ANSWER_TABLES},
     )
     tell("running the rules")
     outcomes = run_rules(load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules, tables.by_name())
-    return Analysis(trace.source, mapped.engines, tables, notes_of(mapped), outcomes)
+    notes = notes_of(mapped)
+    tables = replace(
+        tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
+    )
+    return Analysis(trace.source, mapped.engines, tables, notes, outcomes)
+
+
+def _hidden(mapped: MappedTrace, capture: Table) -> Table:
+    """What is known of the launches whose kernels are hidden; no rows where none are."""
+    if capture.only().text("cuda_graph_trace") != "graph":
+        return Table.empty(HIDDEN_REPLAYS)
+    starts = mapped.inferences.ints("start_ns")[np.isin(mapped.inferences.ints("inference"), mapped.steady)]
+    return hidden_replays(mapped.trace.api_calls, mapped.trace.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
 
 
 def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:

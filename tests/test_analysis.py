@@ -8,13 +8,13 @@ import pytest
 
 from nsysmap.analysis import Tables
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import RULE_TABLES
+from nsysmap.base.schema import ALL_TABLES
 from tests.reports import analysis
 
 
 def test_every_declared_table_is_a_field_of_its_name() -> None:
     tables = analysis("bert_trt10", "sync.sqlite").tables.by_name()
-    assert {name: table.spec for name, table in tables.items()} == {spec.name: spec for spec in RULE_TABLES}
+    assert {name: table.spec for name, table in tables.items()} == {spec.name: spec for spec in ALL_TABLES}
     assert [field.name for field in fields(Tables)] == list(tables)
 
 

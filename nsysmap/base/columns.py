@@ -10,14 +10,24 @@ def integer(name: str, comment: str, unit: str = "", *, null: bool = False) -> C
     return Column(name, "int", comment, unit, null)
 
 
+def row_in(name: str, table: str, comment: str = "", *, null: bool = False) -> Column:
+    """A declared column of int64 that names a row of another table by its key."""
+    return Column(name, "int", f"row in {table}" + (f": {comment}" if comment else ""), "", null, table)
+
+
+def of_engine(*, null: bool = False) -> Column:
+    """The declared column ``engine``."""
+    return Column("engine", "int", "which engine file, from 0", "", null, "engines")
+
+
 def real(name: str, comment: str, unit: str = "", *, null: bool = False) -> Column:
     """A declared column of float64."""
     return Column(name, "float", comment, unit, null)
 
 
-def text(name: str, comment: str, *, null: bool = False) -> Column:
-    """A declared column of dictionary-coded text."""
-    return Column(name, "text", comment, "", null)
+def text(name: str, comment: str, *, null: bool = False, row_of: str = "") -> Column:
+    """A declared column of dictionary-coded text; ``row_of`` is the table whose key it repeats."""
+    return Column(name, "text", comment, "", null, row_of)
 
 
 def flag(name: str, comment: str) -> Column:

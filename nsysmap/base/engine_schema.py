@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from nsysmap.base.columns import flag, integer, real, text
+from nsysmap.base.columns import flag, integer, of_engine, real, row_in, text
 from nsysmap.base.table import Spec
+
+ENGINES = Spec(
+    "engines",
+    "The engine files given.",
+    (
+        integer("engine", "row number, from 0, in the order given"),
+        text("source", "file name, with as much of its path as tells it from the others"),
+        text("tensorrt_version", "TensorRT's version, where the file tells", null=True),
+        integer("layers", "how many layers"),
+        flag("detailed", "the file has more of a layer than its name"),
+    ),
+    key=("engine",),
+)
+
 
 LAYERS = Spec(
     "layers",
     "The layers of the engines (or, without an engine file, those that the trace's ranges name), with their measured time.",
     (
         integer("layer_id", "row number, from 0"),
-        integer("engine", "which engine file, from 0", null=True),
+        of_engine(null=True),
         integer("layer_index", "position in the engine file, from 0; none for a layer known from ranges only", null=True),
         text("name", "TensorRT's name"),
         text("kind", "our short class of its type: see nsysmap.engine.model.LAYER_KINDS"),
@@ -28,6 +42,7 @@ LAYERS = Spec(
         real("share_of_kernel_time", "of the engine's GPU time", null=True),
         integer("kernels", "median number of its kernels per inference", null=True),
     ),
+    key=("layer_id",),
 )
 
 
@@ -35,7 +50,7 @@ TENSORS = Spec(
     "tensors",
     "What the layers read and write, in the file's order.",
     (
-        integer("layer_id", "row in layers"),
+        row_in("layer_id", "layers"),
         text("direction", "in or out"),
         integer("position", "place among the layer's inputs or outputs"),
         text("name", "tensor name; Myelin repeats them between producers"),
@@ -63,7 +78,7 @@ WORK = Spec(
     "work",
     "What each layer has to do at the least, one row a layer in the order of layers; by `work`.",
     (
-        integer("layer_id", "row in layers"),
+        row_in("layer_id", "layers"),
         integer("macs", "multiply-adds of convolution, matrix product or attention; 0 for other layers", null=True),
         integer("flops", "operations, two a multiply-add; integer ones too", null=True),
         integer("bytes_in", "size of its inputs, channel padding included", "bytes", null=True),
@@ -78,6 +93,7 @@ WORK = Spec(
         integer("groups", "of a convolution", null=True),
         text("reason", "why a figure is missing, or what it assumes", null=True),
     ),
+    key=("layer_id",),
 )
 
 
@@ -85,11 +101,12 @@ ENGINES_WITH_TENSORS = Spec(
     "engines_with_tensors",
     "The engines whose file shows their inside: tensors, and no opaque region. A rule that needs it is skipped for the others.",
     (
-        integer("engine", "which engine file, from 0"),
+        of_engine(),
         text("source", "file name"),
         integer("layers", "how many layers"),
         text("tensorrt_version", "TensorRT's version, where the file tells", null=True),
     ),
+    key=("engine",),
 )
 
 
@@ -98,7 +115,7 @@ CHAINS = Spec(
     "Runs of layers that could be one kernel, found in the engine file; by `chains`. Runs of different kinds may share layers.",
     (
         integer("chain_id", "row number, from 0"),
-        integer("engine", "which engine file, from 0"),
+        of_engine(),
         text("kind", "norm or softmax (one of them, in pieces), epilogue (after a product), pointwise, movement (only that)"),
         integer("layers", "how many layers"),
         integer("first_layer", "layer_id of the first"),
@@ -110,6 +127,7 @@ CHAINS = Spec(
         text("place", "path that most of its ONNX nodes share", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
+    key=("chain_id",),
 )
 
 
@@ -117,9 +135,9 @@ CHAIN_LAYERS = Spec(
     "chain_layers",
     "The layers of the chains, in order; by `chains`.",
     (
-        integer("chain_id", "row in chains"),
+        row_in("chain_id", "chains"),
         integer("position", "place in the chain, from 0"),
-        integer("layer_id", "row in layers"),
+        row_in("layer_id", "layers"),
         text("role", "statistics, normalize, cast, movement, product, epilogue or pointwise"),
     ),
 )
@@ -130,7 +148,7 @@ ATTENTION = Spec(
     "Attention blocks: matrix product, scale and mask, softmax, matrix product; by `attention`.",
     (
         integer("block_id", "row number, from 0"),
-        integer("engine", "which engine file, from 0"),
+        of_engine(),
         flag("fused", "one kernel does it all"),
         integer("first_layer", "layer_id of its first layer"),
         integer("last_layer", "layer_id of its last layer"),
@@ -151,6 +169,7 @@ ATTENTION = Spec(
         text("place", "path that most of its ONNX nodes share", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
+    key=("block_id",),
 )
 
 
@@ -158,9 +177,9 @@ ATTENTION_LAYERS = Spec(
     "attention_layers",
     "The layers of the attention blocks, in order; by `attention`.",
     (
-        integer("block_id", "row in attention"),
+        row_in("block_id", "attention"),
         integer("position", "place in the block, from 0"),
-        integer("layer_id", "row in layers"),
+        row_in("layer_id", "layers"),
         text("role", "movement, scores (Q*K^T), softmax, pointwise, values (P*V) or fused"),
     ),
 )
@@ -170,8 +189,8 @@ REFORMATS = Spec(
     "reformats",
     "Layers that only change a tensor's type or layout, with the cause; by `reformats`.",
     (
-        integer("layer_id", "row in layers"),
-        integer("engine", "which engine file, from 0"),
+        row_in("layer_id", "layers"),
+        of_engine(),
         text("cause", "input, output (the engine's own format), quantize, precision, plugin, myelin, layout or unknown"),
         text("origin", "Origin in the engine file: REFORMAT, QDQ, CAST, …", null=True),
         text("from_type", "data type it reads", null=True),
@@ -193,8 +212,8 @@ QUANTIZERS = Spec(
     "quantizers",
     "Layers that only quantise or dequantise, which a neighbour could have done; by `reformats`.",
     (
-        integer("layer_id", "row in layers"),
-        integer("engine", "which engine file, from 0"),
+        row_in("layer_id", "layers"),
+        of_engine(),
         text("direction", "quantize, dequantize or both"),
         text("from_type", "data type it reads", null=True),
         text("to_type", "data type it writes", null=True),
@@ -211,7 +230,7 @@ SIBLINGS = Spec(
     "Groups of layers none of which needs another: what could be merged, or run at the same time; by `siblings`.",
     (
         integer("group_id", "row number, from 0"),
-        integer("engine", "which engine file, from 0"),
+        of_engine(),
         text("kind", "merge (matrix products that read the same tensor) or parallel (one after another on one stream)"),
         integer("layers", "how many layers"),
         integer("first_layer", "layer_id of the first"),
@@ -221,6 +240,7 @@ SIBLINGS = Spec(
         text("place", "path that most of its ONNX nodes share", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
+    key=("group_id",),
 )
 
 
@@ -228,8 +248,8 @@ SIBLING_LAYERS = Spec(
     "sibling_layers",
     "The layers of those groups, in order; by `siblings`.",
     (
-        integer("group_id", "row in siblings"),
+        row_in("group_id", "siblings"),
         integer("position", "place in the group, from 0"),
-        integer("layer_id", "row in layers"),
+        row_in("layer_id", "layers"),
     ),
 )

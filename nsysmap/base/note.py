@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from nsysmap.base.report_schema import NOTES
+from nsysmap.base.table import Table
 
 Level = Literal["info", "warning", "error"]
 
@@ -14,3 +18,10 @@ class Note:
 
     level: Level
     text: str
+
+
+def notes_table(notes: Sequence[Note]) -> Table:
+    """The table `notes`: errors first, else in the order given."""
+    levels = ("error", "warning", "info")
+    ordered = sorted(notes, key=lambda note: levels.index(note.level))
+    return Table.of_rows(NOTES, [{"level": note.level, "text": note.text} for note in ordered])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.base.columns import WHEN, flag, integer, real, text
+from nsysmap.base.columns import WHEN, flag, integer, of_engine, real, row_in, text
 from nsysmap.base.table import Spec
 from nsysmap.base.trace_schema import GPU_KERNELS, MEMBERSHIP
 
@@ -13,7 +13,7 @@ KERNEL_RUNS = Spec(
         integer("run_id", "row number, from 0"),
         text("kind", "attention, norm or softmax"),
         flag("fused", "one kernel does it all"),
-        integer("layer_id", "row in layers: the region"),
+        row_in("layer_id", "layers", "the region"),
         text("part", "finest name known of its first kernel", null=True),
         integer("kernel_sequence", "the kernel sequence (see inferences) that has it", null=True),
         integer("first_position", "place of its first kernel among those of such an inference"),
@@ -27,6 +27,7 @@ KERNEL_RUNS = Spec(
         integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take at the least", "ns"),
         integer("inferences", "steady inferences of that kernel sequence"),
     ),
+    key=("run_id",),
 )
 
 
@@ -34,7 +35,7 @@ ROOFLINE = Spec(
     "roofline",
     "How far each layer is from what the device allows, one row a layer in the order of layers; by `roofline`.",
     (
-        integer("layer_id", "row in layers"),
+        row_in("layer_id", "layers"),
         integer("time_ns", "median GPU time per inference", "ns", null=True),
         integer("bytes", "read and written at the least", "bytes", null=True),
         integer("flops", "operations at the least", null=True),
@@ -48,6 +49,7 @@ ROOFLINE = Spec(
         text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
         text("reason", "what the verdict rests on, or why there is none"),
     ),
+    key=("layer_id",),
 )
 
 
@@ -55,8 +57,8 @@ LAYER_TIMES = Spec(
     "layer_times",
     "What each layer took over the steady inferences, one row a layer that ran; by `layer_times`.",
     (
-        integer("layer_id", "row in layers"),
-        integer("engine", "which engine file, from 0", null=True),
+        row_in("layer_id", "layers"),
+        of_engine(null=True),
         text("told_by", "trace, or profile (one inference of --exportProfile, where there is no trace)"),
         integer("device", "CUDA device ordinal; none where several ran it", null=True),
         integer("start_ns", "begin of its first kernel", "ns", null=True),
@@ -67,6 +69,7 @@ LAYER_TIMES = Spec(
         text("kernel", "name of its longest kernel", null=True),
         real("share_of_kernel_time", "of the time of all layers of its engine"),
     ),
+    key=("layer_id",),
 )
 
 
@@ -74,8 +77,8 @@ MAPPING = Spec(
     "mapping",
     "Kernel to layer, one row a kernel in the order of the kernels; by `mapping`.",
     (
-        integer("layer_id", "row in layers", null=True),
-        integer("engine", "which engine file, from 0", null=True),
+        row_in("layer_id", "layers", null=True),
+        of_engine(null=True),
         integer("layer_index", "position in that engine file", null=True),
         text("layer", "the layer's name", null=True),
         text("part", "inside a Myelin region: the finest name known", null=True),
@@ -91,6 +94,7 @@ KERNELS = Spec(
     "kernels",
     "Every kernel with its launch, its inference and its layer.",
     (*GPU_KERNELS.columns, *MEMBERSHIP.columns, *MAPPING.columns),
+    key=("kernel_id",),
 )
 
 
@@ -98,7 +102,7 @@ ENGINE_FITS = Spec(
     "engine_fits",
     "Whether each engine file given is of an engine that ran in the trace; by `engine_fits`.",
     (
-        integer("engine", "which engine file, from 0"),
+        of_engine(),
         text("source", "its file name"),
         text("verdict", "ran, did-not-run or cannot-tell"),
         integer(
@@ -111,6 +115,7 @@ ENGINE_FITS = Spec(
         text("engine_layer", "a layer of this engine, beside it", null=True),
         text("how", "how that is known, in words"),
     ),
+    key=("engine",),
 )
 
 
@@ -134,6 +139,7 @@ GAPS = Spec(
         text("before_layer", "layer of the kernel before", null=True),
         text("after_layer", "layer of the kernel after", null=True),
     ),
+    key=("gap_id",),
 )
 
 
@@ -153,6 +159,7 @@ NAMES = Spec(
         text("tensor_cores", "yes, no or unknown"),
         text("rest", "what was not understood; empty when all was"),
     ),
+    key=("name",),
 )
 
 
@@ -171,6 +178,7 @@ WHATIF = Spec(
         integer("recorded_ns", "an inference as the trace has it, under the profiler", "ns", null=True),
         real("replay_error", "how far the replay of the trace as it is was from the trace: replayed over recorded, less 1", null=True),
     ),
+    key=("change",),
 )
 
 
@@ -183,6 +191,7 @@ COVERAGE = Spec(
         integer("time_ns", "their time", "ns"),
         real("share_of_kernel_time", "of all kernel time"),
     ),
+    key=("method",),
 )
 
 
@@ -190,6 +199,7 @@ UNMAPPED = Spec(
     "unmapped",
     "Why kernels have no layer; over the whole trace.",
     (text("reason", "why"), integer("kernels", "kernels"), integer("time_ns", "their time", "ns")),
+    key=("reason",),
 )
 
 
@@ -203,6 +213,7 @@ KERNEL_TOTALS = Spec(
         integer("median_ns", "median time of one", "ns"),
         real("share_of_kernel_time", "of all kernel time"),
     ),
+    key=("name",),
 )
 
 
@@ -210,10 +221,10 @@ KERNEL_TIME = Spec(
     "kernel_time",
     "Kernel time by layer, part and kernel name, over the measured inferences (without inferences: over the trace); by `kernel_time`.",
     (
-        integer("layer_id", "row in layers; none: no layer is known", null=True),
-        integer("engine", "which engine file, from 0", null=True),
+        row_in("layer_id", "layers", "none: no layer is known", null=True),
+        of_engine(null=True),
         text("part", "inside an opaque region: the finest name known", null=True),
-        text("name", "kernel name"),
+        text("name", "kernel name", row_of="kernel_totals"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
         integer("inferences", "measured inferences of that engine; none where no inference was found", null=True),
@@ -226,8 +237,8 @@ PRECISION = Spec(
     "precision",
     "Kernel time by data type, work and tensor cores, one row a layer and combination, over the measured inferences; by `precision`.",
     (
-        integer("layer_id", "row in layers; none: no layer is known", null=True),
-        integer("engine", "which engine file, from 0", null=True),
+        row_in("layer_id", "layers", "none: no layer is known", null=True),
+        of_engine(null=True),
         text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),
         text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "
               "move (layout or copy), unknown"),
@@ -247,7 +258,7 @@ REGION_PARTS = Spec(
     "region_parts",
     "What each Myelin region spends, by part, over the measured inferences; by `region_parts`.",
     (
-        integer("engine", "which engine file, from 0", null=True),
+        of_engine(null=True),
         text("region", "myl<R>, or the name of an opaque region"),
         text("part", "node, tag or range where the trace names one, else what the kernel's name says it is"),
         text("told_by", "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or onnx (a node of --onnx)"),

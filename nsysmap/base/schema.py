@@ -1,7 +1,7 @@
 """Which declared tables there are: what a rule, a test and a user can rely on.
 
-They are declared in `trace_schema`, `engine_schema` and `result_schema`.  ``process`` and ``thread`` are nsys's serialized ids (globalPid,
-globalTid): unique over the whole trace, where ``pid``, ``device``, ``stream`` and ``correlation`` are not.
+They are declared in `trace_schema`, `engine_schema`, `result_schema` and `report_schema`.  ``process`` and ``thread`` are nsys's serialized
+ids (globalPid, globalTid): unique over the whole trace, where ``pid``, ``device``, ``stream`` and ``correlation`` are not.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from nsysmap.base.engine_schema import (
     CHAIN_LAYERS,
     CHAINS,
     EDGES,
+    ENGINES,
     ENGINES_WITH_TENSORS,
     LAYERS,
     QUANTIZERS,
@@ -20,6 +21,20 @@ from nsysmap.base.engine_schema import (
     SIBLINGS,
     TENSORS,
     WORK,
+)
+from nsysmap.base.report_schema import (
+    DEVICE_TIMES,
+    FINDINGS,
+    HIDDEN_REPLAYS,
+    IDLE_TOTALS,
+    INFERENCE_GROUPS,
+    INFERENCE_LOOPS,
+    INFERENCE_TIMES,
+    KERNEL_FAMILIES,
+    LAYER_KINDS,
+    NOTES,
+    REPEATED_LAYERS,
+    RULE_OUTCOMES,
 )
 from nsysmap.base.result_schema import (
     COVERAGE,
@@ -58,5 +73,13 @@ RULE_TABLES = (
     CUDA_GRAPH_TRACES, OVERHEADS, OSRT_CALLS, DEVICES, CAPTURE, WHATIF, STEADY_STATE,
     WORK, ROOFLINE, ENGINES_WITH_TENSORS, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS, PRECISION,
     LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME, ENGINE_FITS, REGION_PARTS, COVERAGE, UNMAPPED, KERNEL_TOTALS,
+    KERNEL_FAMILIES, ENGINES, INFERENCE_LOOPS, INFERENCE_GROUPS, INFERENCE_TIMES, DEVICE_TIMES, IDLE_TOTALS, HIDDEN_REPLAYS, LAYER_KINDS,
+    REPEATED_LAYERS,
 )  # fmt: skip
-"""Every table of an analysis: what the SQL of rules and users can read."""
+"""What the SQL of rules can read: every table of an analysis but those that rest on the rules' answers."""
+
+ANSWER_TABLES = (RULE_OUTCOMES, FINDINGS, NOTES)
+"""What follows from the rules' answers; the SQL of users can read it too."""
+
+ALL_TABLES = (*RULE_TABLES, *ANSWER_TABLES)
+"""Every table of an analysis."""

@@ -8,7 +8,7 @@ SQL and in pandas.  Times are int64 nanoseconds since the start of the profiling
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -38,15 +38,18 @@ class Column:
     comment: str
     unit: str = ""
     nullable: bool = False
+    row_of: str = ""
+    """The table that a value names a row of, by that table's key."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One declared table."""
+    """One declared table; no two rows have the same values in the columns of ``key``, where there is one."""
 
     name: str
     comment: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
         """The declared column of that name; KeyError where there is none."""
@@ -108,6 +111,61 @@ class Text:
 
 
 Data = IntArray | FloatArray | BoolArray | Text
+
+
+class Row:
+    """One row of a small table: its values by column, each by the kind that the column is declared with."""
+
+    __slots__ = ("_name", "_values")
+
+    def __init__(self, name: str, values: Mapping[str, object]) -> None:
+        """Hold a row of the table of that name, given as Python values, None where there is none."""
+        self._name = name
+        self._values = values
+
+    def _value(self, name: str, kinds: tuple[type, ...]) -> object:
+        value = self._values[name]
+        if value is not None and type(value) not in kinds:
+            raise TypeError(f"{self._name}.{name} holds {value!r}, asked for as {kinds[0].__name__}")
+        return value
+
+    def _known(self, name: str, kinds: tuple[type, ...]) -> object:
+        value = self._value(name, kinds)
+        if value is None:
+            raise ValueError(f"{self._name}.{name} has no value in this row")
+        return value
+
+    def integer(self, name: str) -> int:
+        """The value of an integer column; ValueError where there is none."""
+        return self._known(name, (int,))  # type: ignore[return-value]  # checked there, as below
+
+    def maybe_integer(self, name: str) -> int | None:
+        """The value of an integer column, None where there is none."""
+        return self._value(name, (int,))  # type: ignore[return-value]
+
+    def real(self, name: str) -> float:
+        """The value of a float column; ValueError where there is none."""
+        return self._known(name, (float,))  # type: ignore[return-value]
+
+    def maybe_real(self, name: str) -> float | None:
+        """The value of a float column, None where there is none."""
+        return self._value(name, (float,))  # type: ignore[return-value]
+
+    def text(self, name: str) -> str:
+        """The value of a text column; ValueError where there is none."""
+        return self._known(name, (str,))  # type: ignore[return-value]
+
+    def maybe_text(self, name: str) -> str | None:
+        """The value of a text column, None where there is none."""
+        return self._value(name, (str,))  # type: ignore[return-value]
+
+    def flag(self, name: str) -> bool:
+        """The value of a column of true and false."""
+        return self._known(name, (bool,))  # type: ignore[return-value]
+
+    def values(self) -> dict[str, object]:
+        """All of it, by column."""
+        return dict(self._values)
 
 
 class Table:
@@ -187,6 +245,15 @@ class Table:
         """Every row as a mapping of Python values, None where there is no value; for small tables."""
         lists = [_objects(data) for data in self.columns.values()]
         return [dict(zip(self.columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Every row with typed access to its values; for small tables."""
+        return (Row(self.spec.name, record) for record in self.records())
+
+    def only(self) -> Row:
+        """The one row of a table that has one; ValueError of any other."""
+        (row,) = self
+        return row
 
     def arrow(self, names: Sequence[str] | None = None) -> pyarrow.Table:
         """The same rows as an Arrow table (of all columns, or of these); text columns are dictionary-encoded."""

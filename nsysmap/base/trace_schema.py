@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.base.columns import LAUNCHED, WHEN, WHERE, flag, integer, text
+from nsysmap.base.columns import LAUNCHED, WHEN, WHERE, flag, integer, of_engine, row_in, text
 from nsysmap.base.table import Spec
 
 GPU_KERNELS = Spec(
@@ -26,6 +26,7 @@ GPU_KERNELS = Spec(
         integer("static_shared_bytes", "static shared memory per block", "bytes"),
         integer("dynamic_shared_bytes", "dynamic shared memory per block", "bytes"),
     ),
+    key=("kernel_id",),
 )
 
 
@@ -168,6 +169,7 @@ DEVICES = Spec(
         integer("bandwidth_bytes_per_s", "device memory bandwidth", "bytes/s", null=True),
         integer("l2_bytes", "level-2 cache", "bytes", null=True),
     ),
+    key=("device",),
 )
 
 
@@ -175,10 +177,13 @@ CAPTURE = Spec(
     "capture",
     "One row of facts about the trace itself.",
     (
+        text("source", "the report's file name"),
         text("nsys_version", "version of nsys that wrote the report", null=True),
         text("schema_version", "version of nsys's export schema", null=True),
         integer("duration_ns", "from the first to the last piece of GPU work or host call", "ns"),
         integer("kernels", "kernel rows"),
+        integer("memcpys", "memory copy rows"),
+        integer("memsets", "memory fill rows"),
         integer("graph_launches", "calls that launched a CUDA graph"),
         integer("cuda_graph_traces", "whole-graph rows"),
         integer("graph_kernels", "kernel rows with a graph node id"),
@@ -206,7 +211,7 @@ MEMBERSHIP = Spec(
     "membership",
     "Kernel to inference, one row a kernel in the order of the kernels; by `inferences`.",
     (
-        integer("inference", "row in inferences", null=True),
+        row_in("inference", "inferences", null=True),
         integer("position", "place among the kernels of that inference, in launch order, from 0", null=True),
     ),
 )
@@ -225,7 +230,7 @@ INFERENCES = Spec(
         integer("device", "CUDA device ordinal", null=True),
         integer("context", "CUDA context id", null=True),
         integer("stream", "stream of most of its GPU work", null=True),
-        integer("engine", "which engine file, from 0", null=True),
+        of_engine(null=True),
         text("found_by", "range (ExecutionContext::…), graph-launch or period"),
         text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
         flag("cuda_graph", "replayed from a CUDA graph"),
@@ -243,6 +248,7 @@ INFERENCES = Spec(
         integer("idle_ns", "span less busy", "ns", null=True),
         integer("kernel_sequence", "inferences with the same number launch the same kernels in the same order", null=True),
     ),
+    key=("inference",),
 )
 
 

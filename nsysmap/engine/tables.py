@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.engine_schema import EDGES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
+from nsysmap.base.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
 from nsysmap.base.table import Table
 from nsysmap.engine.attention import attention_tables
 from nsysmap.engine.chains import chain_tables
@@ -21,6 +21,7 @@ from nsysmap.engine.work import work_table
 class EngineTables:
     """What follows from the engine files alone, as declared tables; their layer ids are those of `layers_table`."""
 
+    engines: Table
     tensors: Table
     edges: Table
     work: Table
@@ -41,6 +42,7 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
     attention, attention_layers = attention_tables(engines, compute=compute)
     siblings, sibling_layers = sibling_tables(engines)
     return EngineTables(
+        engines=engines_table(engines),
         tensors=tensors_table(engines),
         edges=edges_table(engines),
         work=work_table(engines),
@@ -53,6 +55,23 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
         sibling_layers=sibling_layers,
         reformats=reformats_table(engines),
         quantizers=quantizers_table(engines),
+    )
+
+
+def engines_table(engines: Sequence[Engine]) -> Table:
+    """The table `engines`, one row an engine file."""
+    return Table.of_rows(
+        ENGINES,
+        [
+            {
+                "engine": number,
+                "source": engine.source,
+                "tensorrt_version": engine.tensorrt_version,
+                "layers": len(engine.layers),
+                "detailed": engine.detailed,
+            }
+            for number, engine in enumerate(engines)
+        ],
     )
 
 

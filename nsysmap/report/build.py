@@ -32,7 +32,6 @@ from nsysmap.report.model import (
     WhatIfRow,
 )
 from nsysmap.trace.steady import steady_inferences, steady_windows
-from nsysmap.trace.whole_graph import find_replays
 
 SHARE_DIGITS = 6
 _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
@@ -54,9 +53,7 @@ def report_of(analysis: Analysis) -> Report:
     engine = inferences.ints("engine")
     return Report(
         trace=TraceFacts(
-            source=analysis.source,
             copies=len(tables.memcpys),
-            memsets=len(tables.memsets),
             **{field.name: capture[field.name] for field in fields(TraceFacts) if field.name in capture},  # type: ignore[arg-type]
         ),
         gpus=gpus,
@@ -70,7 +67,7 @@ def report_of(analysis: Analysis) -> Report:
         by_engine=tuple(_figures(inferences, measured, engine == one) for one in np.unique(engine)) if len(np.unique(engine)) > 1 else (),
         busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
         busy_window="inferences" if measured.any() else "trace",
-        replays=_replays(tables, measured) if capture["cuda_graph_trace"] == "graph" else None,
+        replays=_replays(tables) if capture["cuda_graph_trace"] == "graph" else None,
         coverage=_rows(MethodRow, tables.coverage),
         unmapped=_rows(UnmappedRow, tables.unmapped),
         layer_time="median per inference" if measured.any() else "total over the trace",
@@ -176,17 +173,21 @@ def _most(text: Text) -> str | None:
     return "+".join(text.values[code] for code in order) or None
 
 
-def _replays(tables: Tables, measured: BoolArray) -> ReplayFigures:
-    starts = tables.inferences.ints("start_ns")[measured]
-    found = find_replays(tables.api_calls, tables.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
+def _replays(tables: Tables) -> ReplayFigures:
+    first = next(iter(tables.hidden_replays), None)
+
+    def spread(name: str) -> Spread | None:
+        median = None if first is None else first.maybe_integer(f"{name}_median_ns")
+        return None if first is None or median is None else Spread(median, first.integer(f"{name}_p95_ns"))
+
     return ReplayFigures(
-        launches=found.launches,
-        runs=found.runs,
-        gpu_time_ns=_spread(found.gpu_ns),
-        launch_ns=_spread(found.launch_ns),
-        round_trip_ns=_spread(found.round_trip_ns),
-        gap_ns=_spread(found.gap_ns),
-        gaps_of_gpu=found.gaps_of_gpu,
+        launches=int(tables.hidden_replays.ints("launches").sum()),
+        runs=int(tables.hidden_replays.ints("runs").sum()),
+        gpu_time_ns=spread("gpu_time"),
+        launch_ns=spread("launch"),
+        round_trip_ns=spread("round_trip"),
+        gap_ns=spread("between"),
+        gaps_of_gpu=len(tables.cuda_graph_traces) > 0,
     )
 
 

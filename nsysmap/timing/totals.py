@@ -7,8 +7,9 @@ import numpy as np
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.groups import runs as runs_of
 from nsysmap.base.groups import sorted_in_groups
+from nsysmap.base.report_schema import KERNEL_FAMILIES
 from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Row, Table, Text
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
@@ -126,8 +127,10 @@ def unmapped(kernels: Table) -> Table:
     codes = reason.codes[rows]
     count = np.bincount(codes[codes >= 0], minlength=len(reason.values))
     time = _sums(codes[codes >= 0], duration[codes >= 0], len(reason.values))
-    found = [{"reason": reason.values[code], "kernels": int(count[code]), "time_ns": int(time[code])} for code in np.flatnonzero(count)]
-    return Table.of_rows(UNMAPPED, sorted(found, key=lambda row: (-int(str(row["time_ns"])), str(row["reason"]))))
+    order = _most_first(np.flatnonzero(count), time, reason)
+    return Table.of_rows(
+        UNMAPPED, [{"reason": reason.values[code], "kernels": int(count[code]), "time_ns": int(time[code])} for code in order]
+    )
 
 
 def by_kernel_name(kernels: Table, names: Table) -> Table:
@@ -142,19 +145,43 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
     ordered = sorted_in_groups(text.codes.astype(np.int64), duration)
     median[present] = _between(ordered[last - 1 - count[present] // 2], ordered[last - 1 - (count[present] - 1) // 2])
     total = max(int(duration.sum()), 1)
-    decoded = {str(row["name"]): row for row in names.records()}
-    found = []
-    for code in present.tolist():
-        row = dict(decoded[text.values[code]])
-        row |= {
+    decoded = {row.text("name"): row.values() for row in names}
+    rows = [
+        decoded[text.values[code]]
+        | {
             "count": int(count[code]),
             "time_ns": int(time[code]),
             "median_ns": int(median[code]),
             "share_of_kernel_time": int(time[code]) / total,
         }
-        found.append(row)
-    found.sort(key=lambda row: (-int(str(row["time_ns"])), str(row["name"])))
-    return Table.of_rows(KERNEL_TOTALS, found)
+        for code in _most_first(present, time, text)
+    ]
+    return Table.of_rows(KERNEL_TOTALS, rows)
+
+
+def by_family(kernel_totals: Table) -> Table:
+    """Families of kernel names with their total time over the trace, most first; from KERNEL_TOTALS."""
+    found: dict[str, list[Row]] = {}
+    for row in kernel_totals:
+        found.setdefault(row.text("family"), []).append(row)
+    total = max(int(kernel_totals.ints("time_ns").sum()), 1)
+    times = {family: sum(row.integer("time_ns") for row in rows) for family, rows in found.items()}
+    rows = [
+        {
+            "family": family,
+            "names": len(found[family]),
+            "kernels": sum(row.integer("count") for row in found[family]),
+            "time_ns": times[family],
+            "share_of_kernel_time": times[family] / total,
+        }
+        for family in sorted(found, key=lambda family: (-times[family], family))
+    ]
+    return Table.of_rows(KERNEL_FAMILIES, rows)
+
+
+def _most_first(codes: IntArray, time: IntArray, text: Text) -> list[int]:
+    """The codes by time, the most first, those of one time by their texts."""
+    return sorted(codes.tolist(), key=lambda code: (-int(time[code]), text.values[code]))
 
 
 def _sums(codes: CodeArray, values: IntArray, size: int) -> IntArray:

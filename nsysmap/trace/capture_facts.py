@@ -29,10 +29,13 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
     places = {(process, device) for table in work for process, device in _pairs(table, "process", "device")}
     streams = {(process, stream) for table in work for process, stream in _pairs(table, "process", "stream")}
     row = {
+        "source": trace.source,
         "nsys_version": trace.nsys_version,
         "schema_version": trace.schema_version,
         "duration_ns": max(ends) - min(starts) if starts else 0,
         "kernels": len(kernels),
+        "memcpys": len(trace.memcpys),
+        "memsets": len(trace.memsets),
         "graph_launches": len(graph_launches),
         "cuda_graph_traces": len(trace.cuda_graph_traces),
         "graph_kernels": graph_kernels,

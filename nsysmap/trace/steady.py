@@ -43,3 +43,17 @@ def _union_ns(starts: IntArray, ends: IntArray) -> int:
     starts, reached = starts[order], np.maximum.accumulate(ends[order])
     before = np.concatenate([starts[:1], reached[:-1]])
     return int(np.maximum(reached - np.maximum(starts, before), 0).sum())
+
+
+_LONGEST_TURN = 8  # inferences of a pass
+
+
+def inferences_a_pass(sequence: IntArray) -> int:
+    """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in the same turn throughout; else 1."""
+    kinds = len(np.unique(sequence))
+    for period in range(2, _LONGEST_TURN + 1):
+        if kinds < 2 or len(sequence) < 3 * period:
+            return 1
+        if (sequence[period:] == sequence[:-period]).all():
+            return period
+    return 1

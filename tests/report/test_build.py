@@ -13,9 +13,6 @@ import pytest
 
 import nsysmap
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import API_CALLS, CUDA_GRAPH_TRACES
-from nsysmap.trace.whole_graph import find_replays
 from tests.exports import exported
 from tests.places import FIXTURES
 from tests.reports import report
@@ -168,16 +165,6 @@ def test_hidden_replays_are_measured_from_the_host_s_side() -> None:
         assert spread is not None
         assert spread.median_ns == round(statistics.median(values))
         assert spread.p95_ns == round(float(np.percentile(values, 95)))
-
-
-def test_replays_that_have_rows_of_their_own_are_measured_on_the_gpu() -> None:
-    launches = [{"start_ns": 100 * i, "end_ns": 100 * i + 10, "thread": 1, "kind": "graph-launch"} for i in range(3)]
-    runs = [{"start_ns": 100 * i + 20, "end_ns": 100 * i + 80 + i, "device": 0} for i in range(3)]
-    found = find_replays(Table.of_rows(API_CALLS, launches), Table.of_rows(CUDA_GRAPH_TRACES, runs), 50)
-    assert (found.launches, found.runs, found.gaps_of_gpu) == (2, 2, True)
-    assert found.gpu_ns.tolist() == [61, 62]
-    assert found.gap_ns.tolist() == [39]
-    assert found.round_trip_ns.tolist() == []
 
 
 def test_the_api_gives_the_parts_of_the_report_and_frames() -> None:

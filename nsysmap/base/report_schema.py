@@ -1,0 +1,220 @@
+"""The declared tables that sum an analysis up: inferences by group, busy and idle time, repeated layers, what was found."""
+
+from __future__ import annotations
+
+from nsysmap.base.columns import flag, integer, of_engine, real, row_in, text
+from nsysmap.base.table import Spec
+
+INFERENCE_LOOPS = Spec(
+    "inference_loops",
+    "Threads that run inferences on a device, one row a process, device and thread; times are over the steady-state inferences.",
+    (
+        integer("loop_id", "row number, from 0, by the first inference's start"),
+        integer("pid", "process id"),
+        integer("thread", "nsys globalTid of the enqueuing thread", null=True),
+        integer("device", "CUDA device ordinal", null=True),
+        integer("inferences", "all inferences, warm-up included"),
+        integer("warmup", "of these warm-up"),
+        integer("cut", "of these cut by the begin or end of the capture"),
+        integer("steady", "of these steady-state"),
+        integer("groups", "kinds of the steady-state ones: rows in inference_groups"),
+        integer("inferences_a_pass", "kinds that always come in the same turn make a pass; 1 where there is no such turn"),
+        integer("window_ns", "from the begin of the first steady-state inference to the end of the last", "ns", null=True),
+        integer("mean_ns", "time per pass, profiler included: from one end to the next, the mean", "ns", null=True),
+        integer("median_ns", "the same, the median", "ns", null=True),
+        integer("p95_ns", "the same, the 95th percentile", "ns", null=True),
+        real("per_second", "passes a second: 10⁹ over mean_ns", "1/s", null=True),
+    ),
+    key=("loop_id",),
+)
+
+
+INFERENCE_GROUPS = Spec(
+    "inference_groups",
+    "Inferences that are alike, one row a loop, engine and kernel sequence; times are over the steady-state ones.",
+    (
+        integer("group_id", "row number, from 0, by the first inference's start"),
+        row_in("loop_id", "inference_loops"),
+        of_engine(null=True),
+        integer("kernel_sequence", "see inferences", null=True),
+        text("found_by", "range, graph-launch or period; several with a plus sign between", null=True),
+        text("launch_api", "call that enqueued them; several with a plus sign between", null=True),
+        integer("inferences", "all of them, warm-up included"),
+        integer("warmup", "of these warm-up"),
+        integer("cut", "of these cut by the begin or end of the capture"),
+        integer("steady", "of these steady-state"),
+        integer("kernels", "kernels of one", null=True),
+        integer("mean_ns", "time per inference: from the end of the one before on its thread to its own, the mean", "ns", null=True),
+        integer("median_ns", "the same, the median", "ns", null=True),
+        integer("p95_ns", "the same, the 95th percentile", "ns", null=True),
+        integer("gpu_time_median_ns", "union of its kernels, copies and memsets, the median", "ns", null=True),
+        integer("gpu_time_p95_ns", "the same, the 95th percentile", "ns", null=True),
+        integer("gpu_span_median_ns", "from the first to the last of them, the median", "ns", null=True),
+        integer("gpu_span_p95_ns", "the same, the 95th percentile", "ns", null=True),
+        integer("enqueue_median_ns", "host time to enqueue it, the median", "ns", null=True),
+        integer("enqueue_p95_ns", "the same, the 95th percentile", "ns", null=True),
+    ),
+    key=("group_id",),
+)
+
+
+INFERENCE_TIMES = Spec(
+    "inference_times",
+    "What each steady-state inference took, by start time.",
+    (
+        row_in("inference", "inferences"),
+        row_in("group_id", "inference_groups"),
+        integer("time_ns", "from the end of the one before on its thread to its own; none for a thread's first", "ns", null=True),
+        integer("idle_ns", "idle time of its device in that time", "ns", null=True),
+        real("times_median", "that time over its group's median", null=True),
+        text("extra_cause", "the cause of the idle time that it has most more of than its group's median", null=True),
+        integer("extra_ns", "how much more of it", "ns", null=True),
+    ),
+    key=("inference",),
+)
+
+
+DEVICE_TIMES = Spec(
+    "device_times",
+    "How busy each GPU was that the trace shows work of, within a window.",
+    (
+        integer("device", "CUDA device ordinal"),
+        text("window", "inferences (from the begin of the first steady-state one to the end of the last) or trace (first to last work)"),
+        integer("start_ns", "when the window begins", "ns"),
+        integer("end_ns", "when it ends", "ns"),
+        integer("window_ns", "how long it is", "ns"),
+        integer("inferences", "steady-state inferences in it"),
+        integer("busy_ns", "time in which a kernel, copy, memset or whole graph ran; none where the trace hides work", "ns", null=True),
+        integer("idle_ns", "the rest of the window", "ns", null=True),
+        real("busy_share", "busy over window", null=True),
+    ),
+    key=("device",),
+)
+
+
+IDLE_TOTALS = Spec(
+    "idle_totals",
+    "Idle time between pieces of GPU work by device and cause, within the windows of device_times, the most first.",
+    (
+        integer("device", "CUDA device ordinal"),
+        text("cause", "see gaps"),
+        integer("gaps", "how many"),
+        integer("time_ns", "their time within the window", "ns"),
+        real("share_of_window", "of the device's window"),
+        integer("ns_per_inference", "their time over the window's steady-state inferences", "ns", null=True),
+    ),
+    key=("device", "cause"),
+)
+
+
+HIDDEN_REPLAYS = Spec(
+    "hidden_replays",
+    "What is known of CUDA graph launches whose kernels the trace hides (whole-graph tracing), one row a thread; the warm-up is left out.",
+    (
+        integer("pid", "process id"),
+        integer("thread", "nsys globalTid of the launching thread", null=True),
+        integer("launches", "launch calls"),
+        integer("runs", "rows that the trace has of whole graphs"),
+        integer("gpu_time_median_ns", "time on the GPU of one, by those rows, the median", "ns", null=True),
+        integer("gpu_time_p95_ns", "the same, the 95th percentile", "ns", null=True),
+        integer("launch_median_ns", "host time of the launch call, the median", "ns", null=True),
+        integer("launch_p95_ns", "the same, the 95th percentile", "ns", null=True),
+        integer("period_median_ns", "from one launch call's begin to the next, the median", "ns", null=True),
+        integer("period_p95_ns", "the same, the 95th percentile", "ns", null=True),
+        integer("round_trip_median_ns", "from the launch call's begin to the next blocking call's return, the median", "ns", null=True),
+        integer("round_trip_p95_ns", "the same, the 95th percentile: a replay takes no longer", "ns", null=True),
+        integer("between_median_ns", "between two: GPU idle by those rows, else from that return to the next launch call", "ns", null=True),
+        integer("between_p95_ns", "the same, the 95th percentile", "ns", null=True),
+    ),
+)
+
+
+LAYER_KINDS = Spec(
+    "layer_kinds",
+    "Layers of one kind in one engine: their times added up, the most first.",
+    (
+        of_engine(null=True),
+        text("kind", "see layers"),
+        integer("layers", "how many with time"),
+        integer("time_ns", "their median times (see layers) added up", "ns"),
+        real("share_of_kernel_time", "of the engine's kernel time"),
+    ),
+)
+
+
+REPEATED_LAYERS = Spec(
+    "repeated_layers",
+    "Layers of one kind whose names differ in numbers only, such as those of repeated blocks: their times added up, the most first.",
+    (
+        integer("repeat_id", "row number, from 0"),
+        of_engine(null=True),
+        text("name", "their name, with * for the numbers that differ; of a single layer its own"),
+        text("kind", "see layers"),
+        integer("layers", "how many with time"),
+        row_in("first_layer", "layers", "the first of them"),
+        integer("time_ns", "their median times (see layers) added up", "ns"),
+        integer("kernels", "their median kernels added up"),
+        real("share_of_kernel_time", "of the engine's kernel time"),
+        flag("opaque", "Myelin regions that the engine file does not open"),
+    ),
+    key=("repeat_id",),
+)
+
+
+KERNEL_FAMILIES = Spec(
+    "kernel_families",
+    "Kernels of one family of names, over the whole trace, the most time first.",
+    (
+        text("family", "see names"),
+        integer("names", "distinct kernel names"),
+        integer("kernels", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        real("share_of_kernel_time", "of all kernel time"),
+    ),
+    key=("family",),
+)
+
+
+RULE_OUTCOMES = Spec(
+    "rule_outcomes",
+    "What each rule answered.",
+    (
+        text("rule", "its name"),
+        text("rule_group", "group it belongs to"),
+        text("severity", "info, warning or error"),
+        text("outcome", "found, clean (it could tell, and found nothing) or skipped (it could not tell)"),
+        text("reason", "why it could not tell", null=True),
+        integer("findings", "how many it found"),
+        integer("left_out", "found beyond those that are kept: see findings"),
+    ),
+    key=("rule",),
+)
+
+
+FINDINGS = Spec(
+    "findings",
+    "What the rules found, the most costly first.",
+    (
+        integer("finding_id", "row number, from 0"),
+        text("rule", "which rule", row_of="rule_outcomes"),
+        text("rule_group", "group of the rule"),
+        text("severity", "info, warning or error"),
+        text("message", "what it found, in a sentence"),
+        integer("start_ns", "where it begins", "ns"),
+        integer("end_ns", "where it ends", "ns"),
+        integer("cost_ns", "what it costs, over the steady-state inferences", "ns"),
+        real("share_of_window", "that cost over the window of its device", null=True),
+        row_in("layer_id", "layers", "what it is about, where that is one layer", null=True),
+        text("layer", "that layer's name", null=True),
+        text("evidence", "the other columns of the rule's SQL, as JSON"),
+        text("advice", "what to do"),
+    ),
+    key=("finding_id",),
+)
+
+
+NOTES = Spec(
+    "notes",
+    "What the reader must know before believing the figures, errors first.",
+    (text("level", "error, warning or info"), text("text", "in a sentence or two")),
+)

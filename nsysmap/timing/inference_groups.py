@@ -1,0 +1,215 @@
+"""Inferences by loop (process, thread and device), engine and kernel sequence: how many, how long, and what slow ones waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import numbered, rows_by_value
+from nsysmap.base.report_schema import INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.trace.steady import inferences_a_pass, steady_inferences
+
+_SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
+
+
+@dataclass(frozen=True)
+class InferenceFigures:
+    """The tables about inferences."""
+
+    inference_loops: Table
+    inference_groups: Table
+    inference_times: Table
+
+
+@dataclass(frozen=True)
+class _Inferences:
+    """The rows of INFERENCES with what follows from their order."""
+
+    table: Table
+    steady: BoolArray
+    loop: IntArray  # loop_id
+    group: IntArray  # group_id
+    order: IntArray  # rows by loop, then by end
+    end_ns: IntArray  # of its GPU work, or of its host call where it has none
+    time_ns: IntArray  # from the end of the one before it in its loop
+
+
+def inference_figures(inferences: Table, gaps: Table) -> InferenceFigures:
+    """The tables `inference_loops`, `inference_groups` and `inference_times`, from INFERENCES and GAPS."""
+    known = _numbered(inferences)
+    return InferenceFigures(_loops(known), _groups(known), _times(known, gaps))
+
+
+def _numbered(inferences: Table) -> _Inferences:
+    steady = np.isin(inferences.ints("inference"), steady_inferences(inferences))
+    loop = _by_first_row(*(inferences.ints(name) for name in ("process", "thread", "device")))
+    group = _by_first_row(loop, inferences.ints("engine"), inferences.ints("kernel_sequence"))
+    gpu_end = inferences.ints("gpu_end_ns")
+    end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns"))
+    order = np.lexsort((end, loop))
+    time = np.full(len(inferences), MISSING, np.int64)
+    follows = np.flatnonzero(loop[order[1:]] == loop[order[:-1]]) + 1
+    time[order[follows]] = end[order[follows]] - end[order[follows - 1]]
+    return _Inferences(inferences, steady, loop, group, order, end, time)
+
+
+def _by_first_row(*columns: IntArray) -> IntArray:
+    """A number for each combination of values, by the first row that has it."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    distinct, number = numbered(*columns)
+    first = np.full(len(distinct[0]), len(number), np.int64)
+    np.minimum.at(first, number, np.arange(len(number)))
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    result: IntArray = rank[number]
+    return result
+
+
+def _loops(known: _Inferences) -> Table:
+    found = []
+    inferences = known.table
+    for loop_id, places in rows_by_value(known.loop[known.order]):
+        rows = known.order[places]
+        steady = rows[known.steady[rows]]
+        a_pass = inferences_a_pass(known.group[steady])
+        passes = _passes(known, rows, a_pass)
+        mean = float(known.time_ns[steady][known.time_ns[steady] != MISSING].mean()) * a_pass if len(passes) else None
+        first = int(rows[0])
+        start_ns, end_ns = inferences.ints("start_ns")[steady], inferences.ints("end_ns")[steady]
+        found.append(
+            {
+                "loop_id": loop_id,
+                "pid": int(inferences.ints("pid")[first]),
+                **{name: _or_none(int(inferences.ints(name)[first])) for name in ("thread", "device")},
+                **_counts(known, rows),
+                "groups": len(np.unique(known.group[steady])),
+                "inferences_a_pass": a_pass,
+                "window_ns": int(end_ns.max() - start_ns.min()) if len(steady) else None,
+                "mean_ns": None if mean is None else round(mean),
+                **_spread("", passes),
+                "per_second": 1e9 / mean if mean else None,
+            }
+        )
+    return Table.of_rows(INFERENCE_LOOPS, found)
+
+
+def _passes(known: _Inferences, rows: IntArray, inferences_a_pass: int) -> IntArray:
+    """The times of the passes that end with a steady inference; each inference begins one, so that they overlap."""
+    end, steady = known.end_ns[rows], known.steady[rows]
+    last = np.arange(inferences_a_pass, len(rows))
+    whole = last[steady[last]]
+    result: IntArray = end[whole] - end[whole - inferences_a_pass]
+    return result
+
+
+def _groups(known: _Inferences) -> Table:
+    found = []
+    inferences = known.table
+    for group_id, rows in rows_by_value(known.group):
+        steady = rows[known.steady[rows]]
+        times = known.time_ns[steady]
+        times = times[times != MISSING]
+        first = int(rows[0])
+        spreads = [_spread(f"{name}_", _known(inferences.ints(column)[steady])) for name, column in _SPREADS.items()]
+        found.append(
+            {
+                "group_id": group_id,
+                "loop_id": int(known.loop[first]),
+                **{name: _or_none(int(inferences.ints(name)[first])) for name in ("engine", "kernel_sequence")},
+                **{name: _texts(inferences.text(name), rows) for name in ("found_by", "launch_api")},
+                **_counts(known, rows),
+                "kernels": int(np.median(inferences.ints("kernels")[rows])),
+                "mean_ns": round(float(times.mean())) if len(times) else None,
+                **_spread("", times),
+                **{key: value for spread in spreads for key, value in spread.items()},
+            }
+        )
+    return Table.of_rows(INFERENCE_GROUPS, found)
+
+
+def _counts(known: _Inferences, rows: IntArray) -> dict[str, object]:
+    return {
+        "inferences": len(rows),
+        "warmup": int(np.count_nonzero(known.table.bools("warmup")[rows])),
+        "cut": int(np.count_nonzero(~known.table.bools("complete")[rows])),
+        "steady": int(np.count_nonzero(known.steady[rows])),
+    }
+
+
+def _spread(prefix: str, values: IntArray) -> dict[str, object]:
+    if not len(values):
+        return {f"{prefix}median_ns": None, f"{prefix}p95_ns": None}
+    return {f"{prefix}median_ns": round(float(np.median(values))), f"{prefix}p95_ns": round(float(np.percentile(values, 95)))}
+
+
+def _known(values: IntArray) -> IntArray:
+    known: IntArray = values[values != MISSING]
+    return known
+
+
+def _or_none(value: int) -> int | None:
+    return None if value == MISSING else value
+
+
+def _texts(text: Text, rows: IntArray) -> str | None:
+    """The texts of the rows, the most frequent first, with a plus sign between."""
+    codes = text.codes[rows]
+    count = np.bincount(codes[codes >= 0], minlength=len(text.values))
+    order = sorted(np.flatnonzero(count).tolist(), key=lambda code: (-int(count[code]), text.values[code]))
+    return "+".join(text.values[code] for code in order) or None
+
+
+# --- one by one -------------------------------------------------------------------------------------------------------
+
+
+def _times(known: _Inferences, gaps: Table) -> Table:
+    rows = np.flatnonzero(known.steady)
+    end, time = known.end_ns[rows], known.time_ns[rows]
+    idle = _idle_by_cause(gaps, known.table.ints("device")[rows], np.where(time == MISSING, end, end - time), end)
+    timed = time != MISSING
+    ratio, extra = np.full(len(rows), np.nan), np.full((len(rows), idle.shape[1]), 0, np.int64)
+    for _, places in rows_by_value(known.group[rows]):
+        mine = places[timed[places]]
+        if len(mine):
+            ratio[mine] = time[mine] / max(float(np.median(time[mine])), 1.0)
+            extra[mine] = idle[mine] - np.median(idle[mine], axis=0).astype(np.int64)
+    cause = np.argmax(extra, axis=1) if idle.shape[1] else np.zeros(len(rows), np.int64)
+    more = extra[np.arange(len(rows)), cause] if idle.shape[1] else np.zeros(len(rows), np.int64)
+    return Table(
+        INFERENCE_TIMES,
+        {
+            "inference": known.table.ints("inference")[rows],
+            "group_id": known.group[rows],
+            "time_ns": time,
+            "idle_ns": np.where(timed, idle.sum(axis=1), np.int64(MISSING)) if idle.shape[1] else np.full(len(rows), MISSING, np.int64),
+            "times_median": ratio,
+            "extra_cause": Text(np.where(more > 0, cause, -1).astype(np.int32), gaps.text("cause").values),
+            "extra_ns": np.where(more > 0, more, np.int64(MISSING)),
+        },
+    )
+
+
+def _idle_by_cause(gaps: Table, device: IntArray, begin_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """Idle time of the device between these moments, a column a cause."""
+    cause = gaps.text("cause")
+    result = np.zeros((len(device), len(cause.values)), np.int64)
+    for one in np.unique(device).tolist():
+        mine = np.flatnonzero(device == one)
+        for code in range(len(cause.values)):
+            rows = np.flatnonzero((gaps.ints("device") == one) & (cause.codes == code))
+            start, stop = gaps.ints("start_ns")[rows], gaps.ints("end_ns")[rows]
+            result[mine, code] = _before(start, stop, end_ns[mine]) - _before(start, stop, begin_ns[mine])
+    return result
+
+
+def _before(start: IntArray, end: IntArray, moment: IntArray) -> IntArray:
+    """How much of disjoint, sorted intervals lies before each moment."""
+    total = np.concatenate([[np.int64(0)], np.cumsum(end - start)])
+    at = np.searchsorted(start, moment, side="right")
+    last = np.maximum(at - 1, 0)
+    beyond = np.maximum(end[last] - moment, 0) if len(end) else np.zeros(len(moment), np.int64)
+    result: IntArray = total[at] - np.where(at > 0, beyond, 0)
+    return result

@@ -1,0 +1,83 @@
+"""Times of layers added up: by kind, and over layers whose names differ in numbers only, as those of repeated blocks do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
+from nsysmap.base.table import Row, Table
+
+NUMBER = re.compile(r"\d+")
+_ALIKE = 2.0  # layers in one row take at most that many times as long as each other
+
+
+def layer_kinds(layers: Table) -> Table:
+    """The table `layer_kinds`, by engine, then the most time first; `layers` is LAYERS with times."""
+    found: dict[tuple[int | None, str], list[Row]] = {}
+    for row in _timed(layers):
+        found.setdefault((row.maybe_integer("engine"), row.text("kind")), []).append(row)
+    rows = [{"engine": engine, "kind": kind, "layers": len(mine), **_sums(mine)} for (engine, kind), mine in found.items()]
+    return Table.of_rows(LAYER_KINDS, sorted(rows, key=lambda row: (_engine(row), -_time(row), str(row["kind"]))))
+
+
+def repeated_layers(layers: Table) -> Table:
+    """The table `repeated_layers`, the most time first; every layer with time is in one row."""
+    alike: dict[tuple[int | None, str, str], list[Row]] = {}
+    for row in _timed(layers):
+        alike.setdefault((row.maybe_integer("engine"), row.text("kind"), NUMBER.sub("*", row.text("name"))), []).append(row)
+    rows = [
+        {
+            "engine": engine,
+            "name": common_name([row.text("name") for row in mine]),
+            "kind": kind,
+            "layers": len(mine),
+            "first_layer": min(row.integer("layer_id") for row in mine),
+            **_sums(mine),
+            "kernels": sum(row.maybe_integer("kernels") or 0 for row in mine),
+            "opaque": kind == "foreign_node",
+        }
+        for (engine, kind, _), several in alike.items()
+        for mine in _of_like_time(several)
+    ]
+    rows.sort(key=lambda row: (-_time(row), _engine(row), str(row["name"])))
+    return Table.of_rows(REPEATED_LAYERS, [{"repeat_id": number, **row} for number, row in enumerate(rows)])
+
+
+def common_name(names: Sequence[str]) -> str:
+    """These names, which differ in numbers only, as one: a * for each number that is not the same in all."""
+    texts = NUMBER.split(names[0])
+    numbers = [set(column) for column in zip(*(NUMBER.findall(name) for name in names), strict=True)]
+    shown = [min(values) if len(values) == 1 else "*" for values in numbers]
+    return "".join(text + number for text, number in zip(texts, [*shown, ""], strict=True))
+
+
+def _timed(layers: Table) -> list[Row]:
+    return [row for row in layers if row.maybe_integer("time_ns")]
+
+
+def _of_like_time(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows in parts, each with times within a factor of each other."""
+    parts: list[list[Row]] = []
+    for row in sorted(rows, key=lambda row: -row.integer("time_ns")):
+        if parts and parts[-1][0].integer("time_ns") <= _ALIKE * row.integer("time_ns"):
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+    return parts
+
+
+def _sums(rows: Sequence[Row]) -> dict[str, object]:
+    shares = [row.maybe_real("share_of_kernel_time") or 0.0 for row in rows]
+    return {"time_ns": sum(row.integer("time_ns") for row in rows), "share_of_kernel_time": sum(shares)}
+
+
+def _engine(row: Mapping[str, object]) -> int:
+    engine = row["engine"]
+    return engine if isinstance(engine, int) else -1
+
+
+def _time(row: Mapping[str, object]) -> int:
+    time = row["time_ns"]
+    assert isinstance(time, int)
+    return time

@@ -1,0 +1,49 @@
+"""Layers added up by kind, and over names that differ in numbers only."""
+
+from __future__ import annotations
+
+from nsysmap.base.engine_schema import LAYERS
+from nsysmap.base.table import Table
+from nsysmap.timing.layer_sums import common_name, layer_kinds, repeated_layers
+from tests.reports import analysis
+
+
+def layers(*rows: tuple[str, str, int | None]) -> Table:
+    made = [
+        {"layer_id": number, "engine": 0, "name": name, "kind": kind, "time_ns": time, "kernels": 1, "share_of_kernel_time": 0.1}
+        for number, (name, kind, time) in enumerate(rows)
+    ]
+    return Table.of_rows(LAYERS, made)
+
+
+def test_layers_of_repeated_blocks_are_one_row_with_a_star_for_what_differs() -> None:
+    rows = repeated_layers(
+        layers(
+            ("/layer.0/fc1_myl0_3", "gemm", 10),
+            ("/layer.1/fc1_myl0_9", "gemm", 12),
+            ("/layer.0/fc2_myl0_4", "gemm", 30),
+            ("x", "cast", None),
+        )
+    )
+    told = [(row.text("name"), row.integer("layers"), row.integer("time_ns"), row.integer("first_layer")) for row in rows]
+    assert told == [("/layer.0/fc2_myl0_4", 1, 30, 2), ("/layer.*/fc1_myl0_*", 2, 22, 0)]
+
+
+def test_layers_of_other_kinds_or_of_quite_another_time_are_not_taken_together() -> None:
+    rows = repeated_layers(
+        layers(("conv1", "convolution", 100), ("conv2", "convolution", 40), ("conv3", "convolution", 30), ("conv4", "cast", 30))
+    )
+    assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv1", 1), ("conv*", 2), ("conv4", 1)]
+
+
+def test_numbers_that_all_names_share_stay() -> None:
+    assert common_name(["a.0/b12/c", "a.1/b12/c"]) == "a.*/b12/c"
+    assert common_name(["a.0"]) == "a.0"
+
+
+def test_every_layer_with_time_is_in_one_kind_and_one_row() -> None:
+    tables = analysis("bert_trt10", "sync.sqlite").tables
+    times = tables.layers.ints("time_ns")
+    for table in (layer_kinds(tables.layers), repeated_layers(tables.layers)):
+        assert table.ints("time_ns").sum() == times[times > 0].sum()
+        assert table.ints("layers").sum() == (times > 0).sum()
