@@ -76,7 +76,7 @@ def _loops(known: _Inferences) -> Table:
         steady = rows[known.steady[rows]]
         a_pass = inferences_a_pass(known.group[steady])
         passes = _passes(known, rows, a_pass)
-        mean = float(known.time_ns[steady][known.time_ns[steady] != MISSING].mean()) * a_pass if len(passes) else None
+        mean = float(passes.mean()) if len(passes) else None
         first = int(rows[0])
         start_ns, end_ns = inferences.ints("start_ns")[steady], inferences.ints("end_ns")[steady]
         found.append(
