@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nsysmap.report.rules import pages
-from nsysmap.rules.run import builtin_rules_dir, load_rules
+from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
 
 def main() -> None:

@@ -23,8 +23,9 @@ from nsysmap.engine.tables import engine_tables, layers_table
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.names.decode import names_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.rules.packs import chosen_rules
 from nsysmap.rules.result_tables import findings_table, outcomes_table
-from nsysmap.rules.run import builtin_rules_dir, load_rules, run_rules
+from nsysmap.rules.run import run_rules
 from nsysmap.rules.select import select
 from nsysmap.timing import totals
 from nsysmap.timing.device_times import device_times, hides_work, idle_totals
@@ -174,7 +175,8 @@ def analyze(
 ) -> Analysis:
     """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
 
-    ``rules`` are those that come with nsysmap unless given (see rules.load_rules); none run where it is empty.
+    ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
+    folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
     Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
@@ -247,7 +249,7 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         **{spec.name: Table.empty(spec) for spec in ANSWER_TABLES},
     )
     tell("running the rules")
-    outcomes = run_rules(load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules, tables.by_name())
+    outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name())
     notes = notes_of(mapped)
     tables = replace(
         tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
@@ -339,5 +341,5 @@ def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> t
 
     Those that need a trace, or times, are skipped with the reason.
     """
-    chosen = load_rules([builtin_rules_dir()], check_own=False) if rules is None else rules
+    chosen = chosen_rules() if rules is None else rules
     return run_rules([rule for rule in chosen if rule.group in ENGINE_GROUPS], engine_tables_with_profile(engine))

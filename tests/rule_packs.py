@@ -8,8 +8,8 @@ from pathlib import Path
 from nsysmap.base.result_schema import GAPS
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.rules.packs import load_rules
 from nsysmap.rules.rule_file import Rule
-from nsysmap.rules.run import load_rules
 
 SOUND = {
     "group": "launch",

@@ -192,6 +192,7 @@ CAPTURE = Spec(
         flag("has_tensorrt_ranges", "the NVTX domain TensorRT has ranges"),
         flag("has_layer_ranges", "ranges below ExecutionContext:: name layers"),
         flag("has_myelin_ranges", "the NVTX domain myelin-exec has ranges"),
+        flag("has_pytorch", "kernels or NVTX ranges of PyTorch"),
         flag("has_api_calls", "CUDA API calls were traced"),
         flag("has_syncs", "synchronisations were traced"),
         flag("has_osrt", "OS runtime calls were traced"),

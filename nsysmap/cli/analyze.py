@@ -45,14 +45,14 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.report.build import report_of
     from nsysmap.report.text import report_text
     from nsysmap.report.write import SUFFIXES, write_report
-    from nsysmap.rules.run import builtin_rules_dir, load_params, load_rules, parse_params, with_params
+    from nsysmap.rules.packs import chosen_rules
+    from nsysmap.rules.parameters import parse_params
 
     files = [Path(path) for path in outputs]
     inputs = [Path(path) for path in (report, *engine_files, profile, onnx_file) if path]
     for path in files:
         check_output(path, SUFFIXES, inputs)
-    rules = load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)
-    rules = with_params(with_params(rules, load_params(Path())), parse_params(params))
+    rules = chosen_rules(folders, params=parse_params(params))
     with progress() as tell:
         engines = read_engines(engine_files, profile=profile)
         mapped = map_report(report, engines, model=onnx_model(onnx_file), progress=tell)

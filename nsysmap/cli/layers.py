@@ -15,9 +15,20 @@ from nsysmap.cli.inputs import onnx_model
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="With --trace, the ONNX model behind the engine: names what opaque regions run.")
 @click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
 @click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
+@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
-def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
-    engine_file: str, profile: str | None, report: str | None, onnx_file: str | None, precision: bool, findings: bool, as_json: bool
+def layers(  # noqa: PLR0913  # one parameter an option
+    *,
+    engine_file: str,
+    profile: str | None,
+    report: str | None,
+    onnx_file: str | None,
+    precision: bool,
+    findings: bool,
+    folders: tuple[str, ...],
+    params: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Show the layers of an engine file, and the time of each where a trace or a profile is given.
 
@@ -39,9 +50,13 @@ def layers(  # noqa: PLR0913, PLR0917  # one parameter an option
             raise click.UsageError("--findings stands alone; with a trace, `nsysmap analyze` shows what the rules find.")
         from nsysmap.analysis import engine_outcomes
         from nsysmap.report.findings import findings_text
+        from nsysmap.rules.packs import chosen_rules
+        from nsysmap.rules.parameters import parse_params
 
-        click.echo(findings_text(engine_outcomes(engine)))
+        click.echo(findings_text(engine_outcomes(engine, rules=chosen_rules(folders, params=parse_params(params)))))
         return
+    if folders or params:
+        raise click.UsageError("--rules and --param are about what --findings shows.")
     if onnx_file is not None and report is None:
         raise click.UsageError("--onnx needs the report of a run too: --trace REPORT.")
     of_trace = None

@@ -32,7 +32,7 @@ def rules_list(folders: tuple[str, ...]) -> None:
       nsysmap rules list --rules our-rules
     """
     from nsysmap.report.rules import rules_list as listing
-    from nsysmap.rules.run import builtin_rules_dir, load_rules
+    from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
     click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)))
 
@@ -48,7 +48,7 @@ def rules_show(name: str, folders: tuple[str, ...]) -> None:
       nsysmap rules show launch-bound
     """
     from nsysmap.report.rules import rule_text
-    from nsysmap.rules.run import builtin_rules_dir, load_rules
+    from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
     rules = {rule.name: rule for rule in load_rules([builtin_rules_dir(), *map(Path, folders)])}
     if name not in rules:
@@ -60,25 +60,10 @@ def rules_show(name: str, folders: tuple[str, ...]) -> None:
     click.echo(rule_text(rules[name]))
 
 
-@rules_group.command("check")
-@click.argument("folder", metavar="DIR")
-def rules_check(folder: str) -> None:
-    """Check that the rule files of a folder are sound, without running them.
-
-    \b
-    Example:
-      nsysmap rules check our-rules
-    """
-    from nsysmap.base.units import counted
-    from nsysmap.rules.run import load_rules
-
-    click.echo(f"{counted(len(load_rules([Path(folder)])), 'rule')} read and checked: sound")
-
-
 @rules_group.command("test")
 @click.argument("folder", metavar="DIR")
 def rules_test(folder: str) -> int:
-    """Run the cases in the rule files of a folder; exit with status 1 if a rule does not answer as its cases say.
+    """Check the rule files of a folder and run their cases; exit with status 1 if a rule does not answer as its cases say.
 
     \b
     Example:
@@ -86,7 +71,7 @@ def rules_test(folder: str) -> int:
     """
     from nsysmap.report.rules import cases_text
     from nsysmap.rules.cases import run_cases
-    from nsysmap.rules.run import load_rules
+    from nsysmap.rules.packs import load_rules
 
     results = run_cases(load_rules([Path(folder)]))
     click.echo(cases_text(results))

@@ -138,7 +138,7 @@ def _contents(report: Report) -> Iterable[_Content]:
                 "rule": one.rule,
                 "rule_group": one.group,
                 "severity": one.severity,
-                "outcome": "skipped" if one.skipped is not None else "found" if one.findings else "clean",
+                "outcome": "skipped" if one.skipped is not None else "clean" if one.clean else "found",
                 "skipped": one.skipped,
                 "more": one.more,
             }

@@ -18,6 +18,8 @@ def findings_text(outcomes: Sequence[Outcome]) -> str:
     for finding in findings:
         cost = f", {duration(finding.cost_ns)} an inference" if finding.cost_ns else ""
         lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
+        for other in finding.also:
+            lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]
     lines.append(f"{len(findings)} findings of {len(told)} rules that could tell. Costs of different rules overlap: never add them.")
     reasons: dict[str, list[str]] = {}

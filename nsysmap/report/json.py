@@ -74,9 +74,10 @@ def write_json(report: Report, path: Path) -> None:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON values."""
+    """A finding as JSON values, with those that it stands for."""
     share = None if finding.share_of_window is None else round(finding.share_of_window, 6)
-    return {**vars(finding), "share_of_window": share, "evidence": dict(finding.evidence)}
+    also = [finding_json(one) for one in finding.also]
+    return {**vars(finding), "share_of_window": share, "evidence": dict(finding.evidence), "also": also}
 
 
 def _inferences(figures: InferenceFigures) -> dict[str, Any]:

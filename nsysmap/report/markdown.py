@@ -241,6 +241,8 @@ def _findings(report: Report) -> Iterator[str]:
         lines = [f"- {plain(one.message)}" + (f" Cost: {duration(one.cost_ns)}." if one.cost_ns else "") for one in mine[:_TOP_PLACES]]
         yield "\n".join(lines)
         yield _more(len(mine), _TOP_PLACES, "places")
+        also = {one.rule: one for finding in mine[:_TOP_PLACES] for one in reversed(finding.also)}
+        yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
         yield f"> {plain(mine[0].advice)}"
     if any(finding.cost_ns for finding in findings):
         yield "Costs are over all measured inferences; those of different rules overlap: never add them."

@@ -294,4 +294,4 @@ class Report:
     @property
     def clean(self) -> tuple[str, ...]:
         """The rules that could tell and found nothing."""
-        return tuple(one.rule for one in self.outcomes if one.skipped is None and not one.findings)
+        return tuple(one.rule for one in self.outcomes if one.clean)

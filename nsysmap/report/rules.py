@@ -33,11 +33,14 @@ def rule_text(rule: Rule) -> str:
         f"{rule.name}: {escaped(rule.summary)}",
         f"group {rule.group}, severity {rule.severity}",
         _block("Why", rule.why),
-        _block("What to do", rule.advice),
+        "What to do\n" + "\n".join(_filled(part) for part in _advice(rule)),
     ]
+    if rule.supersedes:
+        parts.append(_block("Stands for", f"findings at the same place of {', '.join(rule.supersedes)}"))
     if rule.params:
-        parts.append("Parameters\n" + "\n".join(f"  {rule.name}.{name} = {_value(value)}" for name, value in rule.params.items()))
-    parts.append("Cannot tell\n" + "\n".join(f"  {reason}" for reason in _skips(rule)))
+        lines = (f"  {rule.name}.{name} = {escaped(_value(value))}" for name, value in rule.params.items())
+        parts.append("Parameters\n" + "\n".join(lines))
+    parts.append("Cannot tell\n" + "\n".join(_filled(reason) for reason in _skips(rule)))
     parts.append("Message\n" + textwrap.fill(escaped(rule.message), WIDTH, initial_indent="  ", subsequent_indent="  "))
     parts.append("SQL\n" + textwrap.indent("\n".join(escaped(line) for line in rule.query.sql.splitlines()), "  "))
     parts.append("Cases\n" + "\n".join(f"  {escaped(case.name)}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
@@ -78,8 +81,11 @@ def _page(rule: Rule) -> str:
         f"# {rule.name}\n\n{rule.summary}",
         f"Group [{rule.group}](README.md#{rule.group}), severity {rule.severity}. File: `rules/{rule.group}/{rule.name}.yaml`.",
         f"## Why\n\n{rule.why}",
-        f"## What to do\n\n{rule.advice}",
+        "## What to do\n\n" + "\n\n".join(_advice(rule)),
     ]
+    if rule.supersedes:
+        names = ", ".join(f"[{name}]({name}.md)" for name in rule.supersedes)
+        parts.append(f"## Stands for\n\nWhere these find the same problem at the same place, they are told under this rule: {names}.")
     if rule.params:
         rows = "\n".join(f"| `{name}` | {_value(value)} |" for name, value in rule.params.items())
         name, value = next(iter(rule.params.items()))
@@ -109,7 +115,12 @@ def _tables(specs: Iterable[Spec]) -> str:
 
 def _skips(rule: Rule) -> list[str]:
     needs = [f"there is no value in {need}" if "." in need else f"there are no rows in {need}" for need in rule.needs]
-    return [*needs, *(requirement.reason for requirement in rule.requires)] or ["never"]
+    nothing = [f"it finds nothing, and {requirement.reason}" for requirement in rule.clean_if]
+    return [*needs, *(requirement.reason for requirement in rule.requires), *nothing] or ["never"]
+
+
+def _advice(rule: Rule) -> list[str]:
+    return [part.heading() + part.text for part in rule.advice]
 
 
 def _answer(skips: str | None, found: int) -> str:
@@ -119,7 +130,11 @@ def _answer(skips: str | None, found: int) -> str:
 
 
 def _block(title: str, text: str) -> str:
-    return f"{title}\n" + textwrap.fill(escaped(" ".join(text.split())), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return f"{title}\n" + _filled(text)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(escaped(" ".join(text.split())), WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _value(value: object) -> str:
@@ -140,18 +155,23 @@ ways: findings, none, or *skipped* with the reason, so that "could not tell" nev
 - `cost_ns` is a total over the **steady inferences** of the trace, those that are complete and after the warm-up (table
   [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time where the page of the rule says so.
   `share_of_window` is that cost over the window from the first steady inference's begin to the last one's end, on the finding's device.
-  Findings about the trace itself cost what they hide, or 0. Costs of different rules overlap and are never added.
+  (a finding about several devices: over the windows of all of them together). Findings about the trace itself cost what they hide, or 0;
+  a cost that is not known is none, never 0. Costs of different rules overlap and are never added.
+- **One fact, one finding, one price.** Rules that see the same problem at the same place say which of them stands for the others
+  (`supersedes`): the others' findings are told inside that one's (`also` in JSON) and their costs do not count again.
 - Severity `error` is for what makes the report as a whole unreliable, `warning` for time that can be saved, `info` for the rest.
 - Times are those of the trace, profiler included; the what-if figures are corrected for it.
 
 `nsysmap rules list`, `nsysmap rules show NAME`; thresholds: `--param RULE.NAME=VALUE`, or `[tool.nsysmap.rules.RULE]` in `pyproject.toml`,
-or `[rules.RULE]` in `nsysmap.toml` (which goes before `pyproject.toml`; the command line goes before both).
+or `[rules.RULE]` in `nsysmap.toml` (which goes before `pyproject.toml`; the command line goes before both). `analyze`, `layers --findings`
+and `nsysmap.analyze()` take both files from the current folder; in Python, `nsysmap.rules.packs.chosen_rules()` loads packs and sets
+parameters.
 """
 
 _WRITING = """## Writing a rule
 
-A rule is one file, named after it, in a folder that is given with `--rules DIR`. `nsysmap rules check DIR` reads the files and checks them,
-`nsysmap rules test DIR` runs their cases.
+A rule is one file, named after it, in a folder that is given with `--rules DIR`. `nsysmap rules test DIR` checks the
+files and runs their cases.
 
 ```yaml
 name: slow-softmax                 # the file is slow-softmax.yaml
@@ -162,17 +182,21 @@ why: |
   What it is and why it costs; what cost_ns stands for.
 advice: |
   What to do, with the exact flag or call, and how to check that it helped.
+supersedes: [hot-layer]            # findings of these rules at the same place are told inside this one's
 needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; else the rule is skipped
 requires:                          # further conditions; the first column of the first row says whether the rule can tell
   - sql: SELECT cuda_graph_trace <> 'graph' AS ok FROM capture
     reason: the kernels inside CUDA graphs are hidden
+clean_if:                          # what must hold for "found nothing" to be an answer; else finding nothing is "cannot tell"
+  - sql: SELECT count(*) FILTER (kind = 'foreign_node') = 0 AS ok FROM layers
+    reason: there may be a softmax inside an opaque region
 params: {min_share: 0.1}           # written $min_share in the SQL
 sql: |
   SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS cost_ns,
-    l.layer_index, l.name AS layer, l.share_of_kernel_time AS time_share
+    l.layer_index, l.name AS layer, CAST(l.layer_id AS VARCHAR) AS about, l.share_of_kernel_time AS time_share
   FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference = k.inference
   WHERE l.kind = 'softmax' AND l.share_of_kernel_time >= $min_share AND i.complete AND NOT i.warmup
-  GROUP BY l.layer_index, l.name, l.share_of_kernel_time
+  GROUP BY l.layer_id, l.layer_index, l.name, l.share_of_kernel_time
 message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in all)."
 cases:                             # at least one that finds and one that does not
   - name: a slow softmax
@@ -192,14 +216,24 @@ cases:                             # at least one that finds and one that does n
 ```
 
 - The SQL is one SELECT of DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
-  `cost_ns`; `layer_index`, `layer` and `share_of_window` mean what they say; every other column is evidence:
+  `cost_ns` (NULL: not known); `layer_index`, `layer` and `share_of_window` mean what they say; every other column is evidence:
   a number, a truth value or a text.
   `share_of_window` is worked out from the cost where the SQL does not return it.
+- `about` says what the finding is about, in words with spaces between: ids of `layers`, or whatever names the place (functions, threads).
+  A finding is told inside another's where the other's rule `supersedes` its rule, both are of one `device` (or one is of all), and such
+  findings are about everything that it is about; without `about` a finding is about its whole device. Findings of one rule that share
+  a place are counted once in what the rule costs in all.
+- `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch, `- {to: "tensorrt < 11", say: …}` and
+  `- {to: "tensorrt >= 10.14", say: …}` for those versions (where the version is not known, both are said, each with its version),
+  `- {say: …}` for everybody.
+- `what_if` names the change of `nsysmap what-if` that works out a finding's saving; the finding then holds that command, for
+  `drop-layers` and `join-kernels` with the layers that it is about.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
   `{name:list}`, a text that may be longer (400 columns in place of 120).
   A part in double square brackets is left out where one of its values is NULL.
 - Rules come from strangers: no statement but SELECT, no file, network, setting, variable, clock or random number, no function that is not
-  on the list in `nsysmap/sandbox.py`, within a time and a memory limit. Each rule has a connection of its own.
+  on the list in `nsysmap/rules/sandbox.py`. They run in a process of their own, which is killed at its limits of time and memory, and each
+  has a connection of its own.
 - A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text where the column cannot be NULL. Case findings name
   the columns that matter; a message is matched by a part of it. `skips: part of the reason` stands in place of `finds` where the rule must
   be skipped. Write the false alarm that the rule must not raise as a case.

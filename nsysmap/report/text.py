@@ -24,7 +24,7 @@ from nsysmap.report.words import (
     mapping_words,
     set_apart,
 )
-from nsysmap.rules.finding import Finding
+from nsysmap.rules.finding import Finding, Outcome
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -281,8 +281,9 @@ def _findings(report: Report, width: int) -> list[RenderableType]:
     heading = f"Findings: {counted(len(rules), 'rule')} of the {ran:,} that could tell found something"
     lines: list[RenderableType] = [_heading(heading, width)]
     groups = by_rule(findings)
+    outcomes = {one.rule: one for one in report.outcomes}
     for mine in groups[:_TOP_FINDINGS]:
-        lines.extend(_finding(mine, width))
+        lines.extend(_finding(mine, outcomes[mine[0].rule], width))
     lines.extend(_more(len(groups), _TOP_FINDINGS, "rules with findings", width))
     if any(finding.cost_ns for finding in findings):
         told = "Costs of different rules overlap: never add them."
@@ -298,16 +299,20 @@ def _findings(report: Report, width: int) -> list[RenderableType]:
     return lines
 
 
-def _finding(findings: Sequence[Finding], width: int) -> Iterator[RenderableType]:
-    """One rule's costliest finding, and what to do unless it is for information only."""
+def _finding(findings: Sequence[Finding], outcome: Outcome, width: int) -> Iterator[RenderableType]:
+    """What one rule's findings cost together, the costliest of them, and what to do unless it is for information only."""
     first = findings[0]
-    cost = f", {duration(first.cost_ns)}" if first.cost_ns else ""
-    share = f" ({first.share_of_window:.1%} of the measured time)" if first.cost_ns and first.share_of_window is not None else ""
-    title = f"  {first.severity}  {first.rule}{cost}{share}"
+    places = f", {counted(len(findings) + outcome.more, 'place')}" if len(findings) > 1 else ""
+    cost = f", {duration(outcome.cost_ns)}" if outcome.cost_ns else ""
+    share = f" ({outcome.share_of_window:.1%} of the measured time)" if outcome.cost_ns and outcome.share_of_window is not None else ""
+    title = f"  {first.severity}  {first.rule}{places}{cost}{share}"
     yield _styled(shortened(title, width), _LEVEL_STYLES[first.severity])
     yield from _wrapped(first.message, width, indent=4)
     if len(findings) > 1:
         yield from _wrapped(f"and {counted(len(findings) - 1, 'more place')} of this rule", width, indent=4, style="dim")
+    also = dict.fromkeys(one.rule for finding in findings for one in finding.also)
+    if also:
+        yield from _wrapped(f"the same problem by {', '.join(also)}", width, indent=4, style="dim")
     if first.severity != "info":
         yield from _wrapped(f"→ {escaped(' '.join(first.advice.split()))}", width, indent=4, style="dim")
 

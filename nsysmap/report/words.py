@@ -144,4 +144,4 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     rules: dict[str, list[Finding]] = {}
     for finding in findings:
         rules.setdefault(finding.rule, []).append(finding)
-    return sorted(rules.values(), key=lambda mine: (_SEVERITIES.index(mine[0].severity), -mine[0].cost_ns, mine[0].rule))
+    return sorted(rules.values(), key=lambda mine: (_SEVERITIES.index(mine[0].severity), -(mine[0].cost_ns or 0), mine[0].rule))

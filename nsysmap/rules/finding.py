@@ -12,8 +12,8 @@ from nsysmap.base.note import Level
 class Finding:
     """One place where a rule holds.
 
-    ``cost_ns`` is the total over the steady inferences (the table `steady_state`), not per inference; ``share_of_window`` is of
-    their window.
+    ``cost_ns`` is the total over the steady-state inferences (the table `steady_state`), not per inference, and None where it is not
+    known; ``share_of_window`` is of their window, on the finding's device, or of all devices' windows together.
     Costs of different rules overlap and are never added.
     """
 
@@ -23,12 +23,14 @@ class Finding:
     message: str
     start_ns: int
     end_ns: int
-    cost_ns: int
+    cost_ns: int | None
     share_of_window: float | None
     layer_index: int | None
     layer: str | None
     evidence: Mapping[str, int | float | str | bool | None]
     advice: str
+    command: str | None = None  # the what-if command that works out this finding's saving
+    also: tuple[Finding, ...] = ()  # what other rules found of the same problem at the same place; its cost counts there only
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,22 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     skipped: str | None = None
     more: int = 0  # findings beyond the most costly that are kept
+    folded: tuple[Finding, ...] = ()  # found too, and told under another rule's findings (their ``also``)
+    cost_ns: int | None = None  # of its findings together, each place counted once; None where no cost is known
+    share_of_window: float | None = None  # that cost's
+
+    @property
+    def clean(self) -> bool:
+        """Whether the rule could tell and found nothing."""
+        return self.skipped is None and not self.findings and not self.folded
 
 
 def by_cost(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
-    """All findings, the most costly first."""
-    return tuple(sorted((finding for outcome in outcomes for finding in outcome.findings), key=_order))
+    """All findings, the most costly first; those without a known cost last."""
+    return tuple(sorted((finding for outcome in outcomes for finding in outcome.findings), key=order))
 
 
-def _order(finding: Finding) -> tuple[int, str, int, int, str]:
+def order(finding: Finding) -> tuple[int, str, int, int, str]:
+    """The key that sorts findings: the most costly first, then by rule and place."""
     layer = -1 if finding.layer_index is None else finding.layer_index
-    return -finding.cost_ns, finding.rule, finding.start_ns, layer, finding.message
+    return -(finding.cost_ns if finding.cost_ns is not None else -1), finding.rule, finding.start_ns, layer, finding.message

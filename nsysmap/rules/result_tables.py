@@ -19,10 +19,12 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
                 "rule": one.rule,
                 "rule_group": one.group,
                 "severity": one.severity,
-                "outcome": "skipped" if one.skipped is not None else "found" if one.findings else "clean",
+                "outcome": "skipped" if one.skipped is not None else "clean" if one.clean else "found",
                 "reason": one.skipped,
-                "findings": len(one.findings),
+                "findings": len(one.findings) + len(one.folded),
                 "left_out": one.more,
+                "cost_ns": one.cost_ns,
+                "share_of_window": one.share_of_window,
             }
             for one in outcomes
         ],
@@ -36,10 +38,12 @@ def findings_table(outcomes: Sequence[Outcome], layers: Table) -> Table:
     for row in layers:
         by_name.setdefault(row.text("name"), []).append(row)
         by_index.setdefault(row.maybe_integer("layer_index"), []).append(row)
+    standing = by_cost(outcomes)
+    inside = [(other, number) for number, one in enumerate(standing) for other in one.also]
     rows = []
-    for number, one in enumerate(by_cost(outcomes)):
+    for number, (one, within) in enumerate([*((one, None) for one in standing), *inside]):
         near = by_name.get(one.layer, []) if one.layer is not None else by_index.get(one.layer_index, [])
-        rows.append({"finding_id": number, **_row(one), "layer_id": _layer_of(one, near)})
+        rows.append({"finding_id": number, **_row(one), "layer_id": _layer_of(one, near), "inside": within})
     return Table.of_rows(FINDINGS, rows)
 
 
@@ -56,6 +60,7 @@ def _row(finding: Finding) -> Mapping[str, object]:
         "layer": finding.layer,
         "evidence": json.dumps(dict(finding.evidence), ensure_ascii=False, sort_keys=True),
         "advice": finding.advice,
+        "command": finding.command,
     }
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Level
 from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import Kind
+from nsysmap.rules.advice import Part, is_condition
 from nsysmap.rules.message import check_template
+from nsysmap.rules.plain_yaml import plain_yaml
 from nsysmap.rules.sandbox import Answer, Query, QueryError, Sandbox, Value, own_query
-
-if TYPE_CHECKING:
-    import yaml
 
 Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -27,13 +26,19 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 PLACE = ("start_ns", "end_ns", "cost_ns")
 """Columns that every rule's SQL returns."""
 
-OPTIONAL: Mapping[str, Kind] = {"share_of_window": "float", "layer_index": "int", "layer": "text"}
+OPTIONAL: Mapping[str, Kind] = {"share_of_window": "float", "layer_index": "int", "layer": "text", "about": "text"}
 """Columns that mean something where a rule's SQL returns them; every other column is evidence."""
 
-_LARGEST_BYTES = 64 * 1024
-_DEEPEST = 50
-_TEXTS = ("name", "group", "severity", "summary", "why", "advice", "sql", "message")
-_KEYS = (*_TEXTS, "needs", "requires", "params", "cases")
+CHANGES = frozenset({
+    "cuda-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap", "one-stream", "aux-streams", "drop-layers", "join-kernels",
+})  # fmt: skip
+"""What `what_if` may name: the changes of `nsysmap what-if`."""
+ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
+"""Those of them that are about layers: the ones that a finding's `about` lists."""
+
+_TEXTS = ("name", "group", "severity", "summary", "why", "sql", "message")
+_KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "what_if", "params", "cases")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
 _VALUES: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", Decimal: "float", str: "text"}
 _CASES = re.compile(r"^cases:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE)
@@ -69,9 +74,12 @@ class Rule:
     severity: Level
     summary: str
     why: str
-    advice: str
+    advice: tuple[Part, ...]
     needs: tuple[str, ...]  # table, or table.column
     requires: tuple[Requirement, ...]
+    clean_if: tuple[Requirement, ...]  # must hold for "found nothing" to be an answer
+    supersedes: tuple[str, ...]  # rules whose findings at the same place its own stand for
+    what_if: str | None  # the change of `nsysmap what-if` that works out its saving
     params: Mapping[str, Value]
     query: Query
     columns: tuple[str, ...]  # none known where it is not checked
@@ -83,7 +91,7 @@ class Rule:
     @property
     def queries(self) -> tuple[Query, ...]:
         """Every statement that the rule runs."""
-        return (self.query, *(requirement.query for requirement in self.requires))
+        return (self.query, *(requirement.query for requirement in (*self.requires, *self.clean_if)))
 
 
 def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
@@ -91,16 +99,18 @@ def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
 
     Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false): check_answer looks at what the SQL returns.
     """
-    content = _mapping(_parsed(path, whole=sandbox is not None), str(path), "a rule file")
+    content = _mapping(plain_yaml(path, without=None if sandbox is not None else _CASES), str(path), "a rule file")
     _known(content, _KEYS, str(path), "the file")
     for key in _TEXTS:
         _text(content, key, str(path))
     name = content["name"].strip()
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or name != path.stem:
+    if not _NAME.fullmatch(name) or name != path.stem:
         raise NsysmapError(f"{path}: name", f"is {name!r}", f"name the rule as its file, in kebab case: {path.stem}")
     for key, allowed in (("group", GROUPS), ("severity", LEVELS)):
         if content[key] not in allowed:
             raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"take one of {', '.join(allowed)}")
+    if content.get("what_if") not in (None, *CHANGES):
+        raise NsysmapError(f"{path}: what_if", f"is {content['what_if']!r}", f"take one of {', '.join(sorted(CHANGES))}")
     params = _params(content.get("params") or {}, str(path))
     query, columns = _query(content["sql"], params, sandbox, f"{path}: sql")
     if sandbox is not None:
@@ -111,9 +121,12 @@ def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
         severity=content["severity"],
         summary=content["summary"].strip(),
         why=content["why"].strip(),
-        advice=content["advice"].strip(),
+        advice=_advice(content.get("advice"), f"{path}: advice"),
         needs=_needs(content.get("needs") or [], str(path)),
-        requires=_requires(content.get("requires") or [], params, sandbox, str(path)),
+        requires=_requires(content.get("requires") or [], params, sandbox, f"{path}: requires"),
+        clean_if=_requires(content.get("clean_if") or [], params, sandbox, f"{path}: clean_if"),
+        supersedes=_supersedes(content.get("supersedes") or [], f"{path}: supersedes"),
+        what_if=content.get("what_if"),
         params=params,
         query=query,
         columns=tuple(columns),
@@ -133,10 +146,9 @@ def check_answer(rule: Rule, answer: Answer) -> None:
     _check_returned(_kinds(answer, f"{rule.source}: sql"), rule.message, rule.source)
 
 
-def check_requirement(rule: Rule, place: int, answer: Answer) -> None:
-    """The same for the row of its requirement at this place, from 0."""
-    where = f"{rule.source}: requires {place + 1}"
-    _check_required(_kinds(answer, f"{where}: sql"), rule.requires[place].reason, where)
+def check_requirement(requirement: Requirement, where: str, answer: Answer) -> None:
+    """NsysmapError unless this is the row that the SQL of the requirement has to return; ``where`` is its place in the file."""
+    _check_required(_kinds(answer, f"{where}: sql"), requirement.reason, where)
 
 
 def _kinds(answer: Answer, where: str) -> dict[str, Kind | None]:
@@ -175,70 +187,6 @@ def typed(value: object, default: Value, where: str) -> Value:
             pass
     kind = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}[type(default)]
     raise NsysmapError(where, f"is {value!r}", f"give {kind}, such as {default!r}")
-
-
-def _parsed(path: Path, *, whole: bool) -> object:
-    """The file's content, or all of it but the cases, as YAML's plain types: no tags, no aliases (they blow up), no key twice."""
-    import yaml
-
-    safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first where libyaml is there: ten times as fast
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_LARGEST_BYTES + 1)
-    except OSError as error:
-        raise NsysmapError(str(path), f"cannot be read: {error.strerror}", "check its name and permissions") from None
-    if len(raw) > _LARGEST_BYTES:
-        raise NsysmapError(str(path), f"is larger than {_LARGEST_BYTES // 1024} KiB", "a rule file is a page or two of YAML")
-    try:
-        text = raw.decode("utf-8")
-        text = text if whole else _CASES.sub("", text)
-        _check_events(yaml.parse(text, Loader=safe), path)
-        loader = safe(text)
-        root = loader.get_single_node()
-        if root is None:
-            return None
-        _check_nodes(root, path)
-        return cast("object", loader.construct_document(root))
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error).split("\n", maxsplit=1)[0]
-        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
-        raise NsysmapError(where, f"is not plain YAML: {problem}", "correct it there") from None
-
-
-def _check_events(events: Iterable[yaml.Event], path: Path) -> None:
-    """No aliases, and no depth at which libyaml's own recursion would bring the process down."""
-    import yaml
-
-    depth = 0
-    for event in events:
-        if isinstance(event, yaml.AliasEvent):
-            raise NsysmapError(_line(event, path), "refers to an anchor", "write the value out: rule files have no anchors and aliases")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise NsysmapError(_line(event, path), f"is nested more than {_DEEPEST} deep", "a rule file is a page or two of YAML")
-
-
-def _line(part: yaml.Event | yaml.Node, path: Path) -> str:
-    return f"{path}:{part.start_mark.line + 1}" if part.start_mark is not None else str(path)
-
-
-def _check_nodes(root: yaml.Node, path: Path) -> None:
-    """No key twice: YAML would keep the last without a word."""
-    import yaml
-
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, yaml.MappingNode):
-            keys = [key.value for key, _ in node.value]
-            for key, value in node.value:
-                if isinstance(key.value, str) and keys.count(key.value) > 1:
-                    raise NsysmapError(_line(key, path), f"has the key {key.value} twice", "keep one of the two")
-                waiting += [key, value]
-        elif isinstance(node, yaml.SequenceNode):
-            waiting += node.value
 
 
 def _mapping(value: object, where: str, what: str) -> dict[str, Any]:
@@ -333,10 +281,37 @@ def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str)
     _check_message(reason, columns, f"{where}: reason")
 
 
+def _advice(value: object, where: str) -> tuple[Part, ...]:
+    """Its parts: a text for everybody, or a list of texts that say to whom."""
+    if not isinstance(value, list):
+        if not isinstance(value, str) or not value.strip():
+            raise NsysmapError(where, "is missing" if value is None else "is not a text", "write advice: and a text, or a list")
+        return (Part(value.strip()),)
+    parts = []
+    for place, item in enumerate(value, start=1):
+        content = _mapping(item, f"{where} {place}", "a part of the advice")
+        _known(content, ("to", "say"), f"{where} {place}", "it")
+        _text(content, "say", f"{where} {place}")
+        if "to" in content and not (isinstance(content["to"], str) and is_condition(content["to"])):
+            raise NsysmapError(f"{where} {place}: to", f"is {content['to']!r}", 'write pytorch, "tensorrt < 11" or "tensorrt >= 10.14"')
+        parts.append(Part(content["say"].strip(), content.get("to")))
+    if not any(part.to is None for part in parts):
+        raise NsysmapError(where, "says nothing to everybody", "let at least one part of it have no `to`")
+    return tuple(parts)
+
+
+def _supersedes(value: object, where: str) -> tuple[str, ...]:
+    names = _list(value, where)
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise NsysmapError(where, f"{name!r} is no rule's name", "list the names of other rules")
+    return tuple(names)
+
+
 def _requires(value: object, params: Mapping[str, Value], sandbox: Sandbox | None, path: str) -> tuple[Requirement, ...]:
     requirements = []
-    for place, item in enumerate(_list(value, f"{path}: requires"), start=1):
-        where = f"{path}: requires {place}"
+    for place, item in enumerate(_list(value, path), start=1):
+        where = f"{path} {place}"
         content = _mapping(item, where, "a requirement")
         _known(content, ("sql", "reason"), where, "it")
         _text(content, "sql", where)
@@ -380,7 +355,7 @@ def _case(content: Mapping[str, Any], params: Mapping[str, Value], columns: set[
         overrides[name] = typed(value, params[name], f"{where}: params.{name}")
     finds = [_mapping(item, f"{where}: finds", "a finding") for item in _list(content.get("finds") or [], f"{where}: finds")]
     for finding in finds:
-        _known(finding, sorted({*columns, "message", "share_of_window"}), f"{where}: finds", "a finding")
+        _known(finding, sorted({*columns, "message", "share_of_window"} - {"about"}), f"{where}: finds", "a finding")
     if "skips" in content:
         _text(content, "skips", where)
     return Case(content["name"], given, overrides, tuple(finds), content.get("skips"))

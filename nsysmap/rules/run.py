@@ -1,13 +1,11 @@
-"""Rules run over an analysis: which ones there are, what they are told, and what they answered."""
+"""Runs rules over the tables of an analysis: what they are told, and what they answered."""
 
 from __future__ import annotations
 
-import tomllib
+import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,16 +14,17 @@ from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import MISSING, Data, Spec, Table, Text
 from nsysmap.base.terminal import escaped
 from nsysmap.base.trace_schema import STEADY_STATE
-from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.rules.advice import Reader, advice_to, version_of
+from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.rules.fold import Placed, Windows, fold
 from nsysmap.rules.message import Shown, fill
-from nsysmap.rules.rule_file import OPTIONAL, PLACE, Rule, check_answer, check_requirement, read_rule, typed
-from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError, Sandbox, Value
+from nsysmap.rules.parameters import Params, with_params
+from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
+from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError, Sandbox
 from nsysmap.trace.steady import steady_windows
 
 if TYPE_CHECKING:
     import pyarrow
-
-Params = Mapping[str, Mapping[str, Value]]
 
 TIME_LIMIT_S = 10.0
 """How long one rule may run unless said otherwise."""
@@ -47,102 +46,6 @@ _WHY_EMPTY = {
     "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
     "layer_times": "no kernel of a steady inference has a layer, and there is no profile",
 }
-
-
-def builtin_rules_dir() -> Path:
-    """The folder of the rules that come with nsysmap: inside the package where it is installed, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    installed = package / "rule_files"
-    return installed if installed.is_dir() else package.parent / "rules"
-
-
-def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[Rule, ...]:
-    """Every rule in these folders, by folder and name; NsysmapError at the first file that is broken, or where two have one name.
-
-    Unless ``check_own``, those that come with nsysmap are taken as sound until they run (see rule_file.read_rule) and have no cases.
-    """
-    rules: dict[str, Rule] = {}
-    own = None if check_own else builtin_rules_dir()
-    with ExitStack() as opened:
-        sandbox = None
-        for directory in directories:
-            if not directory.is_dir():
-                raise NsysmapError(str(directory), "is not a folder", "give a folder of rule files (NAME.yaml)")
-            paths = _rule_paths(directory)
-            if not paths:
-                raise NsysmapError(str(directory), "holds no rule files", "a rule file is named NAME.yaml")
-            if sandbox is None and directory != own:
-                sandbox = opened.enter_context(Sandbox(RULE_TABLES))
-            for path in paths:
-                if path.suffix == ".yml":
-                    raise NsysmapError(str(path), "is named .yml", f"name it {path.stem}.yaml")
-                if not path.is_file():
-                    raise NsysmapError(str(path), "is no plain file", "give a folder of rule files (NAME.yaml)")
-                rule = read_rule(path, None if directory == own else sandbox)
-                if rule.name in rules:
-                    raise NsysmapError(str(path), f"is named as {rules[rule.name].source}", "give one of them another name")
-                rules[rule.name] = rule
-    return tuple(rules.values())
-
-
-def _rule_paths(directory: Path) -> list[Path]:
-    """The rule files of a folder and of the folders in it, one a group; deeper ones are not looked into."""
-    found = [path for path in directory.iterdir() if not path.name.startswith(".")]
-    inside = [path for folder in found if folder.is_dir() for path in folder.iterdir() if not path.name.startswith(".")]
-    return sorted((path for path in (*found, *inside) if path.suffix in (".yaml", ".yml")), key=lambda path: (path.name, path))
-
-
-def load_params(place: Path) -> dict[str, dict[str, Value]]:
-    """Rule parameters set in a .toml file, or in the nsysmap.toml and pyproject.toml of a folder (the first goes before the second)."""
-    params: dict[str, dict[str, Value]] = {}
-    for path in (place / "pyproject.toml", place / "nsysmap.toml") if place.is_dir() else (place,):
-        if place.is_dir() and not path.is_file():
-            continue
-        try:
-            content: object = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise NsysmapError(str(path), f"cannot be read: {error.strerror}", "check its name and permissions") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise NsysmapError(str(path), f"is not TOML: {error}", "correct it there") from None
-        section = "tool.nsysmap.rules" if path.name == "pyproject.toml" else "rules"
-        for key in section.split("."):
-            content = content.get(key, {}) if isinstance(content, dict) else content
-        if not isinstance(content, dict):
-            raise NsysmapError(f"{path}: {section}", "is not a table", f"write [{section}.RULE], then NAME = VALUE")
-        for rule, values in content.items():
-            if not isinstance(values, dict) or not all(isinstance(value, bool | int | float | str) for value in values.values()):
-                raise NsysmapError(f"{path}: {section}.{rule}", "must hold parameters", f"write [{section}.{rule}], then NAME = VALUE")
-            params.setdefault(rule, {}).update(values)
-    return params
-
-
-def parse_params(texts: Sequence[str]) -> dict[str, dict[str, Value]]:
-    """Rule parameters as given on a command line: RULE.NAME=VALUE."""
-    params: dict[str, dict[str, Value]] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        rule, dot, name = key.strip().partition(".")
-        if not (equals and dot and rule and name):
-            raise NsysmapError(f"--param {text}", "is not RULE.NAME=VALUE", "write it like launch-bound.min_share=0.1")
-        params.setdefault(rule, {})[name] = value.strip()
-    return params
-
-
-def with_params(rules: Sequence[Rule], params: Params) -> tuple[Rule, ...]:
-    """The rules with these values in place of their defaults; NsysmapError where there is no such rule or parameter."""
-    by_name = {rule.name: rule for rule in rules}
-    for name, values in params.items():
-        if name not in by_name:
-            raise NsysmapError(f"parameter of {name}", "there is no such rule", "see `nsysmap rules list`")
-        rule = by_name[name]
-        for key in values:
-            if key not in rule.params:
-                raise NsysmapError(
-                    f"parameter {name}.{key}", "there is no such parameter", f"{name} has {', '.join(rule.params) or 'none'}"
-                )
-        changed = {key: typed(value, rule.params[key], f"parameter {name}.{key}") for key, value in values.items()}
-        by_name[name] = replace(rule, params={**rule.params, **changed})
-    return tuple(by_name.values())
 
 
 def run_rules(
@@ -170,18 +73,23 @@ def run_rules(
 def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: float, sandbox: Sandbox) -> tuple[Outcome, ...]:
     reasons = {rule.name: _missing(rule, tables) for rule in rules}
     arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
-    window, runner = _window(tables), _Runner(sandbox, arrow, time_limit_s)
-    outcomes = []
+    runner = _Runner(sandbox, arrow, time_limit_s)
+    about = _About(_window(tables), _reader(tables), tables["layers"], _what_if(tables))
+    outcomes, placed = [], {}
     for rule in rules:
         outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
         if outcome.skipped is None:
             try:
-                reason = _unmet(rule, runner)
-                outcome = _answer(rule, window, runner) if reason is None else replace(outcome, skipped=reason)
+                reason = _unmet(rule, "requires", runner)
+                if reason is None:
+                    placed[rule.name], more = _answer(rule, about, runner)
+                    outcome = replace(outcome, more=more)
+                    reason = None if placed[rule.name] else _unmet(rule, "clean_if", runner)
+                outcome = replace(outcome, skipped=reason)
             except LimitError as error:
                 outcome = replace(outcome, skipped=f"it {error}")
         outcomes.append(outcome)
-    return tuple(outcomes)
+    return fold(outcomes, placed, {rule.name: rule.supersedes for rule in rules}, about.window.windows)
 
 
 @dataclass(frozen=True)
@@ -238,19 +146,21 @@ def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, p
     return result
 
 
-def _unmet(rule: Rule, runner: _Runner) -> str | None:
+def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) -> str | None:
     """Why the rule cannot tell; None where it can."""
-    for place, requirement in enumerate(rule.requires):
-        answer = runner.run(rule, requirement.query, f"requires {place + 1}: sql", max_rows=1)
+    requirements: Sequence[Requirement] = rule.requires if key == "requires" else rule.clean_if
+    for place, requirement in enumerate(requirements, start=1):
+        answer = runner.run(rule, requirement.query, f"{key} {place}: sql", max_rows=1)
         if not rule.checked:
-            check_requirement(rule, place, answer)
+            check_requirement(requirement, f"{rule.source}: {key} {place}", answer)
         values = [_value(value) for value in answer.rows[0]] if answer.rows else [None] * len(answer.columns)
         if not values[0]:
             return fill(requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400)
     return None
 
 
-def _answer(rule: Rule, window: _Window, runner: _Runner) -> Outcome:
+def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], int]:
+    """The most costly findings of the rule, and how many there are beyond them."""
     ordered = replace(rule.query, sql=f"SELECT * FROM ({rule.query.sql}\n) ORDER BY cost_ns DESC NULLS LAST, start_ns, end_ns")
     answer = runner.run(rule, ordered, "sql", max_rows=MOST_FINDINGS + 1)
     if not rule.checked:
@@ -260,25 +170,23 @@ def _answer(rule: Rule, window: _Window, runner: _Runner) -> Outcome:
         counted = replace(rule.query, sql=f"SELECT count(*) FROM ({rule.query.sql}\n)")
         more = int(str(runner.run(rule, counted, "sql", max_rows=1).rows[0][0])) - MOST_FINDINGS
     rows = (dict(zip(answer.columns, map(_value, row), strict=True)) for row in answer.rows[:MOST_FINDINGS])
-    outcome = Outcome(rule.name, rule.group, rule.severity, tuple(_finding(rule, row, window) for row in rows), None, more)
-    return replace(outcome, findings=by_cost([outcome]))
+    return [_placed(rule, row, about) for row in rows], more
 
 
-def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
-    start, end, cost = (
-        _nanoseconds(row[name], fallback) for name, fallback in zip(PLACE, (window.start_ns, window.end_ns, 0), strict=True)
-    )
-    if end < start or cost < 0 or not -_BEYOND < start <= end < _BEYOND or cost >= _BEYOND:
+def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
+    window = about.window
+    start, end = (_nanoseconds(row[name], fallback) for name, fallback in (("start_ns", window.start_ns), ("end_ns", window.end_ns)))
+    cost = None if row["cost_ns"] is None else _nanoseconds(row["cost_ns"], 0)
+    if end < start or (cost or 0) < 0 or not -_BEYOND < start <= end < _BEYOND or (cost or 0) >= _BEYOND:
         raise NsysmapError(f"{rule.source}: sql", f"returned a finding from {start} to {end} ns with a cost of {cost} ns", _CORRECT)
     if "share_of_window" not in row:
-        device = row.get("device")
-        of = window.by_device.get(device) if isinstance(device, int) else None
-        of = of or window.longest_ns
-        row["share_of_window"] = min(cost / of, 1.0) if of else None  # a cost outside the steady part cannot be more than all of it
-    share, layer_index, layer = (row.get(name) for name in OPTIONAL)
+        of = window.windows.of({row.get("device")}) or window.end_ns - window.start_ns
+        row["share_of_window"] = min(cost / of, 1.0) if of and cost is not None else None  # a cost outside cannot be more than all of it
+    share, layer_index, layer, places = (row.get(name) for name in OPTIONAL)
     if isinstance(layer_index, int) and not -1 < layer_index < _BEYOND:
         raise NsysmapError(f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT)
-    return Finding(
+    words = None if places is None else tuple(str(places).split())
+    finding = Finding(
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
@@ -292,8 +200,24 @@ def _finding(rule: Rule, row: dict[str, Shown], window: _Window) -> Finding:
         evidence={
             name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
         },
-        advice=rule.advice,
+        advice=advice_to(about.reader, rule.advice),
+        command=_command(rule, words, about),
     )
+    return Placed(finding, None if words is None else frozenset(words))
+
+
+def _command(rule: Rule, places: Sequence[str] | None, about: _About) -> str | None:
+    """The what-if command that works out the saving of a finding on these places; REPORT and ENGINE stand for the reader's files."""
+    if rule.what_if is None or not about.can_replay:
+        return None
+    words = ["nsysmap what-if REPORT", *(["ENGINE"] if about.has_engine else []), f"--change {rule.what_if}"]
+    if rule.what_if in ABOUT_LAYERS:
+        names = about.layers.text("name")
+        rows = [int(place) for place in places or () if place.isdecimal() and int(place) < len(about.layers)]
+        if not rows:
+            return None
+        words += [f"--layer {shlex.quote(escaped(str(names[row])))}" for row in rows]
+    return " ".join(words)
 
 
 def _nanoseconds(value: Shown, fallback: int) -> int:
@@ -317,8 +241,22 @@ class _Window:
 
     start_ns: int
     end_ns: int
-    longest_ns: int
-    by_device: Mapping[int, int]
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class _About:
+    """What findings need to know of the analysis beyond the rows of their rule."""
+
+    window: _Window
+    reader: Reader
+    layers: Table
+    can_replay: bool
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether an engine file was given."""
+        return bool((self.layers.ints("engine") != MISSING).any())
 
 
 def _window(tables: Mapping[str, Table]) -> _Window:
@@ -326,8 +264,21 @@ def _window(tables: Mapping[str, Table]) -> _Window:
     part = tables[STEADY_STATE.name]
     if len(part):
         lengths = dict(zip(part.ints("device").tolist(), part.ints("window_ns").tolist(), strict=True))
-        return _Window(int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), int(part.ints("window_ns").max()), lengths)
+        return _Window(int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), Windows(lengths))
     work = [tables[name] for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "api_calls") if len(tables[name])]
     start = min((int(table.ints("start_ns").min()) for table in work), default=0)
     end = max((int(table.ints("end_ns").max()) for table in work), default=start)
-    return _Window(start, end, end - start, {})
+    return _Window(start, end, Windows({}))
+
+
+def _reader(tables: Mapping[str, Table]) -> Reader:
+    """What the trace and the engine files tell of the program that advice is for."""
+    capture = tables["capture"]
+    told = [version for name in ("capture", "engines_with_tensors") for version in tables[name].text("tensorrt_version").list()]
+    versions = {version_of(None if version is None else str(version)) for version in told} - {None}
+    return Reader(versions.pop() if len(versions) == 1 else None, bool(len(capture) and capture.bools("has_pytorch").any()))
+
+
+def _what_if(tables: Mapping[str, Table]) -> bool:
+    """Whether the timeline could be replayed: then what-if answers."""
+    return bool((tables["whatif"].ints("after_ns") != MISSING).any())

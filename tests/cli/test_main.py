@@ -135,7 +135,9 @@ def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("inside", ["nsysmap.rules.run.load_rules", "nsysmap.rules.sandbox.Sandbox.run", "nsysmap.report.json.write_json"])
+@pytest.mark.parametrize(
+    "inside", ["nsysmap.rules.packs.load_rules", "nsysmap.rules.sandbox.Sandbox.run", "nsysmap.report.json.write_json"]
+)
 def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of_it(
     number: int, status: int, inside: str, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from nsysmap.report.json import report_json, schema, write_json
 from nsysmap.report.model import Report
 from nsysmap.report.write import write_report
-from nsysmap.rules.run import builtin_rules_dir, load_rules
+from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from tests.reports import hostile, report
 
 REPORTS = [

@@ -113,13 +113,13 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
     held = report("bert_trt10", "sync.sqlite")
     finding = Finding("launch-bound", "launch", "error", "It waits.", 0, 10, 2_500_000, 0.25, None, None, {}, "Use a graph.\nCheck it.")
     outcomes = (
-        Outcome("launch-bound", "launch", "error", (finding, finding)),
+        Outcome("launch-bound", "launch", "error", (finding, finding), cost_ns=5_000_000, share_of_window=0.5),
         Outcome("blind", "host", "info", (), "no rows in osrt_calls"),
         Outcome("clean", "host", "info"),
     )
     text = report_text(replace(held, outcomes=outcomes))
     assert "Findings: 1 rule of the 2 that could tell found something" in text
-    assert "  error  launch-bound, 2.50 ms (25.0% of the measured time)\n    It waits.\n    and 1 more place" in text
+    assert "  error  launch-bound, 2 places, 5.00 ms (50.0% of the measured time)\n    It waits.\n    and 1 more place" in text
     assert "→ Use a graph. Check it." in text
     assert "blind: no rows in osrt_calls" in text
 

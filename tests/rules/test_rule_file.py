@@ -10,8 +10,10 @@ import pytest
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE
+from nsysmap.rules.packs import MOST_FILES, builtin_rules_dir, chosen_rules, load_rules
+from nsysmap.rules.parameters import load_params, parse_params, with_params
 from nsysmap.rules.rule_file import read_rule
-from nsysmap.rules.run import builtin_rules_dir, load_params, load_rules, parse_params, run_rules, with_params
+from nsysmap.rules.run import run_rules
 from tests.rule_packs import ANY_CASES, SOUND, gaps, one_rule, write_rule
 
 
@@ -178,6 +180,9 @@ def test_a_rule_is_named_as_its_file(tmp_path: Path) -> None:
         (b"name: &a long\nsummary: *a\n", "anchor"),
         (b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "anchor"),
         (b"name: !!python/object/apply:os.system [id]\n", "not plain YAML"),
+        (b"name: x\nseverity: !!bool foo\n", "has a tag"),
+        (b'name: x\nseverity: !!int ""\n', "has a tag"),
+        (b"name: x\nseverity: !!timestamp foo\n", "has a tag"),
         (b"name: [\n", "not plain YAML"),
         (b"name: a\n---\nname: b\n", "not plain YAML"),
         (b"\xff\xfe", "not plain YAML"),
@@ -236,6 +241,25 @@ def test_no_file_means_no_parameters(tmp_path: Path) -> None:
     assert load_params(tmp_path) == {}
 
 
+def test_a_broken_pyproject_of_somebody_else_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.other\n", encoding="utf-8")
+    assert load_params(tmp_path) == {}
+
+
+def test_a_folder_with_too_many_files_is_refused_before_any_is_read(tmp_path: Path) -> None:
+    for number in range(MOST_FILES + 1):
+        (tmp_path / f"r{number}.yaml").touch()
+    with pytest.raises(NsysmapError, match="1,001 rule files, more than 1,000"):
+        load_rules([tmp_path])
+
+
+def test_rules_are_those_of_nsysmap_and_of_the_packs_with_the_folder_s_parameters_and_the_caller_s_before_them(tmp_path: Path) -> None:
+    write_rule(tmp_path / "pack", "long-gap")
+    (tmp_path / "nsysmap.toml").write_text("[rules.long-gap]\nmin_ns = 8\n[rules.launch-bound]\nmin_share = 0.5\n", encoding="utf-8")
+    rules = {rule.name: rule for rule in chosen_rules([tmp_path / "pack"], params={"long-gap": {"min_ns": 9}}, settings=tmp_path)}
+    assert (rules["long-gap"].params["min_ns"], rules["launch-bound"].params["min_share"]) == (9, 0.5)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
@@ -243,10 +267,16 @@ def test_no_file_means_no_parameters(tmp_path: Path) -> None:
         ("nsysmap.toml", "rules = 3\n", "is not a table"),
         ("nsysmap.toml", "[rules]\nlong-gap = 3\n", "must hold parameters"),
         ("pyproject.toml", "[tool.nsysmap.rules.long-gap]\nmin_ns = [1]\n", "must hold parameters"),
+        ("nsysmap.toml", "x = " + "[" * 20000, "nested too deeply"),
+        ("nsysmap.toml", "[rules.long-gap]\nmin_ns = 1" + "0" * 5000 + "\n", "is not TOML"),
+        ("nsysmap.toml", "a." * 50000 + "b = 1\n", "a key of more than 50 parts"),
+        ("nsysmap.toml", "[" + "a." * 50000 + "b]\n", "a key of more than 50 parts"),
+        ("nsysmap.toml", "# " + "x" * (1 << 20), "larger than 1 MiB"),
+        ("nsysmap.toml", "\ud800", "is not TOML"),
     ],
 )
 def test_broken_parameter_files_are_named(tmp_path: Path, name: str, content: str, what: str) -> None:
-    (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / name).write_text(content, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(NsysmapError, match=what) as caught:
         load_params(tmp_path)
     assert name in caught.value.where

@@ -16,7 +16,8 @@ from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE, INFERENCES
 from nsysmap.rules.cases import run_cases
 from nsysmap.rules.finding import by_cost
-from nsysmap.rules.run import MOST_FINDINGS, load_rules, run_rules
+from nsysmap.rules.packs import load_rules
+from nsysmap.rules.run import MOST_FINDINGS, run_rules
 from nsysmap.trace.steady import steady_windows
 from tests.rule_packs import ANY_CASES, gaps, inferences, one_rule, write_rule
 
@@ -87,7 +88,7 @@ def test_a_finding_without_a_place_is_about_the_whole_steady_part(tmp_path: Path
         sql="SELECT NULL::BIGINT AS start_ns, NULL::BIGINT AS end_ns, NULL::BIGINT AS cost_ns, cause FROM gaps WHERE dur_ns > $min_ns",
     )
     (finding,) = run_rules([rule], {"gaps": gaps(200), "inferences": inferences((500, 900), (1000, 1500))})[0].findings
-    assert (finding.start_ns, finding.end_ns, finding.cost_ns) == (500, 1500, 0)
+    assert (finding.start_ns, finding.end_ns, finding.cost_ns) == (500, 1500, None)
     kernels = Table.of_rows(KERNELS, [{"start_ns": 7, "end_ns": 9}, {"start_ns": 8, "end_ns": 30}])
     (finding,) = run_rules([rule], {"gaps": gaps(200), "kernels": kernels})[0].findings
     assert (finding.start_ns, finding.end_ns) == (7, 30)

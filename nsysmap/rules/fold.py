@@ -1,0 +1,118 @@
+"""Findings of several rules about one problem at one place become one finding, with one price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nsysmap.rules.finding import Finding, Outcome, order
+
+LEVELS = ("info", "warning", "error")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A finding with what it is about, in words of its rule's choice (layer ids, names of functions); None is its whole device."""
+
+    finding: Finding
+    about: frozenset[str] | None
+
+    @property
+    def device(self) -> object:
+        """Its device; None where it is about all of them."""
+        return self.finding.evidence.get("device")
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How long the steady-state part is, by device; what shares are of."""
+
+    by_device: Mapping[int, int]
+
+    def of(self, devices: set[object]) -> int:
+        """The windows of these devices together; of all where one of them is none."""
+        known = [self.by_device[device] for device in devices if isinstance(device, int) and device in self.by_device]
+        return sum(known) if len(known) == len(devices) else sum(self.by_device.values())
+
+
+def fold(
+    outcomes: Sequence[Outcome], placed: Mapping[str, Sequence[Placed]], supersedes: Mapping[str, Sequence[str]], windows: Windows
+) -> tuple[Outcome, ...]:
+    """The outcomes with each superseded finding inside the one that stands for it, and what each rule's findings cost together.
+
+    ``placed`` has the findings of each rule, ``supersedes`` the rules whose findings a rule's own stand for.  A finding is superseded where
+    findings of such rules, on its device, are about everything that it is about.
+    """
+    found = sorted((one for mine in placed.values() for one in mine), key=lambda one: order(one.finding))
+    above: dict[int, Placed] = {}
+    for one in found:
+        root = _root_of(one, found, supersedes, above)
+        if root is not None:
+            above[id(one)] = root
+    inside: dict[int, list[Placed]] = {}
+    for one in found:
+        root = above.get(id(one))
+        if root is not None:
+            while id(root) in above:
+                root = above[id(root)]
+            inside.setdefault(id(root), []).append(one)
+    return tuple(_with_findings(outcome, placed.get(outcome.rule, ()), above, inside, windows) for outcome in outcomes)
+
+
+def _root_of(one: Placed, found: Sequence[Placed], supersedes: Mapping[str, Sequence[str]], above: Mapping[int, Placed]) -> Placed | None:
+    """The finding that stands for this one; None where none does."""
+    candidates = [
+        other for other in found if one.finding.rule in supersedes.get(other.finding.rule, ()) and _meets(one, other) and other is not one
+    ]
+    covered = frozenset[str]().union(*(other.about or () for other in candidates))
+    whole = any(other.about is None for other in candidates)
+    if not candidates or not (whole or one.about is None or one.about <= covered):
+        return None
+    for other in sorted(
+        candidates, key=lambda other: -len((other.about or frozenset()) & (one.about or frozenset()))
+    ):  # stable: then by cost
+        at: Placed | None = other
+        while at is not None and at is not one:
+            at = above.get(id(at))
+        if at is None:  # else the two stand for each other
+            return other
+    return None
+
+
+def _meets(one: Placed, other: Placed) -> bool:
+    same_device = one.device is None or other.device is None or one.device == other.device
+    return same_device and (one.about is None or other.about is None or not one.about.isdisjoint(other.about))
+
+
+def _with_findings(
+    outcome: Outcome, mine: Sequence[Placed], above: Mapping[int, Placed], inside: Mapping[int, list[Placed]], windows: Windows
+) -> Outcome:
+    standing = [one for one in mine if id(one) not in above]
+    findings = []
+    for one in standing:
+        also = tuple(other.finding for other in inside.get(id(one), ()))
+        level = max((one.finding.severity, *(other.severity for other in also)), key=LEVELS.index)
+        findings.append(replace(one.finding, severity=level, also=also))
+    cost_ns, devices = _together(standing)
+    window = windows.of(devices)
+    return replace(
+        outcome,
+        findings=tuple(sorted(findings, key=order)),
+        folded=tuple(one.finding for one in mine if id(one) in above),
+        cost_ns=cost_ns,
+        share_of_window=min(cost_ns / window, 1.0) if cost_ns is not None and window else None,
+    )
+
+
+def _together(placed: Sequence[Placed]) -> tuple[int | None, set[object]]:
+    """The cost of these findings of one rule, each place counted once, and their devices; no cost where none is known."""
+    total: int | None = None
+    seen: set[str] = set()
+    devices: set[object] = set()
+    for one in sorted(placed, key=lambda one: order(one.finding)):
+        if one.finding.cost_ns is None or (one.about is not None and not one.about.isdisjoint(seen)):
+            continue
+        seen |= one.about or frozenset()
+        devices.add(one.device)
+        total = (total or 0) + one.finding.cost_ns
+    return total, devices

@@ -1,0 +1,84 @@
+"""Which rules there are: those that come with nsysmap, and those of a user's folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.schema import RULE_TABLES
+from nsysmap.rules.parameters import Params, load_params, with_params
+from nsysmap.rules.rule_file import Rule, read_rule
+from nsysmap.rules.sandbox import Sandbox
+
+MOST_FILES = 1_000
+"""Rule files in one folder: nsysmap itself has 57, and each takes some 10 ms to check."""
+
+
+def builtin_rules_dir() -> Path:
+    """The folder of the rules that come with nsysmap: inside the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "rule_files"
+    return installed if installed.is_dir() else package.parent / "rules"
+
+
+def chosen_rules(packs: Sequence[Path | str] = (), *, params: Params | None = None, settings: Path | None = None) -> tuple[Rule, ...]:
+    """The rules that come with nsysmap and those of these folders, with parameters set.
+
+    ``params`` go before those of the settings: a .toml file, or the nsysmap.toml and pyproject.toml of a folder (the current one unless
+    given).  NsysmapError for a rule file, a settings file or a parameter that is wrong.
+    """
+    rules = load_rules([builtin_rules_dir(), *map(Path, packs)], check_own=False)
+    return with_params(with_params(rules, load_params(settings if settings is not None else Path())), params or {})
+
+
+def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[Rule, ...]:
+    """Every rule in these folders, by folder and name; NsysmapError at the first file that is broken, or where two have one name.
+
+    Unless ``check_own``, those that come with nsysmap are taken as sound until they run (see rule_file.read_rule) and have no cases.
+    """
+    rules: dict[str, Rule] = {}
+    own = None if check_own else builtin_rules_dir()
+    with ExitStack() as opened:
+        sandbox = None
+        for directory in directories:
+            if not directory.is_dir():
+                raise NsysmapError(str(directory), "is not a folder", "give a folder of rule files (NAME.yaml)")
+            paths = _rule_paths(directory)
+            if not paths:
+                raise NsysmapError(str(directory), "holds no rule files", "a rule file is named NAME.yaml")
+            if sandbox is None and directory != own:
+                sandbox = opened.enter_context(Sandbox(RULE_TABLES))
+            for path in paths:
+                if path.suffix == ".yml":
+                    raise NsysmapError(str(path), "is named .yml", f"name it {path.stem}.yaml")
+                if not path.is_file():
+                    raise NsysmapError(str(path), "is no plain file", "give a folder of rule files (NAME.yaml)")
+                rule = read_rule(path, None if directory == own else sandbox)
+                if rule.name in rules:
+                    raise NsysmapError(str(path), f"is named as {rules[rule.name].source}", "give one of them another name")
+                rules[rule.name] = rule
+    return tuple(rules.values())
+
+
+def _rule_paths(directory: Path) -> list[Path]:
+    """The rule files of a folder and of the folders in it, one a group; deeper ones are not looked into."""
+    try:
+        found = [path for path in _listed(directory) if not path.name.startswith(".")]
+        inside = [path for folder in found if folder.is_dir() for path in _listed(folder) if not path.name.startswith(".")]
+    except OSError as error:
+        raise NsysmapError(str(error.filename), f"cannot be read: {error.strerror}", "check its permissions") from None
+    files = [path for path in (*found, *inside) if path.suffix in (".yaml", ".yml")]
+    if len(files) > MOST_FILES:
+        raise NsysmapError(str(directory), f"holds {len(files):,} rule files, more than {MOST_FILES:,}", "give the folder of one pack")
+    return sorted(files, key=lambda path: (path.name, path))
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder; NsysmapError where that is too much to be rules."""
+    found = list(islice(folder.iterdir(), 10 * MOST_FILES + 1))
+    if len(found) > 10 * MOST_FILES:
+        raise NsysmapError(str(folder), f"holds more than {10 * MOST_FILES:,} files", "give the folder of one pack")
+    return found
