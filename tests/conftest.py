@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.browser import Browser, browser_of
 
 # no deadline: a slow machine is no failure; and CI draws the same examples each time
 settings.register_profile("nsysmap", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("nsysmap")
+
+
+@pytest.fixture(scope="session")
+def _chromium() -> Iterator[Browser]:
+    with browser_of() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(_chromium: Browser) -> Iterator[Browser]:
+    """A real browser without network; a page of it that logged an error or asked for anything fails the test."""
+    yield _chromium
+    _chromium.close_pages()

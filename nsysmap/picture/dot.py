@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nsysmap.base.terminal import escaped
-from nsysmap.picture.model import Picture, ink_on
+from nsysmap.picture.model import Picture
+from nsysmap.picture.swatches import ink_on
 
 
 def dot(picture: Picture) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.terminal import columns, escaped
-from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, Segment
-from nsysmap.picture.model import Box, Legend, Picture, ink_on
+from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, Point, Segment
+from nsysmap.picture.model import Box, Picture
+from nsysmap.picture.swatches import Legend, ink_on
 
 TITLE_SIZE, SUBTITLE_SIZE = 10.5, 9.5
 BORDER, EDGE, INK, FAINT = "#495057", "#868e96", "#1a1d21", "#5c636a"
 STRIP_HEIGHT = 4.0
+HEAD_WIDTH, HEAD_LENGTH = 6.0, 6.0
+"""Of the arrows at the ends of lines."""
 PADDING = 7.0
 _PAGE_MARGIN, _HEADING_SIZE, _LEGEND_SIZE, _LINE = 16.0, 15.0, 11.0, 18.0
 _NARROWEST_PAGE = 640.0
@@ -33,10 +36,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Line:
-    """Pieces of line that belong together."""
+    """Pieces of line that belong together, and the tips of the arrows at their ends (True: it points up)."""
 
     segments: tuple[Segment, ...]
     dashed: bool = False
+    heads: tuple[tuple[Point, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,14 @@ def drawing(picture: Picture) -> Drawing:
         words.append(Words(_PAGE_MARGIN, y, fitted(note, width - 2 * _PAGE_MARGIN, _LEGEND_SIZE), _LEGEND_SIZE, FAINT))
         y += _LINE
     y = _draw_legend(view.legends[picture.mode], (width, y), shapes, words)
-    lines = [Line(shifted(trunk.segments, _PAGE_MARGIN, y), trunk.order) for trunk in view.trunks]
+    lines = [
+        Line(
+            shifted(trunk.segments, _PAGE_MARGIN, y),
+            trunk.order,
+            tuple(((at + _PAGE_MARGIN, down + y), up) for (at, down), up in trunk.heads),
+        )
+        for trunk in view.trunks
+    ]
     for box, (left, top) in zip(view.boxes, view.layout.boxes, strict=True):
         swatch = box.swatch[picture.mode]
         x0, y0 = left + _PAGE_MARGIN, top + y

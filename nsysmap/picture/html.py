@@ -2,104 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent
 from nsysmap.engine.model import Layer, Tensor
 from nsysmap.names.decode import decode, summary
 from nsysmap.picture.drawing import PADDING, STRIP_HEIGHT, box_words, strip
+from nsysmap.picture.inline import HERE, inlined
 from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH
-from nsysmap.picture.model import MODES, Box, Picture, Ran, Trunk, View, ink_on, layer_title, tensor_words
-from nsysmap.picture.svg import FONT, number, path_of
+from nsysmap.picture.model import MODES, Box, Picture, Ran, Trunk, View, tensor_words
+from nsysmap.picture.svg import heads_of, path_of
+from nsysmap.picture.swatches import Legend, ink_on
 from nsysmap.timing.precision import region_of
 
 _NAMES_SHOWN = 12
+CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "graph.js"))
+"""What draws `graph_data` on any page."""
 
 
 def html(picture: Picture) -> str:
     """The page; every name in it is text, whatever it holds.  The same picture gives the same page."""
     import jinja2
 
-    loader = jinja2.FileSystemLoader(Path(__file__).parent, encoding="utf-8")
+    loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
     pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     return pages.get_template("graph.html.j2").render(
         title=escaped(picture.title),
         notes=[escaped(note) for note in picture.notes],
-        mode=picture.mode,
-        modes=MODES,
-        font=FONT,
-        legends=list(_legends(picture.views)),
-        views=[_view(picture, view) for view in picture.views],
-        box_width=number(BOX_WIDTH),
-        box_height=number(BOX_HEIGHT),
-        strip_height=number(STRIP_HEIGHT),
-        data=_data(picture),
+        data=graph_data(picture),
+        code=inlined((*CODE, HERE / "graph_page.css", HERE / "graph_page.js")),
     )
 
 
-def _legends(views: Sequence[View]) -> Iterator[dict[str, object]]:
-    for place, view in enumerate(views):
-        for mode, legend in view.legends.items():
-            swatches = [{"fill": one.fill, "words": escaped(one.words), "untold": one.untold} for one in legend.swatches]
-            yield {"view": place, "mode": mode, "title": escaped(legend.title), "swatches": swatches}
+def graph_data(picture: Picture) -> dict[str, object]:
+    """What graph.js draws: the views with their boxes, ways and legends; and the layers with their details."""
+    times = picture.times
+    whole = sum(time or 0 for time in times.time_ns) if times else 0
+    return {
+        "modes": list(MODES),
+        "mode": picture.mode,
+        "box": {"width": BOX_WIDTH, "height": BOX_HEIGHT, "strip": STRIP_HEIGHT, "padding": PADDING},
+        "per": f"kernels that ran for it ({times.per})" if times else "kernels",
+        "layers": [_layer(picture, layer, whole) for layer in picture.engine.layers],
+        "views": [_view(picture, view) for view in picture.views],
+    }
 
 
 def _view(picture: Picture, view: View) -> dict[str, object]:
     return {
         "name": view.name,
-        "width": number(view.layout.width),
-        "height": number(view.layout.height),
-        "trunks": [{"d": path_of(trunk.segments), "order": trunk.order, "words": _trunk_words(trunk)} for trunk in view.trunks],
+        "width": round(view.layout.width, 1),
+        "height": round(view.layout.height, 1),
+        "legends": {mode: _legend(legend) for mode, legend in view.legends.items()},
+        "trunks": [_trunk(trunk) for trunk in view.trunks],
         "boxes": [_box(picture, box, corner) for box, corner in zip(view.boxes, view.layout.boxes, strict=True)],
     }
 
 
-def _trunk_words(trunk: Trunk) -> str:
-    return f"{escaped(trunk.tensor)}: {trunk.words}" if trunk.tensor else trunk.words
+def _legend(legend: Legend) -> dict[str, object]:
+    return {"title": escaped(legend.title), "swatches": [[one.fill, escaped(one.words), one.untold] for one in legend.swatches]}
 
 
-def _box(picture: Picture, box: Box, corner: tuple[float, float]) -> dict[str, object]:
-    x, y = corner
-    title, subtitle = box_words(box)
-    names = [f"#{index} {escaped(picture.engine.layers[index].name)}" for index in box.layers[:_NAMES_SHOWN]]
-    names += [f"and {len(box.layers) - _NAMES_SHOWN} more"] if len(box.layers) > _NAMES_SHOWN else []
-    untold = "".join(f" untold-{mode}" for mode, swatch in box.swatch.items() if swatch.untold)
+def _trunk(trunk: Trunk) -> dict[str, object]:
     return {
-        "x": number(x),
-        "y": number(y),
-        "text_x": number(x + PADDING),
-        "title_y": number(y + 16),
-        "subtitle_y": number(y + 30),
-        "classes": (" many" if len(box.layers) > 1 else "") + untold,
-        "colours": ";".join(f"--{mode}:{swatch.fill};--{mode}-ink:{ink_on(swatch.fill)}" for mode, swatch in sorted(box.swatch.items())),
-        "tip": "\n".join([*names, box.subtitle]),
-        "title": title,
-        "subtitle": subtitle,
-        "strips": [
-            {"mode": mode, "fill": fill, "x": number(x + left), "y": number(y + BOX_HEIGHT - STRIP_HEIGHT), "width": number(part)}
-            for mode in MODES
-            for fill, left, part in strip(box, mode)
-        ],
+        "d": path_of(trunk.segments),
+        "heads": heads_of(trunk.heads),
+        "order": trunk.order,
+        "words": f"{escaped(trunk.tensor)}: {trunk.words}" if trunk.tensor else trunk.words,
+        "before": trunk.before,
+        "ends": trunk.ends,
     }
 
 
-def _data(picture: Picture) -> dict[str, object]:
-    """What the page's script needs: the layers with their details, and which boxes and edges each view has."""
-    times = picture.times
-    whole = sum(time or 0 for time in times.time_ns) if times else 0
+def _box(picture: Picture, box: Box, corner: tuple[float, float]) -> dict[str, object]:
+    title, subtitle = box_words(box)
+    names = [f"#{index} {escaped(picture.engine.layers[index].name)}" for index in box.layers[:_NAMES_SHOWN]]
+    names += [f"and {len(box.layers) - _NAMES_SHOWN} more"] if len(box.layers) > _NAMES_SHOWN else []
+    strips = {mode: [[fill, round(left, 1), round(part, 1)] for fill, left, part in strip(box, mode)] for mode in MODES}
     return {
-        "modes": list(MODES),
-        "layers": [_layer(picture, layer, whole) for layer in picture.engine.layers],
-        "views": [
-            {
-                "boxes": [{"title": escaped(box.title), "layers": list(box.layers)} for box in view.boxes],
-                "trunks": [{"before": trunk.before, "ends": trunk.ends} for trunk in view.trunks],
-            }
-            for view in picture.views
-        ],
+        "x": round(corner[0], 1),
+        "y": round(corner[1], 1),
+        "title": title,
+        "subtitle": subtitle,
+        "tip": "\n".join([*names, box.subtitle]),
+        "layers": box.layers,
+        "colours": {mode: [swatch.fill, ink_on(swatch.fill), swatch.untold] for mode, swatch in box.swatch.items()},
+        "strips": {mode: parts for mode, parts in strips.items() if parts},
     }
 
 
@@ -112,7 +101,7 @@ def _layer(picture: Picture, layer: Layer, whole: int) -> dict[str, object]:
     return {
         "index": layer.index,
         "name": escaped(layer.name),
-        "title": escaped(layer_title(layer)),
+        "title": escaped(picture.titles[layer.index]),
         "kind": layer.kind,
         "type": _text(layer.type),
         "precision": layer.precision,

@@ -17,7 +17,7 @@ Point = tuple[float, float]
 Segment = tuple[Point, ...]
 """Two points: a smooth curve from the one to the other; more: straight lines from point to point."""
 
-BOX_WIDTH, BOX_HEIGHT = 200.0, 40.0
+BOX_WIDTH, BOX_HEIGHT = 232.0, 40.0
 _ROW_GAP, _BOX_GAP, _LANE, _GUTTER, _TRACK = 26.0, 14.0, 9.0, 30.0, 4.0
 _PITCH = BOX_HEIGHT + _ROW_GAP
 _PAGE_SHAPE = 1.5

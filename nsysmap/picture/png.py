@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysmap.picture.drawing import EDGE, Drawing
+from nsysmap.picture.drawing import EDGE, HEAD_LENGTH, HEAD_WIDTH, Drawing
 
 if TYPE_CHECKING:
     from matplotlib.path import Path as MplPath
 
-    from nsysmap.picture.layout import Segment
+    from nsysmap.picture.layout import Point, Segment
 
 _UNIT_INCH = 1 / 100
 _SHARP, _MOST_PIXELS, _LONGEST_SIDE = 2.0, 60e6, 30_000.0
@@ -41,6 +41,9 @@ def write_png(drawn: Drawing, path: Path) -> None:
                     MplPath.make_compound_path(*found), facecolor="none", edgecolor=EDGE, linewidth=1.1 * point, linestyle=style
                 )
                 axes.add_artist(whole)
+        tips = [_head(tip, up=up) for line in drawn.lines for tip, up in line.heads]
+        if tips:
+            axes.add_artist(PathPatch(MplPath.make_compound_path(*tips), facecolor=EDGE, edgecolor="none"))
         for shape in drawn.shapes:
             corner, size = (shape.x, shape.y), (shape.width, shape.height)
             if shape.stroke:
@@ -64,6 +67,13 @@ def _path(segment: Segment) -> MplPath:
         middle = (y + last_y) / 2
         return MplPath([(x, y), (x, middle), (last_x, middle), (last_x, last_y)], [MplPath.MOVETO, *[MplPath.CURVE4] * 3])
     return MplPath(list(segment))
+
+
+def _head(tip: Point, *, up: bool) -> MplPath:
+    from matplotlib.path import Path as MplPath
+
+    (x, y), back = tip, HEAD_LENGTH if up else -HEAD_LENGTH
+    return MplPath([tip, (x - HEAD_WIDTH / 2, y + back), (x + HEAD_WIDTH / 2, y + back), tip], closed=True)
 
 
 def _known_characters() -> frozenset[int]:

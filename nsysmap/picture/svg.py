@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from nsysmap.picture.drawing import EDGE, Drawing
-from nsysmap.picture.layout import Segment
+from nsysmap.picture.drawing import EDGE, HEAD_LENGTH, HEAD_WIDTH, Drawing
+from nsysmap.picture.layout import Point, Segment
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
 
@@ -20,6 +20,9 @@ def svg(drawn: Drawing) -> str:
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<g fill="none" stroke="{EDGE}" stroke-width="1.1">',
         *(f'<path d="{path_of(line.segments)}"{_DASHED * line.dashed}/>' for line in drawn.lines if line.segments),
+        "</g>",
+        f'<g fill="{EDGE}">',
+        *(f'<path d="{heads_of(line.heads)}"/>' for line in drawn.lines if line.heads),
         "</g>",
     ]
     for shape in drawn.shapes:
@@ -47,6 +50,12 @@ def path_of(segments: Sequence[Segment]) -> str:
         else:
             pieces.append("M" + "L".join(f"{number(at)} {number(down)}" for at, down in segment))
     return "".join(pieces)
+
+
+def heads_of(heads: Sequence[tuple[Point, bool]]) -> str:
+    """Arrowheads as the data of an SVG path."""
+    half, long = number(HEAD_WIDTH / 2), number(HEAD_LENGTH)
+    return "".join(f"M{number(x)} {number(y)}l-{half} {'' if up else '-'}{long}h{number(HEAD_WIDTH)}z" for (x, y), up in heads)
 
 
 def number(value: float) -> str:

@@ -1,0 +1,119 @@
+"""Layers in a few words each, such that layers that differ have words that differ: `layer.3 … output/dense/MatMul`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from nsysmap.engine.model import Layer
+from nsysmap.names.decode import decode
+from nsysmap.names.fusion import part_words
+from nsysmap.names.layers import node_row, nodes_of, read_layer, split_layer_name
+from nsysmap.names.onnx_words import MAIN_KINDS
+
+_LAST = 2
+"""Components of a path that are always shown."""
+
+
+def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """A title for each layer: what it is, after those components of its path in which layers that are the same thing differ."""
+    found = [_split(layer) for layer in layers]
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for row, (_, words) in enumerate(found):
+        alike[words].append(row)
+    titles = [""] * len(layers)
+    for words, rows in alike.items():
+        kept = _telling([found[row][0] for row in rows])
+        for row in rows:
+            titles[row] = _joined(found[row][0], kept, words)
+    return tuple(titles)
+
+
+def layer_title(layer: Layer) -> str:
+    """One layer's title among no others: its patterns, or the last two parts of its first node's path and how many more nodes it has."""
+    return layer_titles([layer])[0]
+
+
+def _split(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The path that a layer lies in, and the words that say what it is: those of its name, or the end of its path."""
+    node = split_layer_name(layer.name).node
+    path = _path(layer.onnx)
+    if node.startswith("Reformatting CopyNode") and (reading := read_layer(node)) is not None and "of_layer" in reading.fields:
+        fields = reading.fields
+        within, words = _of_nodes(str(fields["of_layer"]))
+        what = f"{fields['direction']} {fields['tensor']} of " if "direction" in fields else ""
+        return within, (f"reformat {what}{words[0]}", *words[1:])
+    if layer.kind in ("myelin_kernel", "attention") and (decoded := decode(node)).ops:
+        return path, (part_words(decoded),)
+    return _of_nodes(node)
+
+
+def _of_nodes(node: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if node.startswith("{ForeignNode["):
+        first, dots, last = node.removeprefix("{ForeignNode[").rstrip("]}").partition("...")
+        return _parts(first)[:-1], (f"{{ForeignNode[{_parts(first)[-1]}{dots}{_parts(last)[-1] if dots else ''}]}}",)
+    nodes = nodes_of(node) or [node]
+    parts = _parts(_main(nodes).removesuffix(".weight"))
+    more = (f"+{len(nodes) - 1}",) if len(nodes) > 1 else ()
+    shown = _LAST + (len(parts) > _LAST and parts[-_LAST].isdigit())  # layers/0/Add
+    return parts[:-shown], (*parts[-shown:], *more)
+
+
+def _main(nodes: Sequence[str]) -> str:
+    """The node that the layer is there for: a product or the like, else the first one with a path."""
+    ranks: dict[int, str] = {}
+    for node in nodes:
+        row = node_row(node)
+        if row is not None and row.kind in MAIN_KINDS:
+            ranks.setdefault(MAIN_KINDS.index(row.kind), node)
+    return ranks[min(ranks)] if ranks else next((node for node in nodes if "/" in node), nodes[0])
+
+
+def _parts(node: str) -> tuple[str, ...]:
+    if (
+        node.startswith("[") and node.endswith("]") and "]-[" in node
+    ):  # Torch-TensorRT: [CONVOLUTION]-[aten_ops.…]-[/features/0/convolution]
+        node = node[:-1].rpartition("]-[")[2]
+    return tuple(part for part in node.split("/") if part) or (node,)
+
+
+def _path(nodes: Iterable[str]) -> tuple[str, ...]:
+    main = next((node for node in nodes if "/" in node), "")
+    return tuple(part for part in main.split("/")[:-1] if part)
+
+
+def _telling(paths: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """Places of the components that tell the paths apart, the most telling first, until no further one tells more of them apart."""
+    kept: list[int] = []
+    keys: list[tuple[str, ...]] = [()] * len(paths)
+    distinct = 1
+    while distinct < len(paths):
+        gains = {
+            place: len({(*key, *path[place : place + 1]) for key, path in zip(keys, paths, strict=True)})
+            for place in range(max(map(len, paths)))
+            if place not in kept
+        }
+        best = max(gains, key=lambda place: (gains[place], -place), default=None)
+        if best is None or gains[best] <= distinct:
+            break
+        kept.append(best)
+        distinct = gains[best]
+        keys = [(*key, *path[best : best + 1]) for key, path in zip(keys, paths, strict=True)]
+    return tuple(sorted(kept))
+
+
+def _joined(path: tuple[str, ...], kept: Sequence[int], words: Sequence[str]) -> str:
+    """The kept components and the words; an ellipsis where components between them are left out."""
+    text, after = "", -1
+    for place in kept:
+        if place < len(path):
+            begin = place - 1 if path[place].isdigit() and after < place - 1 else place  # layers/0
+            begin = max(begin, 0)
+            text += ("/" if after == begin - 1 else " … ") * bool(text) + "/".join(path[begin : place + 1])
+            after = place
+    last = "/".join(word for word in words if not word.startswith("+"))
+    more = "".join(f" {word}" for word in words if word.startswith("+"))
+    if not text:
+        return last + more
+    follows = after == len(path) - 1 and len(words) > 1
+    return f"{text}{'/' if follows else ' … '}{last}{more}"
