@@ -31,8 +31,8 @@ from nsysmap.engine.model import Engine
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.kernel_alignment import KernelFacts, engine_match
 from nsysmap.mapping.mapped_trace import map_trace
+from nsysmap.nsys.export import export
 from nsysmap.trace.model import Trace
-from nsysmap.trace.nsys_export import export
 from nsysmap.trace.periods import find_periods
 from nsysmap.trace.reader import read_trace
 

@@ -38,6 +38,7 @@ from nsysmap.timing.measured import Measured, measure
 from nsysmap.timing.precision import engine_precision_table
 from nsysmap.timing.roofline import roofline_table
 from nsysmap.trace.capture_facts import capture_facts
+from nsysmap.trace.lacking import lacking
 from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.engine_runs import EngineRuns
 from nsysmap.whatif.predict import default_changes, what_if
@@ -276,23 +277,7 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
     """What the reader must know before believing the figures."""
     trace = mapped.trace
     notes = [note for engine in mapped.engines for note in engine.notes]
-    if capture["cuda_graph_trace"] == "graph":
-        notes.append(
-            Note(
-                "error",
-                f"The trace hides the kernels of {capture['graph_launches']} CUDA graph launches: it was taken with whole-graph tracing, "
-                "nsys's default. Nothing is known about their layers, kernels or idle time inside. "
-                "Capture again with: nsys profile --cuda-graph-trace=node … (or run trtexec with --noCudaGraph).",
-            )
-        )
-    elif not len(trace.kernels):
-        notes.append(
-            Note(
-                "error",
-                "The trace has no GPU kernels at all: nothing can be said about the GPU. "
-                "Capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node …",
-            )
-        )
+    notes += [*trace.notes, *lacking(trace, str(capture["cuda_graph_trace"]))]
     notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
     if count := capture["unmatched_launches"]:
         told = f"No launch call in the trace: {counted(int(str(count)), 'kernel')}; the capture began or ended between the two."

@@ -27,6 +27,9 @@ _COLUMNS = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (
         "start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId",
     ),
+    "META_DATA_CAPTURE": ("name", "value"),
+    "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
+    "DIAGNOSTIC_EVENT": ("timestamp", "text"),
     "PROFILER_OVERHEAD": ("start", "end", "globalTid", "nameId", "returnValue"),
     "CUDA_GRAPH_EVENTS": ("start", "end", "eventClass", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId"),
 }  # fmt: skip
@@ -41,6 +44,7 @@ class NsysFile:
     rows: dict[str, list[dict[str, object]]] = field(default_factory=dict)
     strings: dict[str, int] = field(default_factory=lambda: {"[Unknown]": 0})
     version: str | None = "3.7.2"
+    product: str = "2023.4.4.54"
 
     def string(self, text: str) -> int:
         """The StringIds id of a text."""
@@ -99,7 +103,7 @@ class NsysFile:
             connection.execute("CREATE TABLE META_DATA_EXPORT (name TEXT NOT NULL, value TEXT)")
             connection.executemany(
                 "INSERT INTO META_DATA_EXPORT VALUES (?, ?)",
-                [("EXPORT_SCHEMA_VERSION", self.version), ("EXPORT_PRODUCT_VERSION", "2023.4.4.54"), ("EXPORT_HOST", "secret-host")],
+                [("EXPORT_SCHEMA_VERSION", self.version), ("EXPORT_PRODUCT_VERSION", self.product), ("EXPORT_HOST", "secret-host")],
             )
         for table, rows in self.rows.items():
             _fill(connection, table, _COLUMNS[table], rows)
@@ -109,7 +113,7 @@ class NsysFile:
 
 
 def _fill(connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    declared = ", ".join(f"{column!r} {'TEXT' if column in ('text', 'jsonText') else 'INTEGER'}" for column in columns)
+    declared = ", ".join(f"{column!r} {'TEXT' if column in ('text', 'jsonText', 'name', 'value') else 'INTEGER'}" for column in columns)
     connection.execute(f"CREATE TABLE {table} ({declared})")
     marks = ", ".join("?" for _ in columns)
     connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [[row.get(column) for column in columns] for row in rows])

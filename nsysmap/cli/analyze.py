@@ -32,7 +32,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
 ) -> int:
     """Say what ran, which layer each kernel belongs to, where the time goes, and what the rules find.
 
-    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
+    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
     one, layers are those that the trace's NVTX ranges name.
 
     \b

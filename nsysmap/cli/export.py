@@ -20,7 +20,7 @@ from nsysmap.cli.console import progress
 def export_command(report: str, engine_file: str, folder: str, force: bool) -> None:
     """Write what a trace measured of an engine in the form of another tool.
 
-    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one, ENGINE the file of trtexec --exportLayerInfo.  With --trex the
+    REPORT is an .nsys-rep or what `nsys export` made of one, ENGINE the file of trtexec --exportLayerInfo.  With --trex the
     times of profile.json are measured kernel times: per layer and inference, as trtexec --exportProfile would give them.
 
     \b

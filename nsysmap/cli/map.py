@@ -29,7 +29,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Write which layer each kernel belongs to, one row a kernel, and how that is known.
 
-    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
+    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
     one, layers are those that the trace's NVTX ranges name.  Without -o only the coverage is shown.
 
     \b
@@ -54,7 +54,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
             raise NsysmapError(
                 report,
                 "has no GPU kernels to map",
-                "capture it again with `nsys profile -t cuda,nvtx --cuda-graph-trace=node`; `nsysmap analyze` says what it has",
+                "run `nsysmap analyze` on it: it says what the trace has, what it lacks, and how to capture that",
             )
         if output == "-":
             write_rows(mapped.kernels, sys.stdout.buffer)
@@ -64,7 +64,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     if kernel_id is not None:
         _explain(mapped, kernel_id, as_json=as_json)
         return
-    for note in mapped.mapped.notes:
+    for note in (*mapped.trace.notes, *mapped.mapped.notes):
         click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
     line = coverage_line(coverage(mapped.kernels))
     click.echo(line, err=output is not None)

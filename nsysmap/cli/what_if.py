@@ -32,7 +32,7 @@ def what_if_command(
     """Say what a change to the program would save, by replaying the timeline with and without it.
 
     \b
-    REPORT is an .nsys-rep or what `nsys export -t sqlite` made of one, taken with the kernels visible
+    REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
     (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; join-kernels needs it.
 
     \b

@@ -18,9 +18,7 @@ from nsysmap.mapping.by_order import inferences_of
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.model import Trace
-from nsysmap.trace.nsys_export import export
-from nsysmap.trace.reader import read_trace
-from nsysmap.trace.sqlite_columns import is_sqlite
+from nsysmap.trace.open_report import open_trace
 from nsysmap.trace.steady import steady_inferences
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 
@@ -52,15 +50,6 @@ class MappedTrace:
     def steady(self) -> IntArray:
         """Numbers of the inferences that medians are over: complete and after the warm-up."""
         return steady_inferences(self.found.table)
-
-
-def open_trace(report: str | Path, *, progress: Progress | None = None) -> Trace:
-    """The trace in a .nsys-rep (exported through nsys into the cache) or an SQLite export."""
-    path = Path(report)
-    if is_sqlite(path):
-        return read_trace(path)
-    tell = progress or silent
-    return read_trace(export(path, progress=lambda percent: tell(f"exporting with nsys: {percent} %")), source=path.name)
 
 
 def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:

@@ -1,4 +1,4 @@
-"""nsys's files, and what they say by themselves: the tables of a report, its launches, TensorRT's ranges, the inferences.
+"""What a trace says by itself: the declared tables made of nsys's own, its launches, TensorRT's ranges, the inferences, and what it lacks.
 
-The only room that knows an nsys table, column, file format or version.  `reader.read_trace` is the way in.
+`open_report.open_trace` is the way in.  With `nsys`, the only room that knows an nsys table, column or version.
 """

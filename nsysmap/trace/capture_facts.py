@@ -8,6 +8,7 @@ from nsysmap.base.groups import distinct, rows_by_value
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import CAPTURE
 from nsysmap.names.decode import decode
+from nsysmap.trace.lacking import gpu_unrecorded
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.trace.tensorrt_ranges import MYELIN, TENSORRT, TensorRtRanges
@@ -21,7 +22,9 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
     graph_launches = np.flatnonzero(calls.text("kind").equals("graph-launch"))
     shown = np.isin(graph_launches, kernels.ints("launch"))
     graph_kernels = int(np.count_nonzero(kernels.ints("graph_node_id") != MISSING))
-    if len(trace.cuda_graph_traces) or (len(graph_launches) and not shown.any() and not graph_kernels):
+    if gpu_unrecorded(trace):
+        mode = trace.recording.cuda_graph_trace or "none"
+    elif len(trace.cuda_graph_traces) or (len(graph_launches) and not shown.any() and not graph_kernels):
         mode = "graph"
     else:
         mode = "node" if graph_kernels or len(graph_launches) else "none"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from nsysmap.base.note import Note
 from nsysmap.base.table import Table
+from nsysmap.trace.recording import Recording
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Trace:
     """A profiler's file, read."""
 
     source: str  # file name, for messages
-    nsys_version: str | None
+    nsys_version: str | None  # of the nsys that captured it, as far as it says
     schema_version: str | None
     kernels: Table  # GPU_KERNELS
     api_calls: Table
@@ -36,3 +38,5 @@ class Trace:
     devices: Table
     dropped: tuple[Dropped, ...]
     absent: tuple[str, ...]  # which of these tables the report does not have at all
+    recording: Recording = field(default_factory=Recording)  # what the report says of how it was captured
+    notes: tuple[Note, ...] = ()  # what the reader must know of how it was read

@@ -10,16 +10,16 @@ import numpy as np
 from nsysmap.base.groups import numbered
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.base.trace_schema import NVTX_RANGES
+from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, pid_of, recoded, zero_for_missing
-from nsysmap.trace.sqlite_columns import Database
 
 _PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
 
 
-def ranges_table(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
+def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     """The table `ranges`; what makes no sense is left out and counted in `dropped`."""
-    raw = database.read(
+    raw = tables.read(
         "NVTX_EVENTS",
         ("start", "end", "eventType", "globalTid", "endGlobalTid", "textId", "domainId", "jsonTextId"),
         ("text", "jsonText"),
@@ -28,7 +28,9 @@ def ranges_table(database: Database, strings: Strings, dropped: list[Dropped]) -
     domains = _domain_names(raw, strings)
     rows = np.flatnonzero(np.isin(event, (_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END)))
     held = {key: value.take(rows) for key, value in raw.items()}
-    open_ended = held["end"] == MISSING  # never closed: it lasts as long as the trace does
+    open_ended = (held["end"] == MISSING) | (
+        (held["end"] == 0) & (held["start"] > 0)
+    )  # never closed: lasts as long as the trace; 0 until 2021
     if open_ended.any():
         held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
     held, _ = kept("nvtx_ranges", held, dropped, gpu=False)

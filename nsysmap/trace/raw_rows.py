@@ -8,47 +8,50 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text
+from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
-from nsysmap.trace.sqlite_columns import Database
 
 PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0
 
 
-LATEST_NS = 10**16  # 115 days
+LONGEST_SESSION_NS = 10**16  # 115 days
+_FURTHEST_NS = 2**62  # from 0: differences of times stay within 64 bits
 
 
 @dataclass(frozen=True)
 class Strings:
     """StringIds: id → text, as codes into distinct values."""
 
+    ids: IntArray  # sorted; empty where ids are dense, and index code_of_id themselves
     code_of_id: CodeArray  # -1 where there is no such id
     values: tuple[str, ...]
 
     @staticmethod
-    def read(database: Database) -> Strings:
-        """All strings of the file; NsysmapError where their ids cannot be a table's."""
-        rows = [
-            (number, text)
-            for number, text in database.rows("SELECT id, value FROM StringIds")
-            if isinstance(number, int) and isinstance(text, str)
-        ]
-        top = max((number for number, _ in rows), default=-1)
-        if top > 10 * len(rows) + 1_000_000:
-            raise NsysmapError(str(database.path), "has string ids out of all proportion", "export the report again: nsys export -t sqlite")
-        index: dict[str, int] = {}
-        codes = np.full(top + 1, -1, np.int32)
-        for number, text in rows:
-            if number >= 0:
-                codes[number] = index.setdefault(text, len(index))
-        return Strings(codes, tuple(index))
+    def read(tables: NsysTables) -> Strings:
+        """All strings of the file; ids may be sparse, as they are in exports cut down to a few rows."""
+        raw = tables.read("StringIds", ("id",), ("value",))
+        ids, text = raw["id"], raw["value"]
+        known = np.flatnonzero(ids >= 0)
+        ids, codes = ids[known], text.codes[known]
+        top = int(ids.max(initial=-1))
+        if top <= 10 * len(ids) + 1000:
+            dense = np.full(top + 1, -1, np.int32)
+            dense[ids] = codes
+            return Strings(np.empty(0, np.int64), dense, text.values)
+        order = np.argsort(ids, kind="stable")
+        return Strings(ids[order], codes[order], text.values)
 
     def text(self, ids: IntArray) -> Text:
         """The texts of these ids; only the values in use are kept."""
-        known = (ids >= 0) & (ids < len(self.code_of_id))
         codes = np.full(len(ids), -1, np.int32)
-        codes[known] = self.code_of_id[ids[known]]
+        if len(self.ids):
+            at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+            known = self.ids[at] == ids
+            codes[known] = self.code_of_id[at[known]]
+        else:
+            known = (ids >= 0) & (ids < len(self.code_of_id))
+            codes[known] = self.code_of_id[ids[known]]
         return compact(Text(codes, self.values))
 
 
@@ -66,8 +69,8 @@ def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: 
     """The columns' sensible rows in order of start time, and where they stood."""
     start, end = columns["start"], columns["end"]
     backwards = (end < start) | (start == MISSING)
-    absurd = ~backwards & ((end > LATEST_NS) | (start < -LATEST_NS))
-    nowhere = ~backwards & ~absurd & (start <= 0) & (end <= 0) if gpu else np.zeros(len(start), np.bool_)
+    absurd = _elsewhere(start, end, backwards)
+    nowhere = (start == end) & (start <= 0) & ~backwards & ~absurd if gpu else np.zeros(len(start), np.bool_)
     bad = backwards | absurd | nowhere
     reasons = ("ends before it starts, or has no time", "time beyond any session", "time 0 or before the session")
     for reason, mask in zip(reasons, (backwards, absurd, nowhere), strict=True):
@@ -83,6 +86,21 @@ def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: 
     return {key: value.take(rows) for key, value in columns.items()}, rows
 
 
+def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArray:
+    """Which rows are too far from most others, or last too long, to be of one session.
+
+    Where a session's times begin is the file's own: at 0, or in 1970 after `nsys export --ts-normalize=true`.
+    """
+    plain = bool(start.min(initial=0) >= -_FURTHEST_NS) and bool(end.max(initial=0) <= _FURTHEST_NS)
+    if plain and not backwards.any() and int(end.max(initial=0)) - int(start.min(initial=int(end.max(initial=0)))) <= LONGEST_SESSION_NS:
+        return np.zeros(len(start), np.bool_)
+    rows = np.flatnonzero(~backwards)
+    centre = float(np.median(start[rows])) if len(rows) else 0.0
+    away = np.maximum(np.abs(start.astype(np.float64) - centre), np.abs(end.astype(np.float64) - centre))
+    result: BoolArray = ~backwards & ((away > LONGEST_SESSION_NS) | (away + abs(centre) > _FURTHEST_NS))
+    return result
+
+
 def pid_of(process: IntArray) -> IntArray:
     """The process ids in nsys's globalPid or globalTid values; 0 where there is none."""
     return np.where(process == MISSING, 0, (process >> 24) & 0xFFFFFF)
@@ -91,6 +109,11 @@ def pid_of(process: IntArray) -> IntArray:
 def zero_for_missing(values: IntArray) -> IntArray:
     """The values, 0 where there is none: in domain ids and thread ids of older nsys both mean the same."""
     return np.where(values == MISSING, np.int64(0), values) if (values == MISSING).any() else values
+
+
+def none_for_zero(values: IntArray) -> IntArray:
+    """The values, MISSING where they are not above 0: files of 2021 and before write 0 where newer ones have NULL."""
+    return np.where(values <= 0, np.int64(MISSING), values)
 
 
 def recoded(text: Text, replacement: list[str], missing: str = "other") -> Text:

@@ -1,22 +1,22 @@
-"""Reads an nsys SQLite export of any schema into the declared tables; the one module that knows nsys's own tables and columns."""
+"""Makes the declared tables of nsys's own, of any schema: columns are found by name, and additions ignored."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
     CUDA_GRAPH_TRACES,
-    DEVICES,
     GPU_KERNELS,
     MEMCPYS,
     MEMSETS,
@@ -24,119 +24,163 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
+from nsysmap.nsys.forms import exported_tables
+from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import cuda_api
+from nsysmap.trace.devices import devices_table
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
-from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, pid_of, recoded, zero_for_missing
-from nsysmap.trace.sqlite_columns import Database
+from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, none_for_zero, pid_of, recoded, zero_for_missing
+from nsysmap.trace.recording import Recording, recording_of
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNEL = f"{_CUPTI}KERNEL"
 _GRAPH_TRACE = f"{_CUPTI}GRAPH_TRACE"
-_SCHEMA_MAJOR = "3"
+# the declared tables and nsys's tables that they are made of: any of these, and both columns, must be there
+_SOURCES = {
+    "kernels": (_KERNEL,),
+    "api_calls": (f"{_CUPTI}RUNTIME",),
+    "nvtx_ranges": ("NVTX_EVENTS",),
+    "memcpys": (f"{_CUPTI}MEMCPY",),
+    "memsets": (f"{_CUPTI}MEMSET",),
+    "syncs": (f"{_CUPTI}SYNCHRONIZATION",),
+    "cuda_graph_nodes": ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"),
+    "cuda_graph_traces": (_GRAPH_TRACE,),
+    "overheads": ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD"),
+    "osrt_calls": ("OSRT_API",),
+}
+_DEVICE_TABLES = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
+_KNOWN_MAJORS = (2, 3)
+_NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
 _LONGEST_SUM_NS = 2**62  # 146 years: sums of times stay within 64 bits
 _MOST_BLOCKS = 2**48  # of a launch
 _MOST_BYTES = 2**50  # of a copy, or of shared memory
-_TIMED = (_KERNEL, _GRAPH_TRACE, "NVTX_EVENTS", *(f"{_CUPTI}{name}" for name in ("RUNTIME", "MEMCPY", "MEMSET", "SYNCHRONIZATION")))
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _MEMORY_KINDS = {0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device", 6: "managed"}
 _SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
 # CUPTI's overhead kinds that are no work of the profiler: the program has these waits without it too.
 _CUDAS_OWN = re.compile(r"command buffer full|module loading|lazy function|compiler", re.IGNORECASE)
-_COMPUTE_COLUMNS = (("computeMajor", "computeMinor"), ("computeCapabilityMajor", "computeCapabilityMinor"))
+_REPORT_EXPECTED = "give a .nsys-rep, or what `nsys export` made of one (-t sqlite, parquetdir, arrowdir or jsonlines)"
 
 
 def read_trace(path: Path, *, source: str | None = None) -> Trace:
-    """The trace in an nsys SQLite export; ``source`` is the report's name where it differs from the file's.
+    """The trace that nsys exported to this path, in any form that :mod:`forms` reads; ``source`` is the report's name where it differs.
 
-    NsysmapError where the file is no SQLite, damaged, or no nsys export.  Times stay as nsys wrote them: ns since the session began.
+    NsysmapError where it is no such export, or damaged.  Times stay as nsys wrote them: ns since the session began, or since 1970.
     """
-    database = Database.open(path)
-    if not database.has("StringIds"):
+    tables = exported_tables(path)
+    if tables is None:
+        raise NsysmapError(str(path), "is not an export of nsys", _REPORT_EXPECTED)
+    return trace_of(tables, source=source or path.name)
+
+
+def trace_of(tables: NsysTables, *, source: str) -> Trace:
+    """The trace in nsys's tables; NsysmapError where they are another program's, or their times make no sense."""
+    _check_owner(tables)
+    recording = recording_of(tables)
+    unread = tuple(name for name, theirs in _SOURCES.items() if any(_timeless(tables, table) for table in theirs))
+    if "kernels" in unread:
         raise NsysmapError(
-            str(path), "is an SQLite file but not an nsys export", "give a .nsys-rep or what `nsys export -t sqlite` made of one"
+            str(tables.path),
+            f"its table {_KERNEL} has no columns start and end (schema {recording.schema_version or 'unknown'})",
+            "take a newer nsysmap, or export the report with an nsys of 2020 to 2026",
         )
-    versions = _versions(database)
-    schema = versions.get("EXPORT_SCHEMA_VERSION")
-    if schema and schema.split(".")[0] != _SCHEMA_MAJOR:
-        raise NsysmapError(
-            str(path),
-            f"was exported with schema {schema}; this nsysmap reads schema {_SCHEMA_MAJOR}.x",
-            "export it with an nsys of 2021 to 2026, or take a newer nsysmap",
-        )
-    for table in _TIMED:
-        for column in ("start", "end"):
-            if database.has(table) and not database.has(table, column):
-                raise NsysmapError(str(path), f"its table {table} has no column {column}", "export the report again: nsys export -t sqlite")
-    strings = Strings.read(database)
+    strings = Strings.read(tables)
     dropped: list[Dropped] = []
-    calls = _api_calls(database, strings, dropped)
-    ranges = ranges_table(database, strings, dropped)
+    calls = _api_calls(tables, strings, dropped)
+    ranges = ranges_table(tables, strings, dropped)
     launches = Launches.of(calls)
-    kernels = _kernels(database, strings, launches, dropped)
+    kernels = _kernels(tables, strings, launches, dropped)
     trace = Trace(
-        source=source or path.name,
-        nsys_version=versions.get("EXPORT_PRODUCT_VERSION"),
-        schema_version=schema,
+        source=source,
+        nsys_version=recording.nsys_version,
+        schema_version=recording.schema_version,
         kernels=kernels,
         api_calls=calls,
         nvtx_ranges=ranges,
-        memcpys=_copies(database, launches, dropped),
-        memsets=_memsets(database, launches, dropped),
-        syncs=_syncs(database, launches, dropped),
-        cuda_graph_nodes=_graph_nodes(database),
-        cuda_graph_traces=_graph_runs(database, launches, dropped),
-        overheads=_overheads(database, strings, dropped),
-        osrt_calls=_os_calls(database, strings, dropped),
-        devices=_devices(database),
+        memcpys=_memcpys(tables, launches, dropped),
+        memsets=_memsets(tables, launches, dropped),
+        syncs=_syncs(tables, launches, dropped),
+        cuda_graph_nodes=_graph_nodes(tables),
+        cuda_graph_traces=_graph_traces(tables, launches, dropped),
+        overheads=_overheads(tables, strings, dropped),
+        osrt_calls=_osrt_calls(tables, strings, dropped),
+        devices=devices_table(tables),
         dropped=tuple(dropped),
-        absent=_absent(database),
+        absent=(*_absent(tables), *unread),
+        recording=recording,
+        notes=(*tables.notes, *_names_notes(tables), *_schema_notes(recording), *_unread_notes(unread)),
     )
-    _check_sums(path, trace)
+    _check_sums(tables.path, trace)
     return trace
+
+
+def _check_owner(tables: NsysTables) -> None:
+    """NsysmapError where these are tables of another program."""
+    if tables.has("StringIds") or any(tables.has(table) for theirs in _SOURCES.values() for table in theirs):
+        if not tables.has("StringTable"):
+            return
+        raise NsysmapError(
+            str(tables.path),
+            "is a profile of nvprof, not of nsys",
+            "capture again with nsys profile -t cuda,nvtx: nvprof knows no TensorRT ranges",
+        )
+    names = sorted(name for name, _ in tables.spelled.values() if not name.startswith("sqlite_"))
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    raise NsysmapError(str(tables.path), f"holds no table of nsys (found: {shown or 'none'}; expected: StringIds)", _REPORT_EXPECTED)
+
+
+def _timeless(tables: NsysTables, table: str) -> bool:
+    """Whether a table is there whose rows have no times; CUDA_GRAPH_EVENTS without nodes is another thing, and nothing is read of it."""
+    if not tables.has(table) or (table == "CUDA_GRAPH_EVENTS" and not tables.has(table, "graphNodeId")):
+        return False
+    return not (tables.has(table, "start") and tables.has(table, "end"))
+
+
+def _schema_notes(recording: Recording) -> tuple[Note, ...]:
+    """What to think of a schema that this version does not know."""
+    numbers = [int(part) for part in (recording.schema_version or "").split(".") if part]
+    if not numbers:
+        return ()
+    known = f"{_KNOWN_MAJORS[0]}.x to {_NEWEST_KNOWN[0]}.{_NEWEST_KNOWN[1]}"
+    told = f"The export has schema {recording.schema_version}; this version of nsysmap knows {known}."
+    if numbers[0] not in _KNOWN_MAJORS:
+        return (Note("warning", f"{told} What is read by its name is shown; what was renamed is taken for absent, and may be wrong."),)
+    if tuple(numbers[:2]) > _NEWEST_KNOWN:
+        return (Note("info", f"{told} Additions are ignored."),)
+    return ()
+
+
+def _names_notes(tables: NsysTables) -> tuple[Note, ...]:
+    if tables.has("StringIds"):
+        return ()
+    told = "The export has no table StringIds: no kernel, function or registered range has a name, so that almost nothing can be told."
+    return (Note("error", f"{told} Export the report again, without --tables."),)
+
+
+def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:
+    return tuple(
+        Note("warning", f"Nothing is known about {name}: their table in the trace has no columns start and end.") for name in unread
+    )
 
 
 def _check_sums(path: Path, trace: Trace) -> None:
     """NsysmapError where the rows of a table last so long together that sums of them would not be true."""
-    timed = (trace.kernels, trace.api_calls, trace.nvtx_ranges, trace.memcpys, trace.memsets, trace.syncs, trace.cuda_graph_traces)
-    for table in (*timed, trace.overheads, trace.osrt_calls):
+    timed = (trace.kernels, trace.api_calls, trace.memcpys, trace.memsets, trace.syncs, trace.cuda_graph_traces, trace.overheads)
+    for table in timed:
         total_ns = float((table.ints("end_ns") - table.ints("start_ns")).sum(dtype=np.float64))
         if total_ns > _LONGEST_SUM_NS:
             raise NsysmapError(
-                str(path), f"its {table.spec.name} last {total_ns / 1e9:.1e} s together, which is no time", "export the report again"
+                str(path),
+                f"its {len(table):,} {table.spec.name} last {total_ns / 1e9 / 86400 / 365:,.0f} years together",
+                "the file is damaged: copy it again, or export the report again",
             )
 
 
-def _versions(database: Database) -> dict[str, str]:
-    """Only the version rows: the others hold host, user and paths."""
-    for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
-        if database.has(table, "name") and database.has(table, "value"):
-            rows = database.rows(
-                f"SELECT name, value FROM {table} WHERE name IN ('EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION') LIMIT 10"
-            )
-            return {str(name): str(value)[:40] for name, value in rows if value is not None}
-    return {}
-
-
-def _absent(database: Database) -> tuple[str, ...]:
-    sources = {
-        "kernels": (_KERNEL,),
-        "api_calls": (f"{_CUPTI}RUNTIME",),
-        "nvtx_ranges": ("NVTX_EVENTS",),
-        "memcpys": (f"{_CUPTI}MEMCPY",),
-        "memsets": (f"{_CUPTI}MEMSET",),
-        "syncs": (f"{_CUPTI}SYNCHRONIZATION",),
-        "cuda_graph_nodes": ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"),
-        "cuda_graph_traces": (_GRAPH_TRACE,),
-        "overheads": ("PROFILER_OVERHEAD",),
-        "osrt_calls": ("OSRT_API",),
-        "devices": ("TARGET_INFO_GPU",),
-    }
-    return tuple(name for name, tables in sources.items() if not any(database.has(table) for table in tables))
-
-
-# --- strings and launches -------------------------------------------------------------------------------------------
+def _absent(tables: NsysTables) -> tuple[str, ...]:
+    absent = [name for name, theirs in _SOURCES.items() if not any(tables.has(table) for table in theirs)]
+    return (*absent, *(() if any(tables.has(table) for table in _DEVICE_TABLES) else ("devices",)))
 
 
 # --- the tables -----------------------------------------------------------------------------------------------------
@@ -176,13 +220,8 @@ def _amount(values: IntArray) -> IntArray:
     return np.where((values < 0) | (values > _MOST_BYTES), np.int64(0), values)
 
 
-def _none_for_zero(values: IntArray) -> IntArray:
-    """Files of 2021 and before write 0 where newer ones have NULL."""
-    return np.where(values <= 0, np.int64(MISSING), values)
-
-
-def _kernels(database: Database, strings: Strings, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = database.read(
+def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = tables.read(
         _KERNEL,
         (
             *_WHERE_COLUMNS, "demangledName", "graphNodeId", "graphId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
@@ -191,7 +230,7 @@ def _kernels(database: Database, strings: Strings, launches: Launches, dropped: 
     )  # fmt: skip
     raw, _ = kept("kernels", raw, dropped, gpu=True)
     where = _where(raw)
-    node = _none_for_zero(raw["graphNodeId"])
+    node = none_for_zero(raw["graphNodeId"])
     graph = np.where(node == MISSING, np.int64(MISSING), np.where(raw["graphId"] == MISSING, node >> 32, raw["graphId"]))
     name = strings.text(raw["demangledName"])
     if (name.codes < 0).any():
@@ -214,8 +253,8 @@ def _kernels(database: Database, strings: Strings, launches: Launches, dropped: 
     )
 
 
-def _api_calls(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
-    raw = database.read(f"{_CUPTI}RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId", "returnValue"))
+def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
+    raw = tables.read(f"{_CUPTI}RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId", "returnValue"))
     raw, _ = kept("api_calls", raw, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     stems = [cuda_api.stem(value) for value in names.values]
@@ -257,8 +296,8 @@ def _asynchronous(api: Text) -> BoolArray:
     return result
 
 
-def _copies(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = database.read(f"{_CUPTI}MEMCPY", (*_WHERE_COLUMNS, *("copyKind", "srcKind", "dstKind", "bytes", "graphNodeId")))
+def _memcpys(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = tables.read(f"{_CUPTI}MEMCPY", (*_WHERE_COLUMNS, *("copyKind", "srcKind", "dstKind", "bytes", "graphNodeId")))
     raw, columns = _launched(raw, launches, dropped, "memcpys")
     api = _api_of(launches, columns["launch"])
     return Table(
@@ -271,13 +310,13 @@ def _copies(database: Database, launches: Launches, dropped: list[Dropped]) -> T
             "target": _labels(raw["dstKind"], _MEMORY_KINDS, "unknown"),
             "bytes": _amount(raw["bytes"]),
             "asynchronous": _asynchronous(api),
-            "graph_node_id": _none_for_zero(raw["graphNodeId"]),
+            "graph_node_id": none_for_zero(raw["graphNodeId"]),
         },
     )
 
 
-def _memsets(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = database.read(f"{_CUPTI}MEMSET", (*_WHERE_COLUMNS, *("memKind", "bytes", "graphNodeId")))
+def _memsets(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = tables.read(f"{_CUPTI}MEMSET", (*_WHERE_COLUMNS, *("memKind", "bytes", "graphNodeId")))
     raw, columns = _launched(raw, launches, dropped, "memsets")
     return Table(
         MEMSETS,
@@ -286,23 +325,23 @@ def _memsets(database: Database, launches: Launches, dropped: list[Dropped]) -> 
             "api": _api_of(launches, columns["launch"]),
             "target": _labels(raw["memKind"], _MEMORY_KINDS, "unknown"),
             "bytes": _amount(raw["bytes"]),
-            "graph_node_id": _none_for_zero(raw["graphNodeId"]),
+            "graph_node_id": none_for_zero(raw["graphNodeId"]),
         },
     )
 
 
-def _syncs(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = database.read(f"{_CUPTI}SYNCHRONIZATION", (*_WHERE_COLUMNS, *("syncType",)))
+def _syncs(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = tables.read(f"{_CUPTI}SYNCHRONIZATION", (*_WHERE_COLUMNS, *("syncType",)))
     raw, columns = _launched(raw, launches, dropped, "syncs")
     for absent in ("launch_start_ns", "launch_end_ns"):
         del columns[absent]
     return Table(SYNCS, {**columns, "kind": _labels(raw["syncType"], _SYNC_KINDS, "other")})
 
 
-def _graph_nodes(database: Database) -> Table:
+def _graph_nodes(tables: NsysTables) -> Table:
     """CUDA_GRAPH_NODE_EVENTS, which files of 2023 call CUDA_GRAPH_EVENTS; newer files use that name for something else."""
-    table = next((name for name in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS") if database.has(name, "graphNodeId")), "")
-    raw = database.read(table, ("start", "end", "globalTid", "graphNodeId", "originalGraphNodeId"))
+    table = next((name for name in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS") if tables.has(name, "graphNodeId")), "")
+    raw = tables.read(table, ("start", "end", "globalTid", "graphNodeId", "originalGraphNodeId"))
     order = np.argsort(raw["start"], kind="stable")
     raw = {key: value[order] for key, value in raw.items()}
     thread = zero_for_missing(raw["globalTid"])
@@ -314,20 +353,20 @@ def _graph_nodes(database: Database) -> Table:
             "process": thread & PROCESS_MASK,
             "thread": thread,
             "graph_node_id": zero_for_missing(raw["graphNodeId"]),
-            "original_graph_node_id": _none_for_zero(raw["originalGraphNodeId"]),
+            "original_graph_node_id": none_for_zero(raw["originalGraphNodeId"]),
         },
     )
 
 
-def _graph_runs(database: Database, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = database.read(_GRAPH_TRACE, (*_WHERE_COLUMNS, *("graphId", "graphExecId")))
+def _graph_traces(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
+    raw = tables.read(_GRAPH_TRACE, (*_WHERE_COLUMNS, *("graphId", "graphExecId")))
     raw, columns = _launched(raw, launches, dropped, "cuda_graph_traces")
     return Table(CUDA_GRAPH_TRACES, {**columns, "graph_id": raw["graphId"], "graph_exec_id": raw["graphExecId"]})
 
 
-def _overheads(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
+def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     """Both spellings of the table, without the waits that it lists but that CUDA itself causes."""
-    parts = [database.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
+    parts = [tables.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
     raw, _ = kept("overheads", {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     by_cuda = np.array([*(_CUDAS_OWN.search(value) is not None for value in names.values), False])[names.codes]
@@ -344,8 +383,8 @@ def _overheads(database: Database, strings: Strings, dropped: list[Dropped]) -> 
     )
 
 
-def _os_calls(database: Database, strings: Strings, dropped: list[Dropped]) -> Table:
-    raw = database.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
+def _osrt_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
+    raw = tables.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
     plain = (raw["eventClass"] == 27) | (raw["eventClass"] == MISSING)  # 31 and 32 are begin and finish pseudo rows
     raw, _ = kept("osrt_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
@@ -358,31 +397,5 @@ def _os_calls(database: Database, strings: Strings, dropped: list[Dropped]) -> T
             "pid": pid_of(thread & PROCESS_MASK),
             "thread": thread,
             "name": recoded(names, list(names.values), ""),
-        },
-    )
-
-
-def _devices(database: Database) -> Table:
-    table = "TARGET_INFO_GPU"
-    major, minor = next(((a, b) for a, b in _COMPUTE_COLUMNS if database.has(table, a)), _COMPUTE_COLUMNS[0])
-    columns = ("cuDevice", "id", major, minor, "smCount", "clockRate", "totalMemory", "memoryBandwidth", "l2CacheSize")
-    raw = database.read(table, columns, ("name", "chipName"))
-    device = raw["cuDevice"] if (raw["cuDevice"] != MISSING).all() else raw["id"]
-    order = np.argsort(device, kind="stable")
-    _, first = np.unique(device[order], return_index=True)
-    rows = order[first]
-    return Table(
-        DEVICES,
-        {
-            "device": zero_for_missing(device[rows]),
-            "name": Text.of(name or "unknown GPU" for name in raw["name"].take(rows).list()),
-            "chip": compact(raw["chipName"].take(rows)),
-            "compute_major": raw[major][rows],
-            "compute_minor": raw[minor][rows],
-            "sm_count": _none_for_zero(raw["smCount"][rows]),
-            "clock_hz": _none_for_zero(raw["clockRate"][rows]),
-            "memory_bytes": _none_for_zero(raw["totalMemory"][rows]),
-            "bandwidth_bytes_per_s": _none_for_zero(raw["memoryBandwidth"][rows]),
-            "l2_bytes": _none_for_zero(raw["l2CacheSize"][rows]),
         },
     )

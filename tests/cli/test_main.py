@@ -162,10 +162,10 @@ def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of
 def test_an_ignored_interrupt_stays_ignored() -> None:
     """As under nohup."""
     code = (
-        "import os, signal, nsysmap.trace.nsys_export\n"
+        "import os, signal, nsysmap.nsys.export\n"
         "from nsysmap.cli.main import main\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "nsysmap.trace.nsys_export.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
+        "nsysmap.nsys.export.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
         "main()"
     )
     assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0

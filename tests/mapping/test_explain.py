@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from nsysmap.mapping.explain import explain
-from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, open_trace, read_engines
+from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.report.explain import explain_json, explain_text
 from nsysmap.trace.model import Trace
+from nsysmap.trace.open_report import open_trace
 from tests.commands import run
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES

@@ -182,19 +182,122 @@ def test_the_users_file_is_not_written_and_nothing_is_left_beside_it(small: Path
 
 def test_an_sqlite_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = alter(tmp_path / "x.sqlite", "CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(NsysmapError, match=r"not an nsys export; give a \.nsys-rep"):
+    with pytest.raises(NsysmapError, match=r"holds no table of nsys \(found: recipes; expected: StringIds\); give a \.nsys-rep"):
         read_trace(path)
 
 
-def test_a_schema_of_another_major_version_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NsysmapError, match=r"schema 4\.0\.0"):
-        read_trace(NsysFile(version="4.0.0").write(tmp_path / "x.sqlite"))
+@pytest.mark.parametrize(
+    ("version", "levels"),
+    [(None, []), ("2.9.1", []), ("3.28.1", []), ("3.29.0", ["info"]), ("4.0.0", ["warning"]), ("1.2.3", ["warning"])],
+)
+def test_a_schema_that_is_not_known_is_read_and_said(tmp_path: Path, version: str | None, levels: list[str]) -> None:
+    file = NsysFile(version=version)
+    file.launch("k", 100, 1)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert trace.kernels.text("name").list() == ["k"]
+    assert [note.level for note in trace.notes] == levels
+    assert all(str(version) in note.text for note in trace.notes)
+
+
+def test_a_table_without_times_is_left_out_and_said_and_without_those_of_kernels_nothing_is_told(small: Path) -> None:
+    alter(small, "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (startNs INTEGER, endNs INTEGER)")
+    trace = read_trace(small)
+    assert "memcpys" in trace.absent
+    assert [note.text for note in trace.notes] == ["Nothing is known about memcpys: their table in the trace has no columns start and end."]
+    alter(small, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN start TO startNs")
+    with pytest.raises(NsysmapError, match=r"CUPTI_ACTIVITY_KIND_KERNEL has no columns start and end \(schema 3\.7\.2\)"):
+        read_trace(small)
+
+
+def test_tables_and_columns_are_found_in_any_case_of_letters_and_with_a_version_behind_them(small: Path) -> None:
+    alter(
+        small,
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO k",
+        "ALTER TABLE k RENAME TO Cupti_Activity_Kind_Kernel_V10",
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 (start INTEGER, end INTEGER)",
+        "ALTER TABLE NVTX_EVENTS RENAME COLUMN eventType TO EVENTTYPE",
+        "ALTER TABLE StringIds RENAME TO s",
+        "ALTER TABLE s RENAME TO STRINGIDS",
+    )
+    trace = read_trace(small)
+    assert trace.kernels.text("name").list() == ["gemm"]
+    assert trace.nvtx_ranges.text("name").list() == ["conv1"]
+
+
+def test_string_ids_may_be_sparse_and_may_lack_some(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    path = file.write(tmp_path / "x.sqlite")
+    alter(path, "UPDATE StringIds SET id = id + 3400000", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = demangledName + 3400000")
+    trace = read_trace(path)
+    assert trace.kernels.text("name").list() == ["k"]
+    assert trace.api_calls.text("api").list() == ["other"]  # its id is no more in the file
+
+
+def test_times_since_1970_are_kept_and_a_row_far_from_the_others_is_left_out(tmp_path: Path) -> None:
+    file = NsysFile()
+    epoch = 1_795_267_845_140_856_317  # as nsys export --ts-normalize=true writes them
+    for number in range(3):
+        file.launch("k", epoch + 100 * number, number)
+    file.kernel("stray", 500, 9)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert trace.kernels.ints("start_ns").tolist() == [epoch + 10, epoch + 110, epoch + 210]
+    assert trace.dropped == (Dropped("kernels", "time beyond any session", 1),)
+
+
+def test_integers_that_another_program_wrote_as_real_numbers_or_text_are_read(small: Path) -> None:
+    alter(
+        small,
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN graphId TEXT",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 4294967297, graphId = '12'",
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME RENAME TO r",
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME AS "
+        "SELECT start + 0.0 AS start, end + 0.0 AS end, globalTid, correlationId, nameId FROM r",
+    )
+    trace = read_trace(small)
+    assert trace.kernels.ints("graph_id").tolist() == [12]
+    assert trace.api_calls.ints("start_ns").tolist() == [110]
+
+
+def test_a_profile_of_nvprof_is_named_for_what_it_is(tmp_path: Path) -> None:
+    path = alter(tmp_path / "x.sqlite", "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end)", "CREATE TABLE StringTable (_id_, value)")
+    with pytest.raises(NsysmapError, match="nvprof"):
+        read_trace(path)
 
 
 def test_text_where_numbers_belong_is_refused(small: Path) -> None:
     alter(small, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'yesterday'")
     with pytest.raises(NsysmapError, match=r"CUPTI_ACTIVITY_KIND_KERNEL\.start"):
         read_trace(small)
+
+
+def test_a_virtual_table_that_is_dressed_up_as_a_plain_one_is_not_run(small: Path) -> None:
+    columns = "start, end, deviceId, streamId, bytes"
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i, i, i FROM n WHERE i < 0"
+    alter(
+        small,
+        f"CREATE VIEW v (start, end, deviceId, streamId, bytes) AS {endless}",
+        f'CREATE VIRTUAL TABLE CUPTI_ACTIVITY_KIND_MEMCPY USING fts4(content="v", {columns})',
+        "PRAGMA writable_schema = on",
+        "UPDATE sqlite_master SET sql = replace(sql, 'CREATE VIRTUAL', 'CREATE/**/VIRTUAL'), rootpage = 2 WHERE name LIKE '%MEMCPY'",
+    )
+    assert len(read_trace(small).memcpys) == 0
+
+
+def test_a_link_to_a_file_with_unfinished_changes_is_refused_as_the_file_is(small: Path, tmp_path: Path) -> None:
+    connection = sqlite3.connect(small)
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    connection.commit()
+    link = tmp_path / "links" / "x.sqlite"
+    link.parent.mkdir()
+    link.symlink_to(small)
+    try:
+        for path in (small, link):
+            with pytest.raises(NsysmapError, match=r"unfinished changes beside it \(small\.sqlite-wal\)"):
+                read_trace(path)
+    finally:
+        connection.close()
 
 
 def test_a_view_in_place_of_a_table_is_not_run(small: Path) -> None:
@@ -241,7 +344,7 @@ def test_times_whose_sum_does_not_fit_64_bits_are_refused(tmp_path: Path) -> Non
     for number in range(1000):
         file.launch("k", 100 * number, number)
         file.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["end"] = 10**16 - 1
-    with pytest.raises(NsysmapError, match="its gpu_kernels last"):
+    with pytest.raises(NsysmapError, match="its 1,000 gpu_kernels last 317 years together"):
         read_trace(file.write(tmp_path / "r.sqlite"))
 
 

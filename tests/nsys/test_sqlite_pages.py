@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, Text
-from nsysmap.trace.sqlite_columns import Database, read_rows
-from nsysmap.trace.sqlite_pages import UnsupportedError, read_table
+from nsysmap.nsys.sqlite_columns import Database, read_rows, sqlite_tables
+from nsysmap.nsys.sqlite_pages import UnsupportedError, read_table
 from tests.places import FIXTURES, SHARED
 
 EXPORTS = sorted(FIXTURES.glob("*/*.sqlite"))
@@ -193,7 +193,7 @@ def test_texts_that_are_no_utf8_are_replaced_and_stay_one_value_each(tmp_path: P
     path = made(
         tmp_path / "x.sqlite", "CREATE TABLE t (a TEXT)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT)), (CAST(x'fe' AS TEXT)), ('b')"
     )
-    column = Database.open(path).read("t", (), ("a",))["a"]
+    column = sqlite_tables(path).read("t", (), ("a",))["a"]
     assert column.list() == ["\ufffd", "\ufffd", "b"]
     assert len(column.values) == 2
 
@@ -219,15 +219,16 @@ def test_what_is_unusual_is_left_to_sqlite_which_reads_the_same(tmp_path: Path) 
     for name, made_by in statements.items():
         path = made(tmp_path / name, *made_by)
         assert decoded(path, "t", "a", text=False) is None, name
-        assert Database.open(path).read("t", ("a", "absent"))["a"].tolist() == [7], name
+        assert sqlite_tables(path).read("t", ("a", "absent"))["a"].tolist() == [7], name
 
 
-def test_a_real_column_of_whole_numbers_is_not_taken_for_integers(tmp_path: Path) -> None:
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a DOUBLE, b INTEGER)", "INSERT INTO t VALUES (3, 4)")
-    database = Database.open(path)
-    assert database.read("t", ("b",))["b"].tolist() == [4]
-    with pytest.raises(NsysmapError, match=r"t\.a holds real numbers"):
-        database.read("t", ("a",))
+def test_real_numbers_are_left_to_sqlite_and_taken_for_integers_where_they_are_some(tmp_path: Path) -> None:
+    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a DOUBLE, b INTEGER, c DOUBLE)", "INSERT INTO t VALUES (3, 4, 3.5)")
+    tables = sqlite_tables(path)
+    assert decoded(path, "t", "a", text=False) is None
+    assert [tables.read("t", (name,))[name].tolist() for name in "ab"] == [[3], [4]]
+    with pytest.raises(NsysmapError, match=r"t\.c holds the real number 3\.5"):
+        tables.read("t", ("c",))
 
 
 def test_unfinished_changes_beside_the_file_are_left_to_sqlite(tmp_path: Path) -> None:

@@ -19,7 +19,11 @@ from pathlib import Path
 import pytest
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.trace import nsys_export as nsys
+from nsysmap.nsys import program
+from nsysmap.nsys.export import export, report_version
+from nsysmap.nsys.export_cache import _MARK_TEXT, Cleared, cache_folder, cached, clear_cache
+from nsysmap.nsys.program import Nsys, find_nsys
+from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
 
 FIXTURE = FIXTURES / "bert_trt10" / "sync.nsys-rep"
@@ -35,7 +39,7 @@ def _own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("NSYS", raising=False)
     monkeypatch.delenv("NSYSMAP_NSYS_TIMEOUT", raising=False)
     monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", ())
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", ())
 
 
 @pytest.fixture
@@ -76,8 +80,9 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 
 
 def error_of(path: Path) -> NsysmapError:
+    """What is told of a report that cannot be exported, however it is opened."""
     with pytest.raises(NsysmapError) as caught:
-        nsys.export(path)
+        open_trace(path)
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -104,7 +109,35 @@ def tables(path: Path) -> set[str]:
 def test_the_version_is_read_off_the_first_line(tmp_path: Path, line: bytes, version: str) -> None:
     path = tmp_path / "a.nsys-rep"
     path.write_bytes(line + b"\x00\xff")
-    assert nsys.report_version(path) == version
+    assert report_version(path) == version
+
+
+@pytest.mark.parametrize("line", [b"NVIDIA Tegra Profiler Report 1.\n\x0bLocal", b"NVIDIA Tegra Profiler Report 36398880.\n\x0bLocal"])
+def test_a_report_whose_first_line_names_no_version_is_handed_to_nsys(stand_in: StandIn, report: Path, line: bytes) -> None:
+    report.write_bytes(line)
+    assert report_version(report) is None
+    stand_in()
+    assert tables(export(report)) == {"StringIds"}
+
+
+def test_where_a_report_names_no_version_a_newer_nsys_is_tried_after_the_first(
+    stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report.write_bytes(b"NVIDIA Tegra Profiler Report 36398880.\n\x0bLocal")
+    stand_in("export()", version="2025.3.2.1", folder="nsight/2025.3.2/bin")
+    stand_in("sys.exit('must not be run')", version="2021.3.2.1", folder="nsight/2021.3.2/bin")
+    stand_in("sys.exit('std::exception::what: ProtobufParseException')", version="2023.4.4.54")
+    error = error_of(report)
+    assert "cannot be read by nsys 2023.4.4.54" in error.what
+    assert "install the newest Nsight Systems" in error.remedy
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert "2025.3.2.1" in export(report).name
+
+
+def test_a_newer_version_that_nsys_itself_names_is_told(stand_in: StandIn, report: Path) -> None:
+    report.write_bytes(b"NVIDIA Tegra Profiler Report 36398880.\n\x0bLocal")
+    stand_in("sys.exit('Exportation error: Report was created in Nsight Systems version (2026.1.1.204-1v0), newer than yours')")
+    assert "was written by nsys 2026.1.1.204, newer than the nsys 2023.4.4.54" in error_of(report).what
 
 
 @pytest.mark.parametrize(
@@ -113,10 +146,15 @@ def test_the_version_is_read_off_the_first_line(tmp_path: Path, line: bytes, ver
         ("a.nsys-rep", b"", "is empty", "copy it again"),
         ("a.nsys-rep", b"NVIDIA Tegra Pro", "cut off", "copy it again"),
         ("a.nsys-rep", b"NVIDIA Tegra Profiler Report ", "cut off", "copy it again"),
-        ("a.nsys-rep", b"SQLite format 3\0....", "SQLite", "rename it to end in .sqlite"),
-        ("a.nsys-rep", b"\x7fELF....", "not an nsys report", "nsys export"),
+        ("a.nsys-rep", b"SQLite format 3\0....", "SQLite file cut short", "copy it again"),
+        ("a.nsys-rep", b"\x7fELF....", "program or a library", "nsys export"),
+        ("a.nsys-rep", b"\x00\x01\x02.....", "begins with bytes 00 01 02", "nsys export"),
+        ("a.nsys-rep", b"version https://git-lfs.github.com/spec/v1\noid sha256:46", "pointer of Git LFS", "git lfs pull"),
+        ("a.nsys-rep", b"\x1f\x8b\x08....", "gzip", "gunzip"),
+        ("a.ncu-rep", b"NVR\0....", "Nsight Compute", "nsys profile"),
+        ("a.json", b'{"schemaVersion": 1, "traceEvents": []}', "Chrome trace", "nsys export"),
         ("a.nsys-rep", b' {"Layers": []}', "JSON", "engine file second"),
-        ("model.plan", b"ftrt....", "TensorRT engine", "engine second"),
+        ("model.plan", b"ftrt....", "TensorRT engine", "engine file second"),
         ("a.qdstrm", b"\x00\x01", "QDSTRM", "QdstrmImporter"),
     ],
 )
@@ -152,20 +190,20 @@ def test_without_any_nsys_the_remedy_names_the_export_that_needs_none(
 def test_NSYS_goes_before_path_and_a_wrong_one_is_an_error(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: N802
     other = stand_in(version="2025.1.1.1", folder="other")
     on_path = stand_in(version="2024.1.1.1")
-    assert nsys.find_nsys() == nsys.Nsys(on_path, "2024.1.1.1")
+    assert find_nsys() == Nsys(on_path, "2024.1.1.1")
     monkeypatch.setenv("NSYS", str(other))
-    assert nsys.find_nsys() == nsys.Nsys(other, "2025.1.1.1")
+    assert find_nsys() == Nsys(other, "2025.1.1.1")
     monkeypatch.setenv("NSYS", str(other) + "-gone")
     with pytest.raises(NsysmapError, match="NSYS="):
-        nsys.find_nsys()
+        find_nsys()
 
 
 def test_the_newest_of_an_install_folder_is_taken(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for version in ("2023.9.1", "2023.10.1", "2022.5.1"):
         stand_in(version=f"{version}.7", folder=f"nsight/{version}/bin")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
-    assert nsys.find_nsys().version == "2023.10.1.7"
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert find_nsys().version == "2023.10.1.7"
 
 
 def test_a_newer_nsys_elsewhere_is_taken_where_the_one_on_path_is_older_than_the_report(
@@ -173,17 +211,17 @@ def test_a_newer_nsys_elsewhere_is_taken_where_the_one_on_path_is_older_than_the
 ) -> None:
     stand_in(version="2026.1.1.1", folder="nsight/2026.1.1/bin")
     stand_in("sys.exit('must not be run')", version="2022.1.1.1")
-    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
-    assert "2026.1.1.1" in nsys.export(report).name
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert "2026.1.1.1" in export(report).name
 
 
 def test_a_broken_nsys_on_path_is_passed_over(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(version="2026.1.1.1", folder="nsight/2026.1.1/bin")
     stand_in(version="unknown")
     with pytest.raises(NsysmapError, match="does not answer --version"):
-        nsys.find_nsys()
-    monkeypatch.setattr(nsys, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
-    assert nsys.find_nsys().version == "2026.1.1.1"
+        find_nsys()
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", (f"{tmp_path}/nsight/*/bin",))
+    assert find_nsys().version == "2026.1.1.1"
 
 
 # --- the cache -------------------------------------------------------------------------------------------------------
@@ -191,10 +229,10 @@ def test_a_broken_nsys_on_path_is_passed_over(stand_in: StandIn, monkeypatch: py
 
 def test_an_export_is_made_once_and_found_by_content_whatever_the_name(stand_in: StandIn, report: Path, cache: Path) -> None:
     stand_in("open(sys.argv[0] + '.runs', 'a').write('x'); export()")
-    first = nsys.export(report)
+    first = export(report)
     copy = report.with_name("renamed.nsys-rep")
     copy.write_bytes(report.read_bytes())
-    assert nsys.export(copy) == first
+    assert export(copy) == first
     assert Path(os.environ["PATH"], "nsys.runs").read_text() == "x"
     assert tables(first) == {"StringIds"}
     assert [path.name for path in cache.iterdir()] == [first.name]
@@ -202,25 +240,25 @@ def test_an_export_is_made_once_and_found_by_content_whatever_the_name(stand_in:
 
 def test_other_content_or_another_nsys_is_another_export(stand_in: StandIn, report: Path) -> None:
     stand_in()
-    first = nsys.export(report)
+    first = export(report)
     stand_in(version="2024.1.1.1")
-    second = nsys.export(report)
+    second = export(report)
     report.write_bytes(report.read_bytes() + b"more")
-    assert len({first, second, nsys.export(report)}) == 3
+    assert len({first, second, export(report)}) == 3
 
 
 def test_an_export_made_earlier_serves_when_nsys_is_gone(
     stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stand_in()
-    first = nsys.export(report)
+    first = export(report)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert nsys.export(report) == first
+    assert export(report) == first
 
 
 def test_nothing_is_written_beside_the_report_and_others_cannot_read_the_export(stand_in: StandIn, report: Path, cache: Path) -> None:
     stand_in("open('stray.txt', 'w').write('x'); export()")
-    made = nsys.export(report)
+    made = export(report)
     assert [path.name for path in report.parent.iterdir()] == ["a.nsys-rep"]
     assert [path.name for path in cache.iterdir()] == [made.name]
     assert made.stat().st_mode & 0o077 == 0
@@ -229,7 +267,7 @@ def test_nothing_is_written_beside_the_report_and_others_cannot_read_the_export(
 def test_percentages_are_passed_on_rising(stand_in: StandIn, report: Path) -> None:
     stand_in("for n in (1, 50, 50, 100): print(f'Processing 7 events: [==={n}%   ]', end='\\r', flush=True)\nexport()")
     seen: list[int] = []
-    nsys.export(report, progress=seen.append)
+    export(report, progress=seen.append)
     assert seen
     assert seen == sorted(set(seen))
     assert seen[-1] == 100
@@ -239,34 +277,60 @@ def test_the_cache_is_under_xdg_cache_home_and_else_under_home(monkeypatch: pyte
     monkeypatch.delenv("NSYSMAP_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert nsys.cache_folder() == tmp_path / "xdg" / "nsysmap"
+    assert cache_folder() == tmp_path / "xdg" / "nsysmap"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert nsys.cache_folder() == tmp_path / "home" / ".cache" / "nsysmap"
+    assert cache_folder() == tmp_path / "home" / ".cache" / "nsysmap"
 
 
 def test_clearing_removes_exports_and_leftovers_of_killed_runs_and_nothing_else(stand_in: StandIn, report: Path, cache: Path) -> None:
     stand_in()
-    made = nsys.export(report)
+    made = export(report)
     size = made.stat().st_size
     (cache / "notes.sqlite").write_text("mine")
     killed = cache / "export-killed"
     killed.mkdir()
-    (killed / "lock").touch()
+    (killed / "made-by-nsysmap").write_bytes(_MARK_TEXT)
     (killed / "report.sqlite").write_bytes(b"12345")
-    assert [entry.path for entry in nsys.cached()] == [made]
-    assert nsys.clear_cache() == nsys.Cleared(files=2, size_bytes=size + 5)
+    assert [entry.path for entry in cached()] == [made]
+    assert clear_cache() == Cleared(files=2, size_bytes=size + 5)
     assert [path.name for path in cache.iterdir()] == ["notes.sqlite"]
-    assert nsys.clear_cache() == nsys.Cleared(files=0, size_bytes=0)
+    assert clear_cache() == Cleared(files=0, size_bytes=0)
+
+
+def test_folders_of_others_that_are_named_like_ours_are_never_removed(stand_in: StandIn, report: Path, cache: Path) -> None:
+    stand_in()
+    theirs = [cache / name for name in ("export-thesis", "export-empty", "export-pipe", "export-link")]
+    for folder in theirs[:3]:
+        folder.mkdir(parents=True)
+        os.utime(folder, (0, 0))
+    (theirs[0] / "data.txt").write_text("precious")
+    os.mkfifo(theirs[2] / "made-by-nsysmap")
+    theirs[3].symlink_to(theirs[0])
+    (theirs[0] / "made-by-nsysmap").write_text("no, by me")
+    made = export(report)
+    assert clear_cache().files == 1
+    assert sorted(cache.iterdir()) == sorted(theirs)
+    assert (theirs[0] / "data.txt").read_text() == "precious"
+    assert not made.exists()
+
+
+def test_a_cached_export_that_was_cut_short_is_made_anew(stand_in: StandIn, report: Path) -> None:
+    stand_in()
+    made = export(report)
+    whole = made.read_bytes()
+    made.write_bytes(whole[:4096])
+    assert export(report) == made
+    assert made.read_bytes() == whole
 
 
 def test_clearing_a_cache_that_does_not_exist_makes_nothing(cache: Path) -> None:
-    assert nsys.clear_cache() == nsys.Cleared(files=0, size_bytes=0)
+    assert clear_cache() == Cleared(files=0, size_bytes=0)
     assert not cache.exists()
 
 
 def test_two_processes_exporting_the_same_report_both_get_the_whole_export(stand_in: StandIn, report: Path, cache: Path) -> None:
     stand_in("print('1%', flush=True); time.sleep(0.5); export()")
-    code = "import sys; from pathlib import Path; from nsysmap.trace.nsys_export import export; print(export(Path(sys.argv[1])))"
+    code = "import sys; from pathlib import Path; from nsysmap.nsys.export import export; print(export(Path(sys.argv[1])))"
     runs = [subprocess.Popen([sys.executable, "-c", code, report], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     made = {run.communicate(timeout=60)[0].strip() for run in runs}
     assert [run.returncode for run in runs] == [0, 0, 0]
@@ -344,10 +408,44 @@ def test_an_nsys_that_hangs_is_ended_after_the_limit(
     assert not alive(int(Path(f"{script}.pid").read_text()))
 
 
+def test_children_that_nsys_leaves_are_ended_with_it(stand_in: StandIn, report: Path) -> None:
+    script = stand_in(
+        "if os.fork() == 0:\n    open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); time.sleep(600)\n"
+        "while not os.path.exists(sys.argv[0] + '.pid'): time.sleep(0.01)\n"
+        "export()"
+    )
+    assert export(report).is_file()
+    child = int(Path(f"{script}.pid").read_text())
+    for _ in range(100):  # it is killed, and dies when the kernel comes to it
+        if not alive(child):
+            return
+        time.sleep(0.05)
+    pytest.fail("the child goes on")
+
+
+def test_an_export_ends_with_nsys_though_its_child_prints_for_ever(stand_in: StandIn, report: Path) -> None:
+    stand_in("if os.fork() == 0:\n    while True: print('x', flush=True)\nexport()")
+    started = time.monotonic()
+    assert export(report).is_file()
+    assert time.monotonic() - started < 60
+
+
+def test_a_flood_for_a_version_is_read_to_an_end_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "bin" / "nsys"
+    script.parent.mkdir()
+    script.write_text(f"#!{sys.executable}\nwhile True: print('y' * 1000)\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent))
+    started = time.monotonic()
+    with pytest.raises(NsysmapError, match="does not answer --version"):
+        find_nsys()
+    assert time.monotonic() - started < program._VERSION_LIMIT_S
+
+
 def test_an_nsys_that_goes_on_printing_is_not_hung(stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in("for n in range(8): print(f'[={n}%  ]', flush=True); time.sleep(0.2)\nexport()")
     monkeypatch.setenv("NSYSMAP_NSYS_TIMEOUT", "1")
-    assert nsys.export(report).is_file()
+    assert export(report).is_file()
 
 
 @pytest.mark.parametrize("told", ["soon", "0", "-3", "nan", "inf"])
@@ -363,7 +461,7 @@ def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(stand_in: StandIn, report: P
     script = stand_in(
         "open(out, 'w').write('half'); open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); print('1%', flush=True); time.sleep(600)"
     )
-    code = "import sys; from pathlib import Path; from nsysmap.trace.nsys_export import export; export(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from nsysmap.nsys.export import export; export(Path(sys.argv[1]))"
     run = subprocess.Popen([sys.executable, "-c", code, report], stderr=subprocess.PIPE, text=True)
     pid_file = Path(f"{script}.pid")
     for _ in range(600):
@@ -376,13 +474,13 @@ def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(stand_in: StandIn, report: P
     assert not alive(int(pid_file.read_text()))
 
 
-@pytest.mark.parametrize("place", ["file", "under a file"])
+@pytest.mark.parametrize("place", ["file", "under a file", "too long"])
 def test_a_cache_that_cannot_be_written_is_named(
     stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
 ) -> None:
     stand_in()
     (tmp_path / "taken").write_text("x")
-    folder = tmp_path / "taken" if place == "file" else tmp_path / "taken" / "cache"
+    folder = {"file": tmp_path / "taken", "under a file": tmp_path / "taken" / "cache", "too long": tmp_path / ("a" * 300)}[place]
     monkeypatch.setenv("NSYSMAP_CACHE", str(folder))
     error = error_of(report)
     assert error.where == str(folder)
@@ -403,7 +501,7 @@ def test_a_read_only_cache_is_named(stand_in: StandIn, report: Path, cache: Path
 def test_the_real_nsys_exports_a_fixture(cache: Path) -> None:
     before = sorted(FIXTURE.parent.iterdir())
     seen: list[int] = []
-    made = nsys.export(FIXTURE, progress=seen.append)
+    made = export(FIXTURE, progress=seen.append)
     assert {"CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "META_DATA_EXPORT"} <= tables(made)
     assert seen[-1] == 100
     assert sorted(FIXTURE.parent.iterdir()) == before

@@ -1,0 +1,201 @@
+"""The cache of exports: one folder of nsysmap's own, in which nothing is deleted but what nsysmap can prove to have made."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+
+_FORMAT = 1  # part of every name: raise it when an export of the same bytes must be made anew
+_EXPORT = re.compile(r"[0-9a-f]{32}-[0-9.]+-f\d+\.sqlite")
+_WORKING = "export-"
+_MARK = "made-by-nsysmap"
+_MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n"
+
+
+@dataclass(frozen=True)
+class Cached:
+    """One export in the cache."""
+
+    path: Path
+    nsys_version: str
+    size_bytes: int
+    made_at_s: float  # seconds since the epoch
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What :func:`clear_cache` took away."""
+
+    files: int
+    size_bytes: int
+
+
+def cache_folder() -> Path:
+    """Where exports are kept: ``NSYSMAP_CACHE``, else ``nsysmap`` under ``XDG_CACHE_HOME`` or ``~/.cache``; it may not exist yet."""
+    own = os.environ.get("NSYSMAP_CACHE")
+    if own:
+        return Path(own).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(shared).is_absolute():  # the XDG rule: a relative one counts as unset
+        return Path(shared) / "nsysmap"
+    try:
+        return Path.home() / ".cache" / "nsysmap"
+    except RuntimeError as error:
+        raise NsysmapError(
+            "cache", "there is no home folder to keep exports in", "set NSYSMAP_CACHE to a folder that you can write"
+        ) from error
+
+
+def cached() -> list[Cached]:
+    """The exports in the cache, by name."""
+    found = []
+    for path in _entries(cache_folder()):
+        if _EXPORT.fullmatch(path.name):
+            with suppress(OSError):  # another process cleared it meanwhile
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    found.append(Cached(path, path.name.split("-")[1], status.st_size, status.st_mtime))
+    return found
+
+
+def exports_of(digest: str) -> list[Cached]:
+    """The exports of the report with that digest, that of the newest nsys first."""
+    found = [entry for entry in cached() if entry.path.name.startswith(digest) and entry.path.name.endswith(f"-f{_FORMAT}.sqlite")]
+    return sorted(found, key=lambda entry: [int(part) for part in entry.nsys_version.split(".") if part], reverse=True)
+
+
+def kept(digest: str, nsys_version: str) -> Path:
+    """Where the export of the report with that digest by that nsys is kept."""
+    return cache_folder() / f"{digest}-{nsys_version}-f{_FORMAT}.sqlite"
+
+
+def digest_of(path: Path) -> str:
+    """What the file's content is known by in the cache."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError as error:
+        raise NsysmapError(str(path), f"cannot be read ({_reason(error)})", "check the disk, or copy the file again") from error
+
+
+def keep(made: Path, target: Path) -> None:
+    """Move a finished export to its place in the cache, for its owner's eyes only: it holds the environment of the profiled program."""
+    try:
+        made.chmod(0o600)
+        made.replace(target)
+    except OSError as error:
+        raise unwritable(target.parent, error) from error
+
+
+def forget(export: Path) -> None:
+    """Remove one export of the cache, which turned out to be damaged."""
+    if export.parent == cache_folder() and _EXPORT.fullmatch(export.name):
+        try:
+            export.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(export.parent, error) from error
+
+
+def clear_cache() -> Cleared:
+    """Remove every export from the cache, and what a killed run left behind; files that nsysmap did not put there stay."""
+    folder = cache_folder()
+    files = size = 0
+    try:
+        for entry in cached():
+            entry.path.unlink(missing_ok=True)
+            files += 1
+            size += entry.size_bytes
+        for left in _abandoned(folder):
+            held = [path for path in left.rglob("*") if path.is_file() and not path.is_symlink() and path.name != _MARK]
+            files += len(held)
+            size += sum(path.stat().st_size for path in held)
+            shutil.rmtree(left, ignore_errors=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return Cleared(files, size)
+
+
+@contextmanager
+def working_folder() -> Iterator[Path]:
+    """A folder of our own inside the cache, removed at the end however that comes.
+
+    The mark in it says that nsysmap made it, and is locked for as long as it is in use.
+    """
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left in _abandoned(cache):
+            shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=_WORKING, dir=cache))
+    except OSError as error:
+        raise unwritable(cache, error) from error
+    try:
+        with _marked(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _marked(folder: Path) -> Iterator[None]:
+    try:
+        mark = (folder / f"{_MARK}.new").open("wb")
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        mark.write(_MARK_TEXT)
+        mark.flush()
+        (folder / f"{_MARK}.new").rename(folder / _MARK)  # nobody sees it before it is locked
+    except OSError as error:
+        raise unwritable(folder.parent, error) from error
+    with mark:
+        yield
+
+
+def unwritable(folder: Path, error: OSError) -> NsysmapError:
+    """The error of a cache that cannot be read or written."""
+    return NsysmapError(str(folder), f"the cache cannot be written ({_reason(error)})", "set NSYSMAP_CACHE to a folder that you can write")
+
+
+def _abandoned(cache: Path) -> list[Path]:
+    """The working folders that nsysmap marked and no living process holds: those of runs that were killed."""
+    return [path for path in _entries(cache) if path.name.startswith(_WORKING) and _is_abandoned(path)]
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            return False
+        number = os.open(folder / _MARK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # no mark: not ours, or just made, or just being removed
+        return False
+    with os.fdopen(number, "rb") as mark:
+        if not stat.S_ISREG(os.fstat(number).st_mode) or mark.read(len(_MARK_TEXT) + 1) != _MARK_TEXT:
+            return False
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is in use
+            return False
+    return True
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__

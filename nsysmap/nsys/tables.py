@@ -1,0 +1,86 @@
+"""The tables that nsys writes, by name, whatever form of file they stand in: what every reader of a form answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nsysmap.base.note import Note
+from nsysmap.base.table import MISSING, IntArray, Text
+
+Columns = Mapping[str, IntArray | Text]
+"""Columns of one table by name: int64 with MISSING for NULL, or text with code -1 for NULL and for empty."""
+
+Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
+"""Reads columns of one table, in the order of its rows: table, integer columns and text columns as the file spells them."""
+
+_VERSIONED = re.compile(r"(.+)_v(\d{1,3})")  # CUPTI_ACTIVITY_KIND_KERNEL_V2
+
+
+@dataclass(frozen=True)
+class NsysTables:
+    """What a file or folder of nsys holds; names are found in any case of letters, tables with and without `_V2` at the end."""
+
+    path: Path  # for messages
+    form: str  # SQLite, Parquet, Arrow, JSON lines, nsys-rep
+    spelled: Mapping[str, tuple[str, Mapping[str, str]]]  # nsys's name, in small letters → the file's, and so for its columns
+    fetch: Fetch
+    written_by: str | None = None  # version of the nsys that captured it, where this form tells
+    notes: tuple[Note, ...] = ()  # what the reader must know of this form
+
+    def has(self, table: str, column: str | None = None) -> bool:
+        """Whether there is that table, and that column in it."""
+        _, columns = self.spelled.get(table.lower(), ("", {}))
+        return column.lower() in columns if column is not None else table.lower() in self.spelled
+
+    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> dict[str, Any]:
+        """The columns of one table, in the order of its rows: int64 arrays (MISSING for NULL), :class:`Text` for ``texts`` (empty is NULL).
+
+        A column that is not there is all MISSING (or NULL); a table that is not there is empty.
+        """
+        own_name, own = self.spelled.get(table.lower(), ("", {}))
+        held_integers = [name for name in integers if name.lower() in own]
+        held_texts = [name for name in texts if name.lower() in own]
+        columns: dict[str, Any] = {}
+        if held_integers or held_texts:
+            found = self.fetch(own_name, [own[name.lower()] for name in held_integers], [own[name.lower()] for name in held_texts])
+            columns = {name: found[own[name.lower()]] for name in (*held_integers, *held_texts)}
+        rows = len(next(iter(columns.values()), ()))
+        for name in integers:
+            columns.setdefault(name, np.full(rows, MISSING, np.int64))
+        for name in texts:
+            columns.setdefault(name, Text.same(None, rows))
+        return columns
+
+
+def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[str, str]]]:
+    """``NsysTables.spelled`` of these tables and columns; of two versions of a table the plain name counts, else the highest number."""
+    chosen: dict[str, tuple[float, str]] = {}
+    for name in tables:
+        versioned = _VERSIONED.fullmatch(name.lower())
+        plain, rank = (versioned.group(1), float(versioned.group(2))) if versioned else (name.lower(), np.inf)
+        if plain not in chosen or rank > chosen[plain][0]:
+            chosen[plain] = (rank, name)
+    found = {}
+    for plain, (_, name) in chosen.items():
+        columns: dict[str, str] = {}
+        for column in tables[name]:
+            columns.setdefault(column.lower(), column)
+        found[plain] = (name, columns)
+    return found
+
+
+def in_memory(
+    path: Path, form: str, tables: Mapping[str, Columns], *, written_by: str | None = None, notes: tuple[Note, ...] = ()
+) -> NsysTables:
+    """Tables that are read already."""
+
+    def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Columns:
+        return {name: tables[table][name] for name in (*integers, *texts)}
+
+    return NsysTables(path, form, spelling(tables), fetch, written_by, notes)

@@ -1,0 +1,195 @@
+"""What a trace does not hold, why as far as it says, and the way to capture it that fits the nsys which wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct
+from nsysmap.base.note import Note
+from nsysmap.base.table import MISSING, BoolArray, IntArray
+from nsysmap.base.units import counted
+from nsysmap.nsys.program import older
+from nsysmap.trace.model import Trace
+
+_PRECAPTURE_SINCE = "2026.4"
+_HARDWARE_TRACE_SINCE = "2025.1"
+_MANY = 0.05  # of the kernel launches without a kernel: from here on it is a warning
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """Kernel launches that were carried out and have no kernel in the trace."""
+
+    launches: int  # all that were carried out
+    last: int  # of them without a kernel: those after the last that has one
+    between: int  # and the others
+    since_ns: int  # begin of the first of the last
+
+
+def lacking(trace: Trace, cuda_graph_trace: str) -> tuple[Note, ...]:
+    """What the reader must know of what is not in the trace; ``cuda_graph_trace`` as in `capture`."""
+    return tuple(_lacking(trace, cuda_graph_trace))
+
+
+def unrecorded(trace: Trace) -> Unrecorded:
+    """The kernel launches whose kernels are not in the trace; those captured into a CUDA graph were not carried out, and do not count."""
+    calls = trace.api_calls
+    rows = np.flatnonzero(calls.text("kind").equals("launch") & (calls.ints("result") == 0) & ~_capturing(trace))
+    missing = _without_work(trace, rows)
+    orphans = int(np.count_nonzero(trace.kernels.ints("launch") == MISSING))
+    if orphans >= np.count_nonzero(missing):  # kernels that cannot be joined to launches: these may be the ones
+        missing = np.zeros(len(rows), np.bool_)
+    recorded = np.flatnonzero(~missing)
+    last = int(recorded[-1]) + 1 if len(recorded) else 0
+    after = rows[last:]
+    return Unrecorded(
+        launches=len(rows),
+        last=len(after),
+        between=int(np.count_nonzero(missing[:last])),
+        since_ns=int(calls.ints("start_ns")[after[0]]) if len(after) else 0,
+    )
+
+
+def gpu_unrecorded(trace: Trace) -> bool:
+    """Whether the host launched work, and the trace has no row of any work on a GPU."""
+    if any(len(table) for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)):
+        return False
+    kind = trace.api_calls.text("kind")
+    asked = (kind.equals("launch") | kind.equals("copy") | kind.equals("memset")) & (trace.api_calls.ints("result") == 0)
+    return bool((asked & ~_capturing(trace)).any())
+
+
+def graph_tracing(trace: Trace) -> str:
+    """The option of `nsys profile` that shows what runs inside CUDA graphs, with the ranges of those built before the collection."""
+    version = trace.recording.nsys_version
+    newer = version is not None and not older(version, _PRECAPTURE_SINCE)
+    return "--cuda-graph-trace=node:nvtx-precapture" if newer else "--cuda-graph-trace=node"
+
+
+def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
+    recording = trace.recording
+    again = f"Capture again with: nsys profile -t cuda,nvtx {graph_tracing(trace)} …"
+    if gpu_unrecorded(trace):
+        yield Note("error", _no_gpu(trace))
+    elif cuda_graph_trace == "graph":
+        launches = int(np.count_nonzero(trace.api_calls.text("kind").equals("graph-launch")))
+        yield Note(
+            "error",
+            f"The trace hides the kernels of {counted(launches, 'CUDA graph launch')}: it was taken with whole-graph "
+            "tracing, nsys's default. Nothing is known about their layers, kernels or idle time inside. "
+            f"Capture again with: nsys profile {graph_tracing(trace)} … (or run trtexec with --noCudaGraph).",
+        )
+    elif not len(trace.kernels):
+        yield Note("error", f"{_no_kernels(trace)} Nothing can be said about the GPU. {again}")
+    else:
+        yield from _unrecorded_notes(trace)
+    nodes_unknown = (trace.kernels.ints("graph_node_id") != MISSING).any() and not len(trace.cuda_graph_nodes)
+    if nodes_unknown:
+        yield Note("info", _built_before(trace))
+    if len(trace.kernels) and (told := [warning for warning in recording.warnings if not warning.startswith("no CUDA events")]):
+        yield Note("info", f"nsys said at the end of the capture: {'; '.join(told)}.")
+
+
+def _no_gpu(trace: Trace) -> str:
+    recording = trace.recording
+    kind = trace.api_calls.text("kind")
+    launches = int(np.count_nonzero(kind.equals("launch") | kind.equals("graph-launch")))
+    asked = counted(launches, "launch") if launches else "copies and memsets"
+    told = f"The trace has the host's side of CUDA, {asked} among it, and no row of any work on a GPU: nothing can be said about the GPU."
+    warned = f" nsys said: {'; '.join(recording.warnings)}." if recording.warnings else ""
+    if recording.wsl:
+        why = (
+            "It was captured under WSL2, where many versions of the driver give no records of the GPU. "
+            "Capture on Linux itself, or on Windows."
+        )
+    else:
+        why = (
+            "That happens under WSL2, on virtual GPUs (vGPU), with MIG or MPS, with a driver newer than nsys, or where the program was "
+            "killed before the records were written. Capture where the program has the GPU to itself, with an nsys as new as the driver."
+        )
+    version = recording.nsys_version
+    software = version is not None and not older(version, _HARDWARE_TRACE_SINCE)
+    return f"{told}{warned} {why}" + (" Or try nsys's other way to trace: -t cuda-sw,nvtx." if software else "")
+
+
+def _no_kernels(trace: Trace) -> str:
+    recording = trace.recording
+    if any(len(table) for table in (trace.memcpys, trace.memsets)):
+        return "The trace has copies or memsets on the GPU, and no kernels."
+    if len(trace.api_calls):
+        return f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, and none of them launches a kernel, copies or sets memory."
+    if recording.traced and "Cuda" not in recording.traced:
+        kinds = ", ".join(sorted(recording.traced))
+        return f"CUDA was not traced (only {kinds}): there is no CUDA call and no work on a GPU."
+    if recording.traced:
+        warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
+        return (
+            f"CUDA was to be traced, and nothing of it was recorded{warned}: the program made no CUDA call while nsys collected, "
+            "ran in a process that nsys does not follow, or has a driver newer than this nsys knows."
+        )
+    ranges = f"{counted(len(trace.nvtx_ranges), 'NVTX range')} and " if len(trace.nvtx_ranges) else ""
+    return f"The trace has {ranges}no CUDA calls and no work on a GPU: CUDA was not traced, or could not be."
+
+
+def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
+    found = unrecorded(trace)
+    if found.between:
+        yield Note(
+            "warning" if found.between > _MANY * found.launches else "info",
+            f"{found.between:,} of {found.launches:,} kernel launches, here and there, have no kernel in the trace: records were lost, "
+            "and the inferences around them look shorter than they were. Capture for a shorter time (--duration, --capture-range).",
+        )
+    if found.last:
+        yield Note(
+            "warning" if found.last > _MANY * found.launches else "info",
+            f"The last {found.last:,} of {found.launches:,} kernel launches, from {found.since_ns / 1e9:.3f} s on, have no kernel in the "
+            "trace: the capture ended, or the program was killed, before these were recorded. Inferences that were launched then are cut.",
+        )
+
+
+def _built_before(trace: Trace) -> str:
+    told = (
+        "The CUDA graphs were built before the collection began: no NVTX range tells which layer their nodes are of, "
+        "so kernels inside are matched by name and order. "
+    )
+    if graph_tracing(trace).endswith("precapture"):
+        return f"{told}{graph_tracing(trace)} records the ranges of such graphs."
+    precapture = f"nsys {_PRECAPTURE_SINCE} with --cuda-graph-trace=node:nvtx-precapture"
+    return f"{told}Begin the collection before the graphs are built, or use {precapture}."
+
+
+def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
+    """Which of these API calls have no work on a GPU, by process and correlation id (two rows may have the same)."""
+    calls = trace.api_calls
+    work = (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)
+    seen = np.zeros(len(calls) + 1, np.bool_)
+    for table in work:
+        seen[table.ints("launch")[table.ints("launch") >= 0]] = True
+    missing = ~seen[rows]
+    for process in distinct(calls.ints("process")[rows[missing]]).tolist():
+        known = np.concatenate([table.ints("correlation")[table.ints("process") == process] for table in work])
+        mine = np.flatnonzero(missing & (calls.ints("process")[rows] == process))
+        missing[mine] = ~np.isin(calls.ints("correlation")[rows[mine]], known)
+    return missing
+
+
+def _capturing(trace: Trace) -> BoolArray:
+    """Which API calls were made while their thread captured a stream into a CUDA graph: launches among them are not carried out."""
+    calls = trace.api_calls
+    inside = np.zeros(len(calls), np.bool_)
+    api = calls.text("api")
+    begins, ends = (np.flatnonzero(_ends_with(api.values, name)[api.codes]) for name in ("StreamBeginCapture", "StreamEndCapture"))
+    thread, start = calls.ints("thread"), calls.ints("start_ns")
+    for one in distinct(thread[begins]).tolist():
+        rows = np.flatnonzero(thread == one)
+        began = np.searchsorted(start[begins[thread[begins] == one]], start[rows], "left")
+        ended = np.searchsorted(start[ends[thread[ends] == one]], start[rows], "left")
+        inside[rows] = began > ended
+    return inside
+
+
+def _ends_with(values: tuple[str, ...], name: str) -> BoolArray:
+    return np.array([*(value.endswith(name) for value in values), False])

@@ -1,0 +1,105 @@
+"""What a profiler's file says of its own recording: versions, what was traced, and what nsys warned of.
+
+These tables hold the environment, the command line and the names of user and host too: only what is named here leaves this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nsysmap.base.table import Text
+from nsysmap.nsys.tables import NsysTables
+
+_META = (("META_DATA_EXPORT", "name", "value"), ("EXPORT_META_DATA", "name", "value"))  # the second until schema 3.1
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,10}){0,4}")
+_INSTALLED = re.compile(r"nsight[- ]systems(?:-cli)?[-/ \\]+(20\d\d\.\d+(?:\.\d+)*)", re.IGNORECASE)
+_GRAPH_MODE = re.compile(r"(?:PROCESS_\d+:)?CUDA_GRAPH_TRACE_OPTIONS:MODE")
+# What nsys writes into DIAGNOSTIC_EVENT (from schema 3.11 on) that concerns what is missing, and what we say of it.
+_WARNINGS = tuple(
+    (re.compile(pattern, re.IGNORECASE), sentence)
+    for pattern, sentence in (
+        (r"not all CUDA events might have been collected", "not all CUDA events may have been collected"),
+        (r"some CUPTI events might be missing", "events of the GPU may be missing, because the program ended before they were written"),
+        (r"not all NVTX events might have been collected", "not all NVTX ranges may have been collected"),
+        (r"CUDA profiling might have not been started correctly", "tracing of CUDA may not have started correctly"),
+        (r"no CUDA events collected", "no CUDA events were collected"),
+        (r"Installed CUDA driver version .* is not supported by this build", "the CUDA driver was newer than that version of nsys knows"),
+        (r"ActivityFlushAll returned \d+", "CUPTI could not hand over its records of the GPU"),
+        (
+            r"(?:events?|records?|samples?|buffers?)\b.*\b(?:dropped|lost|discarded)\b|\b(?:dropped|lost|discarded)\b.*\bevents?",
+            "events were lost",
+        ),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How a trace came to be, as far as it says so."""
+
+    form: str = "SQLite"  # of the file, see NsysTables.form
+    nsys_version: str | None = None  # of the nsys that captured it, else of the one that exported it
+    exported_by: str | None = None
+    schema_version: str | None = None
+    traced: frozenset[str] = frozenset()  # nsys's event types (Cuda, NvtxEvents, OSRuntime, …); empty where it does not say
+    cuda_graph_trace: str | None = None  # node or graph, as nsys was told to
+    wsl: bool = False  # captured under WSL2
+    warnings: tuple[str, ...] = ()  # what nsys warned of, in our words
+
+
+def recording_of(tables: NsysTables) -> Recording:
+    """What the file says of its own recording."""
+    export = _exported(tables)
+    exported_by = _number(export.get("EXPORT_PRODUCT_VERSION"))
+    traced, graph_modes = set(), set()
+    for name, value in _pairs(tables, "META_DATA_CAPTURE", ("name", "value")):
+        if name == "CAPTURE_EVENT_TYPE":
+            traced.add(value)
+        elif _GRAPH_MODE.fullmatch(name):
+            graph_modes.add(value.lower())
+    environment = dict(_pairs(tables, "TARGET_INFO_SYSTEM_ENV", ("name", "value")))
+    installed = _INSTALLED.search(environment.get("TargetInstallDir", ""))
+    captured_by = tables.written_by or (installed.group(1) if installed else None)
+    if captured_by is None or (exported_by or "").startswith(f"{captured_by}."):
+        captured_by = exported_by
+    mode = graph_modes.pop() if len(graph_modes) == 1 else None
+    return Recording(
+        form=tables.form,
+        nsys_version=captured_by,
+        exported_by=exported_by,
+        schema_version=_number(export.get("EXPORT_SCHEMA_VERSION")),
+        traced=frozenset(traced),
+        cuda_graph_trace=mode if mode in ("graph", "node") else None,
+        wsl="microsoft" in environment.get("SoftwareReleaseVersion", "").lower(),
+        warnings=tuple(_warnings(tables)),
+    )
+
+
+def _exported(tables: NsysTables) -> Mapping[str, str]:
+    for table, name, value in _META:
+        if tables.has(table, name) and tables.has(table, value):
+            return {key: held for key, held in _pairs(tables, table, (name, value)) if key.startswith("EXPORT_")}
+    return {}
+
+
+def _warnings(tables: NsysTables) -> Iterator[str]:
+    texts: Text = tables.read("DIAGNOSTIC_EVENT", (), ("text",))["text"]
+    for pattern, sentence in _WARNINGS:
+        if any(pattern.search(text) for text in texts.values):
+            yield sentence
+
+
+def _pairs(tables: NsysTables, table: str, columns: tuple[str, str]) -> list[tuple[str, str]]:
+    """The rows of two text columns that both have a value."""
+    if not all(tables.has(table, column) for column in columns):
+        return []
+    raw = tables.read(table, (), columns)
+    names, values = raw[columns[0]].list(), raw[columns[1]].list()
+    return [(name, value) for name, value in zip(names, values, strict=True) if name is not None and value is not None]
+
+
+def _number(text: str | None) -> str | None:
+    found = _VERSION.match(text or "")
+    return found.group() if found else None

@@ -1,0 +1,218 @@
+"""What a trace lacks is said as it is, with the remedy for the nsys that wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nsysmap.analysis import analyze
+from nsysmap.trace.lacking import gpu_unrecorded, lacking, unrecorded
+from nsysmap.trace.model import Trace
+from nsysmap.trace.reader import read_trace
+from tests.nsys_file import THREAD, NsysFile
+from tests.places import FIXTURES
+
+
+def told(trace: Trace, mode: str = "none") -> list[tuple[str, str]]:
+    return [(note.level, note.text) for note in lacking(trace, mode)]
+
+
+def capture(file: NsysFile, **facts: str) -> None:
+    for name, value in facts.items():
+        file.add("META_DATA_CAPTURE", name=name, value=value)
+
+
+def system(file: NsysFile, **facts: str) -> None:
+    for name, value in facts.items():
+        file.add("TARGET_INFO_SYSTEM_ENV", name=name, value=value)
+
+
+def test_a_whole_trace_lacks_nothing(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(3):
+        file.launch("k", 100 * number + 1, number)
+    assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == []
+
+
+def launches_only(file: NsysFile) -> None:
+    for number in range(3):
+        file.call("cudaLaunchKernel_v7000", 100 * number + 50, 100 * number + 52, number)
+
+
+def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(tmp_path: Path) -> None:
+    file = NsysFile()
+    launches_only(file)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert gpu_unrecorded(trace)
+    ((level, text),) = told(trace)
+    assert level == "error"
+    assert "3 launches among it, and no row of any work on a GPU" in text
+    assert "virtual GPUs (vGPU), with MIG or MPS" in text
+    assert "-t cuda" not in text
+
+
+def test_under_wsl2_that_is_named_and_from_2025_on_the_other_way_to_trace(tmp_path: Path) -> None:
+    file = NsysFile()
+    launches_only(file)
+    system(
+        file,
+        SoftwareReleaseVersion="5.15.146.1-microsoft-standard-WSL2",
+        TargetInstallDir="/home/me/nsight-systems-2025.3.2/target-linux-x64",
+        DeviceEnvironment="SECRET=1",
+    )
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert (trace.recording.wsl, trace.nsys_version, trace.recording.exported_by) == (True, "2025.3.2", "2023.4.4.54")
+    ((_, text),) = told(trace)
+    assert "It was captured under WSL2" in text
+    assert text.endswith("-t cuda-sw,nvtx.")
+    assert "SECRET" not in repr(trace.recording)
+
+
+def test_work_captured_into_a_graph_was_not_carried_out(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.call("cudaStreamBeginCapture_v10000", 10, 12, 1)
+    launches_only(file)
+    file.call("cudaStreamEndCapture_v10000", 300, 310, 2)
+    file.call("cudaGraphLaunch_v10000", 400, 410, 3)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert not gpu_unrecorded(trace)
+    assert unrecorded(trace).launches == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "option"), [("2023.4.4.54", "--cuda-graph-trace=node …"), ("2026.4.1.191", "--cuda-graph-trace=node:nvtx-precapture …")]
+)
+def test_whole_graphs_are_told_with_the_option_that_nsys_has(tmp_path: Path, version: str, option: str) -> None:
+    file = NsysFile(product=version)
+    file.call("cudaGraphLaunch_v10000", 400, 410, 3)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    ((level, text),) = told(trace, "graph")
+    assert level == "error"
+    assert "hides the kernels of 1 CUDA graph launch:" in text
+    assert option in text
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        ("2025.6.1.1", "or use nsys 2026.4 with --cuda-graph-trace=node:nvtx-precapture."),
+        ("2026.4.1.191", "records the ranges of such graphs."),
+    ],
+)
+def test_graphs_that_were_built_before_the_collection_have_no_ranges(tmp_path: Path, version: str, remedy: str) -> None:
+    file = NsysFile(product=version)
+    file.call("cudaGraphLaunch_v10000", 400, 410, 3)
+    file.kernel("k", 420, 3, node=5)
+    ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")), "node")
+    assert level == "info"
+    assert "built before the collection began" in text
+    assert text.endswith(remedy)
+
+
+def test_a_trace_without_cuda_says_so_where_nsys_tells_what_was_traced(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.range("a", 1, 2)
+    capture(file, CAPTURE_EVENT_TYPE="NvtxEvents")
+    ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert (level, text.split(":")[0]) == ("error", "CUDA was not traced (only NvtxEvents)")
+    assert "nsys profile -t cuda,nvtx --cuda-graph-trace=node" in text
+
+
+def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: Path) -> None:
+    file = NsysFile()
+    capture(file, CAPTURE_EVENT_TYPE="Cuda")
+    for text in (
+        "Installed CUDA driver version (13.3) is not supported by this build of Nsight Systems. CUDA trace will be collected using …",
+        "No CUDA events collected. Does the process use CUDA?",
+        "Process was launched by the profiler, see /home/somebody/stderr.log",
+    ):
+        file.add("DIAGNOSTIC_EVENT", timestamp=1, text=text)
+    ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert level == "error"
+    assert "CUDA was to be traced, and nothing of it was recorded" in text
+    assert "the CUDA driver was newer than that version of nsys knows" in text
+    assert "somebody" not in text
+
+
+def test_an_old_export_that_does_not_say_what_was_traced_leaves_both_open(tmp_path: Path) -> None:
+    file = NsysFile(version=None)
+    file.range("a", 1, 2)
+    ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert text.startswith("The trace has 1 NVTX range and no CUDA calls and no work on a GPU: CUDA was not traced, or could not be.")
+
+
+def test_calls_that_launch_nothing_are_told_apart(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.call("cudaMalloc_v3020", 1, 2, 1)
+    ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert text.startswith("The trace has 1 CUDA call, and none of them launches a kernel")
+
+
+def test_the_last_launches_without_kernels_are_a_capture_that_ended_early(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(10):
+        file.launch("k", 1_000_000_000 * number + 1, number)
+    for number in (20, 21):
+        file.call("cuLaunchKernel", 1_000_000_000 * number, 1_000_000_000 * number + 5, number)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    assert unrecorded(trace).last == 2
+    ((level, text),) = told(trace)
+    assert level == "warning"
+    assert text.startswith("The last 2 of 12 kernel launches, from 20.000 s on, have no kernel in the trace")
+
+
+def test_launches_without_kernels_here_and_there_are_lost_records(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(100):
+        if number in (10, 50):
+            file.call("cuLaunchKernel", 100 * number, 100 * number + 5, number)
+        else:
+            file.launch("k", 100 * number + 1, number)
+    ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert level == "info"
+    assert text.startswith("2 of 100 kernel launches, here and there, have no kernel in the trace: records were lost")
+
+
+def test_a_launch_that_failed_or_whose_id_another_row_has_too_lacks_nothing(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    file.call("cuLaunchKernel", 99, 101, 1)  # the driver's call inside the runtime's
+    file.call("cudaLaunchKernel_v7000", 200, 205, 2)
+    file.rows["CUPTI_ACTIVITY_KIND_RUNTIME"][-1]["returnValue"] = 98
+    file.launch("k", 300, 3)
+    assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == []
+
+
+def test_kernels_that_cannot_be_joined_are_not_told_as_lost_twice(tmp_path: Path) -> None:
+    file = NsysFile()
+    for number in range(10):
+        file.launch("k", 100 * number + 1, number)
+    for row in file.rows["CUPTI_ACTIVITY_KIND_KERNEL"][:5]:
+        row["correlationId"] = None
+    assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == []
+
+
+def test_what_nsys_warned_of_is_passed_on_in_our_words(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Not all CUDA events might have been collected.")
+    file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Profiling has stopped.")
+    assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == [
+        ("info", "nsys said at the end of the capture: not all CUDA events may have been collected.")
+    ]
+
+
+def test_the_whole_graph_fixture_says_what_it_said() -> None:
+    notes = [note.text for note in analyze(FIXTURES / "bert_trt10" / "graph_whole.sqlite", rules=()).notes if note.level == "error"]
+    assert [note.split(":")[0] for note in notes] == ["The trace hides the kernels of 50 CUDA graph launches"]
+
+
+def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_tracing(tmp_path: Path) -> None:
+    file = NsysFile()
+    launches_only(file)
+    file.call("cudaGraphLaunch_v10000", 400, 410, 13)
+    file.add("CUPTI_ACTIVITY_KIND_RUNTIME", start=1, end=2, globalTid=THREAD, correlationId=99, nameId=0, returnValue=0)
+    analysis = analyze(file.write(tmp_path / "x.sqlite"), rules=())
+    assert analysis.tables.capture.records()[0]["cuda_graph_trace"] == "none"
+    assert ["no row of any work on a GPU" in note.text for note in analysis.notes if note.level == "error"] == [True]
