@@ -1,9 +1,12 @@
 """Predicted beside measured: what-if answers from profiled captures, and the same programs timed without the profiler before and after.
 
-    python benchmarks/whatif.py CAPTURES [TIMINGS]
+    python benchmarks/whatif.py [CAPTURES...] [--leave-one-out]
 
-CAPTURES holds a folder an engine with engine.json and *.nsys-rep or *.sqlite reports, named after the mode that they were taken in; TIMINGS
-(else CAPTURES/timings.tsv) has the columns engine, mode, scale and us_per_inference.  A report may say its scale: sync-0.3.sqlite.
+Each folder of CAPTURES (fixtures/ and ../shared/captures unless given) holds engine files and *.nsys-rep or *.sqlite reports; the
+timings are in timings*.tsv there (engine, mode, scale, us_per_inference).  A report may say its scale: sync-0.3.sqlite.
+
+--leave-one-out chooses the constants that were fitted to these programs (how long a launch takes without the profiler, how far queued
+kernels are apart, how long two threads keep each other from launching) on all engines but one, and shows that one's figures.
 """
 
 from __future__ import annotations
@@ -11,159 +14,239 @@ from __future__ import annotations
 import csv
 import statistics
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
+from nsysmap.analysis import observed_of
 from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.chains import chain_tables
 from nsysmap.mapping.mapped_trace import map_report, read_engines
-from nsysmap.whatif.engine_runs import EngineRuns
-from nsysmap.whatif.predict import default_changes, what_if
+from nsysmap.whatif.change import default_changes
+from nsysmap.whatif.engine_facts import EngineFacts
+from nsysmap.whatif.model import Observed
+from nsysmap.whatif.predict import what_if
+from nsysmap.whatif.profiler import MACHINES, Machine
 
-Timings = dict[tuple[str, str, str], float]
+ROOT = Path(__file__).parents[1]
+PROGRAMS = {
+    "aux_streams": ("inception_aux_trt10", "timings_h100.tsv"),
+    "newer/aux": ("inception_aux_trt10", "timings_h100.tsv"),
+    "newer/torch": ("torch_mixed", "timings_h100.tsv"),
+    "torch_mixed": ("torch_mixed", "timings_h100.tsv"),
+    "two_shapes": ("bert_dyn", "timings_h100.tsv"),
+}
+"""Folder, or folder and begin of the report's name, to the engine's name in the timings; the others go by their folder's name."""
 
-# change, mode of the capture, mode that the program then runs in, what replaces the engine's name (None: the same engine)
-PAIRS = (
-    ("cuda-graph", "sync", "graph", None),
-    ("pinned-copies", "pageable", "pinned", None),
-    ("pinned-copies", "pageable_async", "pinned", None),
-    ("no-host-gap", "hostgap", "sync", None),
-    ("drop-layers", "sync", "sync", "{}_noreformat"),
-    ("join-kernels", "sync", "sync", "split→joined"),
-)
-"""two-in-flight is shown apart: the timings of two threads are per thread, so that half of them is the time per inference."""
+ENGINES = {"newer/aux": "aux_streams", "newer/torch": "torch_mixed", "newer/bert": "bert_trt10"}
+"""Reports whose engine files are in another folder."""
+
+MODES = {"nonvtx": "sync", "aux_graph": "graph", "torch_sync": "sync"}
+"""Reports that are not named after the mode in which the program ran."""
+
+AFTER = {
+    ("cuda-graph", "sync"): ("engine_graphs", "graphs", "graph"),
+    ("cuda-graph", "nonvtx"): ("graphs", "graph"),  # without ranges a pass of several engines is one inference
+    ("async", "sync"): ("async",),
+    ("pinned-copies", "pageable"): ("pinned",),
+    ("no-host-gap", "hostgap"): ("sync",),
+    ("one-stream", "sync"): ("one_sync",),
+    ("one-stream", "graph"): ("one_graph",),
+    ("two-in-flight", "sync"): ("threads",),
+    ("two-in-flight", "graph"): ("graph_threads",),
+}
+"""Change and mode of the capture to the mode that the program then runs in (the first that was timed)."""
+
+RENAMED = {"drop-layers": "{}_noreformat", "join-kernels": "split→joined"}
+"""Changes to the engine: what it is called then; the mode stays."""
+
+GRIDS: Mapping[str, tuple[float, ...]] = {
+    "launch": (0.8, 0.9, 1.0, 1.1, 1.2), "queued_ns": (-200, -100, 0, 100, 200), "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
+}  # fmt: skip
+"""Fitted constants, as multiples of (launch) or differences to those that nsysmap has."""
+
+Timings = Mapping[tuple[str, str, str, str], float]
 
 
 @dataclass(frozen=True)
 class Row:
     capture: str
+    engine: str
     change: str
-    before_us: float | None
-    before_measured_us: float | None
-    after_us: float | None
-    after_measured_us: float | None
-    saving_us: tuple[float, float, float] | None  # likeliest, least, most
+    times_us: tuple[float, float, float]  # after (of "before": before): likely, least, most
+    measured_us: float
+    savings_us: tuple[float, float, float] | None
+    measured_saving_us: float | None
+
+    @property
+    def off(self) -> float:
+        return self.times_us[0] / self.measured_us - 1
+
+    @property
+    def holds(self) -> bool:
+        (_, low, high), value = self.savings_us or self.times_us, self.measured_saving_us
+        return low <= (self.measured_us if value is None else value) <= high
+
+    @property
+    def width(self) -> float:
+        """Of the range of the saving (of "before": of the time), as a share of the time before."""
+        before = self.times_us[0] + (self.savings_us[0] if self.savings_us else 0)
+        _, low, high = self.savings_us or self.times_us
+        return (high - low) / before
 
     def line(self) -> str:
-        measured = _saved(self.before_measured_us, self.after_measured_us)
-        saving, low, high = self.saving_us or (None, None, None)
-        holds = "–" if measured is None or low is None or high is None else "yes" if low <= measured <= high else "no"
-        return (
-            f"{self.capture:<28}{self.change:<15}"
-            f"{_us(self.before_us)}{_us(self.before_measured_us)}{_off(self.before_us, self.before_measured_us)}"
-            f"{_us(self.after_us)}{_us(self.after_measured_us)}{_off(self.after_us, self.after_measured_us)}"
-            f"{_us(saving)}{_us(low)}{_us(high)}{_us(measured)}  {holds}"
-        )
+        likely, low, high = self.times_us
+        shown = f"{self.capture:<26}{self.change:<15}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"
+        if self.savings_us is not None and self.measured_saving_us is not None:
+            saving, least, most = self.savings_us
+            shown += f"{saving:>9.2f}{self.measured_saving_us:>9.2f}{least:>9.2f}{most:>9.2f}"
+        else:
+            shown += " " * 36
+        return f"{shown}  {'yes' if self.holds else 'NO'}"
 
 
 HEADER = (
-    f"{'capture':<28}{'change':<15}{'before':>9}{'measured':>9}{'off':>8}{'after':>9}{'measured':>9}{'off':>8}{'saving':>9}{'low':>9}{'high':>9}{'measured':>9}"
-    "  in range"
+    f"{'capture':<26}{'change':<15}{'time':>9}{'measured':>9}{'off':>8}{'low':>9}{'high':>9}"
+    f"{'saving':>9}{'measured':>9}{'low':>9}{'high':>9}  in range"
 )
 
 
-def main(arguments: list[str]) -> int:
-    if not 1 <= len(arguments) <= 2:
-        print(__doc__)
-        return 2
-    captures = Path(arguments[0])
-    timings = read_timings(Path(arguments[1]) if len(arguments) == 2 else captures / "timings.tsv")
-    print("wall time per inference without the profiler, us")
+def main(arguments: Sequence[str]) -> int:
+    folders = [Path(one) for one in arguments if not one.startswith("--")] or [ROOT / "fixtures", ROOT.parent / "shared" / "captures"]
+    reports = {f"{path.parent.name}/{path.stem}": path for folder in reversed(folders) for path in find_reports(folder)}
+    timings = {
+        key: value for folder in reversed(folders) for path in sorted(folder.glob("timings*.tsv")) for key, value in read_timings(path)
+    }
+    chosen = [path for _, path in sorted(reports.items()) if measured_before(path, timings) is not None]
+    print("wall time per inference (or pass) without the profiler, us")
     print(HEADER)
-    rows = []
-    for folder in sorted(path for path in captures.iterdir() if path.is_dir()):
-        for report in reports(folder):
-            try:
-                found = list(rows_of(folder, report, timings))
-            except NsysmapError as error:
-                print(f"{folder.name}/{report.stem}: {error}", file=sys.stderr)
-                continue
+    rows: list[Row] = []
+    for engine in dict.fromkeys(program(path)[0] for path in chosen):
+        mine = [path for path in chosen if program(path)[0] == engine]
+        others = [path for path in chosen if program(path)[0] != engine]
+        machines = fitted(others, timings) if "--leave-one-out" in arguments else MACHINES
+        for path in mine:
+            found = list(rows_of(path, timings, machines))
+            rows += found
             for row in found:
                 print(row.line())
-            rows += found
     print()
     for change in dict.fromkeys(row.change for row in rows):
-        off = [
-            abs(row.after_us / row.after_measured_us - 1)
-            for row in rows
-            if row.change == change and row.after_us is not None and row.after_measured_us is not None
-        ]
-        if off:
-            print(f"{change}: after is off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most, over {len(off)}")
+        print(f"{change}: {summary([row for row in rows if row.change == change])}")
+    print(f"all savings: {summary([row for row in rows if row.savings_us is not None])}")
     return 0
 
 
-def read_timings(path: Path) -> Timings:
-    with path.open(encoding="utf-8", newline="") as file:
-        return {(row["engine"], row["mode"], row["scale"]): float(row["us_per_inference"]) for row in csv.DictReader(file, delimiter="\t")}
+def summary(rows: Sequence[Row]) -> str:
+    off, width = [abs(row.off) for row in rows], statistics.median(row.width for row in rows)
+    return (
+        f"off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most; {sum(row.holds for row in rows)} of {len(rows)} in "
+        f"range, whose median width is {width:.1%} of the time before"
+    )
 
 
-def reports(folder: Path) -> list[Path]:
+def find_reports(folder: Path) -> list[Path]:
     """One file a report: its export where there is one."""
-    found = {path.stem: path for suffix in ("*.nsys-rep", "*.sqlite") for path in sorted(folder.glob(suffix))}
-    return [found[stem] for stem in sorted(found)]
+    found = {path.with_suffix("").as_posix(): path for suffix in ("*.nsys-rep", "*.sqlite") for path in sorted(folder.glob(f"*/{suffix}"))}
+    return list(found.values())
 
 
-def rows_of(folder: Path, report: Path, timings: Timings) -> Iterator[Row]:
+def read_timings(path: Path) -> Iterator[tuple[tuple[str, str, str, str], float]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            yield (path.name, row["engine"], row["mode"], row["scale"]), float(row["us_per_inference"])
+
+
+def program(report: Path) -> tuple[str, str, str, str]:
+    """Engine, file of timings, mode and scale of a report."""
     mode, _, scale = report.stem.partition("-")
-    engine_file = folder / "engine.json"
-    engines = read_engines([engine_file] if engine_file.exists() else [])
-    mapped = map_report(report, engines)
-    chains, chain_layers = chain_tables(engines)
-    runs = EngineRuns(mapped.mapped.layers, chains, chain_layers)
-    answers = what_if(
-        mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(runs)
-    ).records()
+    name = f"{report.parent.name}/{mode}"
+    engine, file = next((found for begin, found in PROGRAMS.items() if name.startswith(begin)), (report.parent.name, "timings.tsv"))
+    return engine, file, MODES.get(mode, mode), scale or "1"
+
+
+def measured_before(report: Path, timings: Timings) -> float | None:
+    engine, file, mode, scale = program(report)
+    return per_inference(timings.get((file, engine, mode, scale)), mode)
+
+
+def measured_after(report: Path, change: str, timings: Timings) -> float | None:
+    engine, file, mode, scale = program(report)
+    renamed = RENAMED.get(change)
+    if renamed is not None:
+        other = engine.replace("split", "joined") if "→" in renamed else renamed.format(engine)
+        return per_inference(timings.get((file, other, mode, scale)), mode) if other != engine else None
+    for then in AFTER.get((change, report.stem), AFTER.get((change, mode), ())):
+        if (file, engine, then, scale) in timings:
+            return per_inference(timings[file, engine, then, scale], then)
+    return None
+
+
+def per_inference(time_us: float | None, mode: str) -> float | None:
+    """The timings of two threads are for an inference of each."""
+    return time_us / 2 if time_us is not None and mode.endswith("threads") else time_us
+
+
+@cache
+def observed(report: Path) -> tuple[Observed, EngineFacts]:
+    """What the replay builds on; the engine files are those of the report's folder, or of the one that it says in ENGINES."""
+    name = f"{report.parent.name}/{report.stem}"
+    folder = next((report.parents[1] / found for begin, found in ENGINES.items() if name.startswith(begin)), report.parent)
+    return observed_of(map_report(report, read_engines(sorted(folder.glob("*engine.json")))))
+
+
+def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...]) -> Iterator[Row]:
+    before = measured_before(report, timings)
+    name, engine = f"{report.parent.name}/{report.stem}", program(report)[0]
+    try:
+        of, facts = observed(report)
+    except NsysmapError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return
+    answers = what_if(of, facts, default_changes(facts), machines=machines).records()
+    first = answers[0]
+    if before is not None and first["before_ns"] is not None:
+        yield Row(name, engine, "before", micro(first, "before_ns", "low_before_ns", "high_before_ns"), before, None, None)
     for answer in answers:
-        change = str(answer["change"])
-        measured = _measured(folder.name, mode, scale or "1", (change, timings))
-        if answer["after_ns"] is None and measured[1] is None:
+        after = measured_after(report, str(answer["change"]), timings)
+        if after is None or before is None:
             continue
-        figures = [answer[name] for name in ("saving_ns", "low_saving_ns", "high_saving_ns")]
-        saving = tuple(figure / 1000 for figure in figures if isinstance(figure, int))
-        yield Row(
-            capture=f"{folder.name}/{report.stem}",
-            change=change,
-            before_us=_micro(answer["before_ns"]),
-            before_measured_us=measured[0],
-            after_us=_micro(answer["after_ns"]),
-            after_measured_us=measured[1],
-            saving_us=(saving[0], saving[1], saving[2]) if len(saving) == 3 else None,
-        )
+        if answer["answer"] != "answered":
+            print(f"{name}: {answer['change']} {answer['answer']}: {answer['reason']}", file=sys.stderr)
+            continue
+        times = micro(answer, "after_ns", "low_after_ns", "high_after_ns")
+        savings = micro(answer, "saving_ns", "low_saving_ns", "high_saving_ns")
+        yield Row(name, engine, str(answer["change"]), times, after, savings, before - after)
 
 
-def _measured(engine: str, mode: str, scale: str, of: tuple[str, Timings]) -> tuple[float | None, float | None]:
-    """Un-profiled time per inference of the captured program, and with the change, where it was timed."""
-    change, timings = of
-    before = timings.get((engine, mode, scale))
-    if mode == "threads" and before is not None:
-        before /= 2
-    if change == "two-in-flight" and mode == "sync":
-        two = timings.get((engine, "threads", scale))
-        return before, two / 2 if two is not None else None
-    for name, captured, then, renamed in PAIRS:
-        if name == change and captured == mode:
-            other = engine if renamed is None else engine.replace("split", "joined") if "→" in renamed else renamed.format(engine)
-            if (other, then, scale) in timings and (renamed is None or other != engine):
-                return before, timings[other, then, scale]
-    return before, None
+def micro(answer: Mapping[str, object], *names: str) -> tuple[float, float, float]:
+    one, two, three = (float(str(answer[name])) / 1000 for name in names)
+    return one, two, three
 
 
-def _micro(value: object) -> float | None:
-    return value / 1000 if isinstance(value, int) else None
+# --- leave one out --------------------------------------------------------------------------------------------------
 
 
-def _saved(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else before - after
+def fitted(reports: Iterable[Path], timings: Timings) -> tuple[Machine, ...]:
+    """The machines whose fitted constants are best for these reports, one constant after the other."""
+    reports = list(reports)
+    machines: tuple[Machine, ...] = MACHINES
+    for name, grid in GRIDS.items():
+        machines = min((changed(machines, name, by) for by in grid), key=lambda tried: error(reports, timings, tried))
+    return machines
 
 
-def _us(value: float | None) -> str:
-    return f"{'–':>9}" if value is None else f"{value:>9.2f}"
+def changed(machines: tuple[Machine, ...], name: str, by: float) -> tuple[Machine, ...]:
+    if name == "launch":
+        return tuple(replace(machine, launch=machine.launch * by) for machine in machines)
+    if name == "locked":
+        return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
+    return tuple(replace(machine, queued_ns=machine.queued_ns + round(by)) for machine in machines)
 
 
-def _off(value: float | None, measured: float | None) -> str:
-    return f"{'–':>8}" if value is None or measured is None else f"{value / measured - 1:>+8.1%}"
+def error(reports: Sequence[Path], timings: Timings, machines: tuple[Machine, ...]) -> float:
+    """The median of how far the times are off."""
+    return statistics.median(abs(row.off) for report in reports for row in rows_of(report, timings, machines))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import DEVICES
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
-from nsysmap.engine.tables import engine_tables, layers_table
+from nsysmap.engine.tables import EngineTables, engine_tables, layers_table
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.names.decode import names_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
@@ -40,8 +40,10 @@ from nsysmap.timing.roofline import roofline_table
 from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.whole_graph import hidden_replays
-from nsysmap.whatif.engine_runs import EngineRuns
-from nsysmap.whatif.predict import default_changes, what_if
+from nsysmap.whatif.change import chosen_changes
+from nsysmap.whatif.engine_facts import EngineFacts
+from nsysmap.whatif.model import Observed
+from nsysmap.whatif.predict import what_if
 
 if TYPE_CHECKING:
     import pandas
@@ -212,9 +214,9 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
     capture = _capture(mapped)
     busy = device_times(trace, times.steady_state, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
+    observed, facts = _observed(mapped, times, inside)
     tell("replaying the timeline")
-    runs = EngineRuns(times.layers, inside.chains, inside.chain_layers)
-    predicted = what_if(trace, inferences, mapped.found.membership, mapped.mapped.table, changes=default_changes(runs))
+    predicted = what_if(observed, facts, chosen_changes((), (), facts))
     tables = Tables(
         api_calls=trace.api_calls,
         nvtx_ranges=trace.nvtx_ranges,
@@ -232,7 +234,7 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         names=names,
         engine_fits=mapped.mapped.engine_fits,
         kernel_runs=kernel_runs(kernels, inferences, mapped.steady, hidden_layers(times.layers, inside.engines_with_tensors)),
-        roofline=roofline_table(times.layers, inside.work, trace.devices, kernels),
+        roofline=facts.roofline,
         coverage=totals.coverage(kernels),
         unmapped=totals.unmapped(kernels),
         kernel_totals=by_name,
@@ -264,6 +266,29 @@ def _hidden(mapped: MappedTrace, capture: Table) -> Table:
         return Table.empty(HIDDEN_REPLAYS)
     starts = mapped.inferences.ints("start_ns")[np.isin(mapped.inferences.ints("inference"), mapped.steady)]
     return hidden_replays(mapped.trace.api_calls, mapped.trace.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
+
+
+def predict_changes(mapped: MappedTrace, names: Sequence[str] = (), layers: Sequence[str] = ()) -> Table:
+    """The table `whatif` of an analysis, for the changes of these names only (none: all).
+
+    ``layers`` are those that drop-layers leaves out and that join-kernels makes one of.
+    Raises NsysmapError for a change that does not exist.
+    """
+    observed, facts = observed_of(mapped)
+    return what_if(observed, facts, chosen_changes(names, layers, facts))
+
+
+def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
+    """What a replay builds on."""
+    times, inside = measured(mapped), engine_tables(mapped.engines)
+    return _observed(mapped, times, inside)
+
+
+def _observed(mapped: MappedTrace, times: Measured, inside: EngineTables) -> tuple[Observed, EngineFacts]:
+    roofline = roofline_table(times.layers, inside.work, mapped.trace.devices, mapped.kernels)
+    bindings = tuple(name for engine in mapped.engines for name in engine.bindings)
+    observed = Observed(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table)
+    return observed, EngineFacts(times.layers, inside.tensors, inside.edges, inside.chains, inside.chain_layers, roofline, bindings)
 
 
 def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:

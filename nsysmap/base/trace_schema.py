@@ -110,6 +110,19 @@ SYNCS = Spec(
         integer("launch", "row in api_calls of the call that asked for it", null=True),
         integer("thread", "nsys globalTid of the waiting thread", null=True),
         text("kind", "event, stream-wait, stream, context, other"),
+        integer("event", "CUDA event id that was waited for, unique within a process only", null=True),
+    ),
+)
+
+
+EVENT_RECORDS = Spec(
+    "event_records",
+    "Events put into a stream (cudaEventRecord): what waits for one waits for the stream's work up to there; in the order of the file.",
+    (
+        integer("process", "nsys globalPid of the process that recorded it"),
+        integer("stream", "CUDA stream id within its context"),
+        integer("event", "CUDA event id, unique within a process only"),
+        integer("launch", "row in api_calls of the call that recorded it", null=True),
     ),
 )
 

@@ -15,7 +15,8 @@ from nsysmap.cli.console import progress
     "names",
     metavar="NAME",
     multiple=True,
-    help="cuda-graph, two-in-flight, pinned-copies, no-host-gap, drop-layers or join-kernels. Repeatable; all without it.",
+    help="cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers or join-kernels. Repeatable; "
+    "all without it.",
 )
 @click.option(
     "--layer",
@@ -33,25 +34,23 @@ def what_if_command(
 
     \b
     REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
-    (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; join-kernels needs it.
+    (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; aux-streams and
+    join-kernels need it.  docs/what-if.md says what each change is and how to read the figures.
 
     \b
     Example:
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
     """
-    from nsysmap.engine.chains import chain_tables
+    from nsysmap.analysis import predict_changes
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.whatif import whatif_json, whatif_text
-    from nsysmap.whatif.engine_runs import EngineRuns
-    from nsysmap.whatif.predict import chosen_changes, what_if
+    from nsysmap.whatif.change import check_change
 
+    check_change(names, layers_named)
     with progress() as tell:
-        engines = read_engines(engine_files)
-        mapped = map_report(report, engines, progress=tell)
-        chains, chain_layers = chain_tables(engines)
-        changes = chosen_changes(names, layers_named, EngineRuns(mapped.mapped.layers, chains, chain_layers))
+        mapped = map_report(report, read_engines(engine_files), progress=tell)
         tell("replaying the timeline")
-        answers = what_if(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table, changes=changes)
+        answers = predict_changes(mapped, names, layers_named)
     if as_json:
         import json
 

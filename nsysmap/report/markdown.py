@@ -22,6 +22,8 @@ from nsysmap.report.words import (
     kernel_words,
     mapping_words,
     set_apart,
+    unanswered,
+    whatif_unit,
 )
 
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")
@@ -216,18 +218,21 @@ def _kernels(report: Report) -> Iterator[str]:
 def _whatif(report: Report) -> Iterator[str]:
     if not report.whatif:
         return
-    yield "## What if (the timeline replayed with one change; per inference, without the profiler)"
+    yield f"## What if (the timeline replayed with one change; per {whatif_unit(report)}, without the profiler)"
     rows = [
         (
             change_words(row.change),
             duration(row.saving_ns),
             f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
             f"{duration(row.before_ns)} → {duration(row.after_ns)}",
-            plain(row.assumptions if row.after_ns is not None else f"cannot tell: {row.reason or ''}"),
+            plain(row.assumptions),
         )
         for row in report.whatif
+        if row.answer == "answered"
     ]
-    yield _table(("change", "saving", "at least, at most", "inference", "assumes"), rows)
+    if rows:
+        yield _table(("change", "saving", "at least, at most", "time", "assumes"), rows)
+    yield "\n".join(f"- {', '.join(changes)}: {answer}: {plain(reason)}" for answer, reason, changes in unanswered(report))
 
 
 def _findings(report: Report) -> Iterator[str]:

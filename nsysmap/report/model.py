@@ -224,8 +224,14 @@ class WhatIfRow:
     """What one change would bring, per inference without the profiler (schema.WHATIF)."""
 
     change: str
+    answer: str
+    per: str | None
     before_ns: int | None
+    low_before_ns: int | None
+    high_before_ns: int | None
     after_ns: int | None
+    low_after_ns: int | None
+    high_after_ns: int | None
     saving_ns: int | None
     low_saving_ns: int | None
     high_saving_ns: int | None

@@ -23,6 +23,8 @@ from nsysmap.report.words import (
     kernel_words,
     mapping_words,
     set_apart,
+    unanswered,
+    whatif_unit,
 )
 from nsysmap.rules.finding import Finding, Outcome
 
@@ -252,7 +254,7 @@ def _kernels(report: Report, width: int) -> list[RenderableType]:
 
 
 def _whatif(report: Report, width: int) -> list[RenderableType]:
-    known = [row for row in report.whatif if row.after_ns is not None]
+    known = [row for row in report.whatif if row.answer == "answered"]
     cells = [
         (
             duration(row.saving_ns),
@@ -262,15 +264,12 @@ def _whatif(report: Report, width: int) -> list[RenderableType]:
         )
         for row in sorted(known, key=lambda row: -(row.saving_ns or 0))
     ]
-    lines: list[RenderableType] = [_heading("What if (the timeline replayed with one change; per inference, without the profiler)", width)]
+    unit = whatif_unit(report)
+    lines: list[RenderableType] = [_heading(f"What if (the timeline replayed with one change; per {unit}, without the profiler)", width)]
     if cells:
-        lines.append(_table(("saving", "at least, at most", "inference", "change"), cells, width, "rrrl"))
-    unknown: dict[str, list[str]] = {}  # what keeps all of them from being told is said once
-    for row in report.whatif:
-        if row.after_ns is None:
-            unknown.setdefault(row.reason or "", []).append(row.change)
-    for reason, changes in unknown.items():
-        lines.extend(_wrapped(f"{', '.join(changes)}: cannot tell: {escaped(reason)}", width, style="dim"))
+        lines.append(_table(("saving", "at least, at most", "time", "change"), cells, width, "rrrl"))
+    for answer, reason, changes in unanswered(report):
+        lines.extend(_wrapped(f"{', '.join(changes)}: {answer}: {escaped(reason)}", width, style="dim"))
     return lines
 
 

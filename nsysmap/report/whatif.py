@@ -9,35 +9,36 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import microseconds
 
 WIDTH = 100
-_FIGURES = (
-    "change",
-    "before_ns",
-    "after_ns",
-    "saving_ns",
-    "low_saving_ns",
-    "high_saving_ns",
-    "assumptions",
-    "reason",
-    "recorded_ns",
-    "replay_error",
-)
+_COLUMNS = ("before", "after", "saving", "at least", "at most")
+_UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tell"))
 
 
 def whatif_text(answers: Table, source: str) -> str:
-    """The answers as text: one line a change, then the assumptions."""
+    """The answers as text: one line a change, what does not apply or cannot be told and why, then the assumptions."""
     rows = answers.records()
-    lines = [f"{source}: wall time per inference without the profiler, µs", ""]
-    lines.append(f"{'change':<14}{'before':>12}{'after':>12}{'saving':>12}{'at least':>12}{'at most':>12}")
-    told = [row for row in rows if row["after_ns"] is not None]
-    reasons = {str(row["reason"]) for row in rows}
-    if not told and len(rows) > 1 and len(reasons) == 1:  # said once, not of each change
-        return "\n".join(map(escaped, _wrapped(f"{source}: no change can be told: {reasons.pop()}", "  ")))
-    for row in rows:
-        if row["after_ns"] is None:
-            lines.extend(_wrapped(f"{row['change']:<14}  {row['reason']}", "                "))
-            continue
+    told = [row for row in rows if row["answer"] == "answered"]
+    unit = next((str(row["per"]) for row in rows if row["per"]), "inference")
+    lines = []
+    if told:
+        lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]
+        lines.append(f"{'change':<14}" + "".join(f"{name:>12}" for name in _COLUMNS))
+    for row in told:
         figures = (row[name] for name in ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns"))
         lines.append(f"{row['change']:<14}" + "".join(f"{microseconds(_number(value)):>12}" for value in figures))
+    for answer, heading in _UNANSWERED:
+        reasons: dict[str, list[str]] = {}
+        for row in rows:
+            if row["answer"] == answer:
+                reasons.setdefault(str(row["reason"]), []).append(str(row["change"]))
+        if not reasons:
+            continue
+        if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not of each change
+            return "\n".join(
+                map(escaped, _wrapped(f"{source}: {heading.lower()} what any change would bring: {next(iter(reasons))}", "  "))
+            )
+        lines += ["", f"{heading}:"]
+        for reason, changes in reasons.items():
+            lines.extend(_wrapped(f"  {', '.join(changes)}: {reason}", "    "))
     common = _common([str(row["assumptions"]) for row in told])
     if common:
         lines.extend(["", *_wrapped(common, "")])
@@ -48,7 +49,7 @@ def whatif_text(answers: Table, source: str) -> str:
 
 def whatif_json(answers: Table) -> dict[str, object]:
     """The same as one JSON object: ``whatif``, one item a change, times in nanoseconds."""
-    return {"whatif": [{name: row[name] for name in _FIGURES} for row in answers.records()]}
+    return {"whatif": answers.records()}
 
 
 def _common(texts: list[str]) -> str:

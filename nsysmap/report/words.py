@@ -23,11 +23,14 @@ CAUSES = {
 
 CHANGES = {
     "cuda-graph": "run it as a CUDA graph",
-    "two-in-flight": "keep two inferences in flight",
+    "two-in-flight": "keep two inferences in flight (throughput)",
+    "async": "wait once, at the end (throughput)",
     "pinned-copies": "copy from and to pinned memory",
-    "drop-layers": "take reformat layers out",
-    "join-kernels": "join kernels that could be one",
-    "no-host-gap": "leave out host work between them",
+    "no-host-gap": "leave out host work between inferences",
+    "one-stream": "run all kernels in one stream",
+    "aux-streams": "run independent layers on auxiliary streams",
+    "drop-layers": "leave TensorRT's reformats out",
+    "join-kernels": "make one kernel of a norm or softmax in pieces",
 }
 """What each change (schema.WHATIF) is."""
 
@@ -127,6 +130,22 @@ def busy_words(report: Report, gpu: Gpu) -> str:
 def engine_words(report: Report, engine: int | None) -> str:
     """An engine file by name."""
     return "none of the engine files" if engine is None else report.engines[engine].source
+
+
+def whatif_unit(report: Report) -> str:
+    """What the times of what-if are of: an inference, or a pass of several."""
+    return next((row.per for row in report.whatif if row.per), "inference")
+
+
+def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
+    """What what-if did not answer: whether it does not apply or cannot be told, why, and the changes of which that holds."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in report.whatif:
+        if row.answer != "answered":
+            reasons.setdefault((row.answer.replace("-", " "), row.reason or ""), []).append(row.change)
+    return [
+        (answer, reason, changes) for (answer, reason), changes in sorted(reasons.items(), key=lambda one: one[0][0] != "does not apply")
+    ]
 
 
 def change_words(change: str) -> str:

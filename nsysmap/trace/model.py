@@ -31,6 +31,7 @@ class Trace:
     memcpys: Table
     memsets: Table
     syncs: Table
+    event_records: Table
     cuda_graph_nodes: Table
     cuda_graph_traces: Table
     overheads: Table

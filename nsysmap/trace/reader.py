@@ -17,6 +17,7 @@ from nsysmap.base.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
     CUDA_GRAPH_TRACES,
+    EVENT_RECORDS,
     GPU_KERNELS,
     MEMCPYS,
     MEMSETS,
@@ -58,7 +59,11 @@ _MOST_BLOCKS = 2**48  # of a launch
 _MOST_BYTES = 2**50  # of a copy, or of shared memory
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _MEMORY_KINDS = {0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device", 6: "managed"}
+_NO_EVENT = 2**32 - 1
 _SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
+_SYNC_FUNCTIONS = (
+    ("StreamWait", "stream-wait"), ("EventSynchronize", "event"), ("StreamSynchronize", "stream"), ("Synchronize", "context"),
+)  # fmt: skip
 # CUPTI's overhead kinds that are no work of the profiler: the program has these waits without it too.
 _CUDAS_OWN = re.compile(r"command buffer full|module loading|lazy function|compiler", re.IGNORECASE)
 _REPORT_EXPECTED = "give a .nsys-rep, or what `nsys export` made of one (-t sqlite, parquetdir, arrowdir or jsonlines)"
@@ -102,6 +107,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         memcpys=_memcpys(tables, launches, dropped),
         memsets=_memsets(tables, launches, dropped),
         syncs=_syncs(tables, launches, dropped),
+        event_records=_event_records(tables, launches),
         cuda_graph_nodes=_graph_nodes(tables),
         cuda_graph_traces=_graph_traces(tables, launches, dropped),
         overheads=_overheads(tables, strings, dropped),
@@ -331,11 +337,28 @@ def _memsets(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> 
 
 
 def _syncs(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = tables.read(f"{_CUPTI}SYNCHRONIZATION", (*_WHERE_COLUMNS, *("syncType",)))
+    raw = tables.read(f"{_CUPTI}SYNCHRONIZATION", (*_WHERE_COLUMNS, *("syncType", "eventId")))
     raw, columns = _launched(raw, launches, dropped, "syncs")
     for absent in ("launch_start_ns", "launch_end_ns"):
         del columns[absent]
-    return Table(SYNCS, {**columns, "kind": _labels(raw["syncType"], _SYNC_KINDS, "other")})
+    event = np.where(raw["eventId"] == _NO_EVENT, np.int64(MISSING), raw["eventId"])
+    return Table(SYNCS, {**columns, "kind": _sync_kinds(raw["syncType"], _api_of(launches, columns["launch"])), "event": event})
+
+
+def _sync_kinds(kinds: IntArray, api: Text) -> Text:
+    """By the function where it is known: nsys 2023.4 and 2025.3 write other numbers than their own enumeration says."""
+    by_number = _labels(kinds, _SYNC_KINDS, "other").list()
+    of_api = {name: next((kind for part, kind in _SYNC_FUNCTIONS if part in name), None) for name in api.values}
+    return Text.of(of_api.get(str(name)) or kind for name, kind in zip(api.list(), by_number, strict=True))
+
+
+def _event_records(tables: NsysTables, launches: Launches) -> Table:
+    raw = tables.read(f"{_CUPTI}CUDA_EVENT", ("streamId", "correlationId", "globalPid", "eventId"))
+    process = zero_for_missing(raw["globalPid"]) & PROCESS_MASK
+    launch = launches.rows(process, raw["correlationId"])
+    return Table(
+        EVENT_RECORDS, {"process": process, "stream": zero_for_missing(raw["streamId"]), "event": raw["eventId"], "launch": launch}
+    )
 
 
 def _graph_nodes(tables: NsysTables) -> Table:

@@ -2,67 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from nsysmap.base.table import MISSING
-from nsysmap.whatif.calibration import KERNEL_EXCESS_NS, NODE_EXCESS_NS, NODE_GAP_NS, Machine, without_profiler
-from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, ProfilerCosts, Step, Timeline, Work
+from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, inference_count, main_queue
 
 EMPTY_KERNEL_NS = 140  # what CUPTI reports for a kernel that does nothing (640 on an H200), less its own excess
 
 
+BESIDE_NS = 300
+"""By how much later a kernel follows the one before it in its stream where another stream is busy as well: 0.2 to 0.45 us in five
+programs."""
+
+
 @dataclass(frozen=True)
 class DoesNotApply:
-    """Why a change cannot be made to this program."""
+    """Why this program has nothing that the change is about."""
 
     reason: str
 
 
-Changed = Timeline | DoesNotApply
+@dataclass(frozen=True)
+class CannotTell:
+    """Why the change can be made, or may be, and what it brings is not known."""
+
+    reason: str
 
 
-def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine) -> Timeline:
-    """The timeline as it would run without the profiler."""
-    nodes = [work for work in _works(timeline) if work.lead_ns]
-    usual_lead = int(np.median([work.lead_ns for work in nodes])) if nodes else 0
-    costs = without_profiler(timeline.costs, profiler, machine)
-
-    def step(old: Step) -> Step:
-        own = old.own_ns - old.own_profiler_ns
-        outside = round(own * old.outside_ns / old.own_ns) if old.own_ns else 0
-        call = old.call_ns
-        if old.graph:
-            call = costs.graph_launch_ns
-        elif old.kind == "submit":
-            call = round(max(call - old.call_profiler_ns, call // 2) * machine.launch)
-        elif old.kind == "block":
-            call = round(max(call - old.call_profiler_ns, call // 2) * machine.staging)
-        else:
-            call = min(call, costs.idle_sync_ns)
-        inside = round((own - outside) * machine.launch)
-        outside = round(outside * machine.own)
-        works = tuple(_unprofiled_work(work, usual_lead, graph=old.graph) for work in old.works)
-        return old._replace(own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
-
-    return replace(_each_step(timeline, step), costs=costs)
+Changed = Timeline | DoesNotApply | CannotTell
 
 
-def _unprofiled_work(work: Work, usual_lead: int, *, graph: bool) -> Work:
-    lead = work.lead_ns
-    if graph and lead > 0:
-        lead = max(lead - usual_lead, 0) + NODE_GAP_NS
-    if work.kind != "kernel":
-        return work._replace(lead_ns=lead)
-    excess = NODE_EXCESS_NS if graph else KERNEL_EXCESS_NS
-    return work._replace(lead_ns=lead, dur_ns=max(work.dur_ns - excess, work.dur_ns // 4))
-
-
-def as_cuda_graph(timeline: Timeline) -> Changed:
-    """Every inference's enqueue captured once and replayed by one graph launch."""
-    if all(step.graph for steps in timeline.threads for step in steps if step.enqueue and step.works):
+def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
+    """Every inference's enqueue captured once and replayed by one graph launch, which takes so much longer where it has branches."""
+    enqueues = [step for step in all_steps(timeline) if step.enqueue and step.works]
+    if enqueues and all(step.graph for step in enqueues):
         return DoesNotApply("the inferences are replayed from a CUDA graph already")
     threads = []
     for steps in timeline.threads:
@@ -72,7 +46,7 @@ def as_cuda_graph(timeline: Timeline) -> Changed:
         for place, step in enumerate((*steps, None)):
             captured = step is not None and step.enqueue and place <= last.get(step.inference, -1)
             if pending and (step is None or not captured or step.inference != pending[0].inference):
-                changed.append(_graph_step(pending, timeline))
+                changed.append(_graph_step(pending, timeline, branches_ns))
                 pending = []
             if step is None:
                 break
@@ -88,21 +62,27 @@ def as_cuda_graph(timeline: Timeline) -> Changed:
     return replace(timeline, threads=tuple(threads))
 
 
-def _graph_step(steps: Sequence[Step], timeline: Timeline) -> Step:
-    """One launch for all work of these steps: nodes of a queue follow each other, those of other queues begin as they were recorded to."""
+def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> Step:
+    """One launch for all work of these steps: each node waits for the one before it in its queue, and for what it waited for there."""
+    costs = timeline.costs
     works: list[Work] = []
-    reached = MISSING
-    for work in sorted((work for step in steps for work in step.works), key=lambda work: work.start_ns):
-        lead = 0
-        if reached != MISSING:
-            lead = NODE_GAP_NS if work.start_ns >= reached else work.start_ns - reached
-        reached = max(reached, work.end_ns)
-        works.append(work._replace(lead_ns=lead))
+    last: dict[int, int] = {}
+    here: dict[int, int] = {}  # number to queue
+    for step in steps:
+        for work in step.works:
+            before = [last[work.queue]] if work.queue in last else []
+            after = tuple(dict.fromkeys([*(other for other in work.after if other in here), *before]))
+            crosses = any(here[other] != work.queue for other in after)
+            lead = costs.node_ns + (costs.crossing_ns if crosses else 0)
+            works.append(work._replace(after=after, lead_ns=lead if after else 0))
+            last[work.queue], here[work.number] = work.number, work.queue
     return steps[0]._replace(
+        kind="submit",
         api="cudaGraphLaunch",
         own_ns=sum(step.outside_ns for step in steps),
         outside_ns=sum(step.outside_ns for step in steps),
-        call_ns=timeline.costs.graph_launch_ns,
+        call_ns=costs.graph_launch_ns + (branches_ns if len(last) > 1 else 0),
+        queue=works[0].queue if works else ALL_QUEUES,
         graph=True,
         works=tuple(works),
     )
@@ -110,13 +90,13 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline) -> Step:
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
     """Every blocking or pageable copy made asynchronous, in the stream of the inference; what only waited for a copy goes."""
-    if not any(step.kind == "block" for step in _steps(timeline)):
-        if any(work.kind in ("HtoD", "DtoH") for work in _works(timeline)):
+    if not any(step.kind == "block" for step in all_steps(timeline)):
+        if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
             return DoesNotApply("all copies are asynchronous and of pinned memory already")
         return DoesNotApply("the inferences copy nothing between host and device")
     threads = []
     for steps in timeline.threads:
-        main = _main_queue(steps)
+        main = main_queue(steps)
         changed: list[Step] = []
         results_pending = False
         for place, step in enumerate(steps):
@@ -150,68 +130,106 @@ def _direction(step: Step) -> str:
     return step.works[0].kind if step.works and step.works[0].kind in COPIES else ""
 
 
-def _main_queue(steps: Iterable[Step]) -> int:
-    queues = [work.queue for step in steps if step.enqueue for work in step.works]
-    return max(set(queues), key=queues.count) if queues else 0
-
-
 def without_host_gap(timeline: Timeline) -> Changed:
     """No work of the host outside the enqueues: only its calls are left."""
-    return _each_step(timeline, lambda step: step._replace(own_ns=step.own_ns - step.outside_ns, outside_ns=0) if step.outside_ns else step)
+    return each_step(timeline, lambda step: step._replace(own_ns=step.own_ns - step.outside_ns, outside_ns=0) if step.outside_ns else step)
 
 
-def two_in_flight(timeline: Timeline, *, contention: float, overlap: bool) -> Changed:
-    """A second host thread that does the same with a stream of its own; launch calls take ``contention`` times as long."""
-    if len({_main_queue(steps) for steps in timeline.threads}) > 1:
+def without_waits(timeline: Timeline) -> Changed:
+    """The next inference enqueued before the last one is waited for, by the same thread in the same stream: no sync holds the host."""
+    if not any(step.kind == "sync" for step in all_steps(timeline)):
+        return DoesNotApply("the host waits for no inference before it enqueues the next")
+    return replace(timeline, threads=tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads))
+
+
+def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
+    """A second host thread that does the same in streams of its own; for the share ``locked`` of a launch call the other cannot launch."""
+    if len({main_queue(steps) for steps in timeline.threads}) > 1:
         return DoesNotApply(f"{len(timeline.threads)} threads keep {len(timeline.threads)} inferences in flight already")
-    queues = 1 + max((work.queue for work in _works(timeline)), default=0)
-    numbers = 1 + max((work.number for work in _works(timeline)), default=0)
+    queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
+    numbers = 1 + max((work.number for work in all_works(timeline)), default=0)
 
     def other(step: Step) -> Step:
         works = tuple(
-            work._replace(
-                queue=work.queue + queues,
-                number=work.number + numbers,
-                after=work.after + numbers if work.after != MISSING else MISSING,
-            )
+            work._replace(queue=work.queue + queues, number=work.number + numbers, after=tuple(one + numbers for one in work.after))
             for work in step.works
         )
         queue = step.queue + queues if step.queue != ALL_QUEUES else ALL_QUEUES
         target = step.target + numbers if step.target != MISSING else MISSING
         return step._replace(works=works, queue=queue, target=target)
 
-    own_queue = {number: _main_queue(steps) for number, steps in enumerate(timeline.threads)}
     threads = []
-    for number, steps in enumerate(timeline.threads):
+    for steps in timeline.threads:
+        main = main_queue(steps)
         # a sync of the whole device would wait for the other thread's work too: each waits for its own stream
-        mine = [step._replace(queue=own_queue[number]) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
+        mine = [step._replace(queue=main) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
         threads += [tuple(mine), tuple(other(step) for step in mine)]
-    return replace(timeline, threads=tuple(threads), exclusive=not overlap, contention=contention)
+    weights = tuple(weights for weights in timeline.weights for _ in range(2))
+    costs = replace(timeline.costs, dispatch_ns=timeline.costs.dispatch_ns + BESIDE_NS)
+    return replace(timeline, threads=tuple(threads), weights=weights, costs=costs, locked=locked)
 
 
-def one_stream_in_flight(timeline: Timeline) -> Changed:
-    """The next inference enqueued before the last one is waited for, by the same thread in the same stream: no sync holds the host."""
-    threads = tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads)
-    return replace(timeline, threads=threads)
+def needing_most(timeline: Timeline) -> Timeline:
+    """The timeline whose kernels take all of the GPU that they may take."""
+    return each_step(timeline, lambda step: step._replace(works=tuple(work._replace(need=work.most_need) for work in step.works)))
+
+
+def uses_several_streams(timeline: Timeline) -> bool:
+    """Whether an inference's kernels run in more than one stream."""
+    streams = [{work.queue for step in steps if step.enqueue for work in step.works if work.kind == "kernel"} for steps in timeline.threads]
+    return any(len(queues) > 1 for queues in streams)
+
+
+def on_one_stream(timeline: Timeline) -> Changed:
+    """All GPU work of an inference in one stream, in order of launch; no events."""
+    if not uses_several_streams(timeline):
+        return DoesNotApply("the inferences use one stream already")
+    threads = []
+    for steps in timeline.threads:
+        main = main_queue(steps)
+        threads.append(tuple(_on_queue(step, main, timeline) for step in steps if step.kind != "event" or not step.enqueue))
+    return replace(timeline, threads=tuple(threads))
+
+
+def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:
+    if not step.enqueue:
+        return step
+    works: list[Work] = []
+    for work in step.works:
+        after = (works[-1].number,) if step.graph and works else ()
+        lead = timeline.costs.node_ns if after else 0
+        works.append(work._replace(queue=queue, after=after, lead_ns=lead if step.graph else work.lead_ns))
+    return step._replace(queue=queue if works else step.queue, works=tuple(works))
 
 
 def without_kernels(timeline: Timeline, rows: frozenset[int]) -> Changed:
-    """The same without these kernels (kernel_id) and without the calls that launched nothing else."""
+    """The same without these kernels (kernel_id) and without the calls that launched nothing else; what waited for them waits for what they
+    waited for."""
+    gone = {work.number: work.after for work in all_works(timeline) if work.row in rows}
 
     def kept(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         result = []
         for step in steps:
-            works = tuple(work for work in step.works if work.row not in rows)
+            works = tuple(work._replace(after=_spliced(work.after, gone)) for work in step.works if work.row not in rows)
             if works or len(works) == len(step.works):
-                result.append(step._replace(works=works) if len(works) < len(step.works) else step)
+                result.append(step._replace(works=works) if len(works) < len(step.works) or any(work.after for work in works) else step)
         return tuple(result)
 
     return replace(timeline, threads=tuple(kept(steps) for steps in timeline.threads))
 
 
+def _spliced(after: tuple[int, ...], gone: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+    if not any(other in gone for other in after):
+        return after
+    found: dict[int, None] = {}
+    for other in after:
+        found.update(dict.fromkeys(_spliced(gone[other], gone) if other in gone else (other,)))
+    return tuple(found)
+
+
 def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joined_ns: Callable[[list[int]], int]) -> Changed:
     """Each run of kernels (kernel_ids in order) as one kernel at the place of its first, that takes ``joined_ns`` of their times."""
-    durations = {work.row: work.dur_ns for work in _works(timeline) if work.row != MISSING}
+    durations = {work.row: work.dur_ns for work in all_works(timeline) if work.row != MISSING}
     length: dict[int, int] = {}
     gone: set[int] = set()
     for run in runs:
@@ -225,34 +243,24 @@ def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joi
             return old
         return old._replace(works=tuple(work._replace(dur_ns=length[work.row]) if work.row in length else work for work in old.works))
 
-    return without_kernels(_each_step(timeline, step), frozenset(gone))
+    return without_kernels(each_step(timeline, step), frozenset(gone))
 
 
 def shortest_kernel_ns(timeline: Timeline) -> int:
     """What every kernel of this timeline takes at the least."""
-    return min((work.dur_ns for work in _works(timeline) if work.kind == "kernel"), default=EMPTY_KERNEL_NS)
+    return min((work.dur_ns for work in all_works(timeline) if work.kind == "kernel"), default=EMPTY_KERNEL_NS)
 
 
-def most_filling(timeline: Timeline) -> float:
-    """The largest share of the device that a typical kernel takes, weighted by time."""
-    kernels = [work for work in _works(timeline) if work.kind == "kernel"]
+def share_needed(timeline: Timeline) -> tuple[float, float]:
+    """The share of the device that a kernel takes, likely and at the most, weighted by time."""
+    kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     total = sum(work.dur_ns for work in kernels)
-    return sum(work.fill * work.dur_ns for work in kernels) / total if total else 1.0
+    if not total:
+        return 1.0, 1.0
+    return sum(work.need * work.dur_ns for work in kernels) / total, sum(work.most_need * work.dur_ns for work in kernels) / total
 
 
 def outside_ns(timeline: Timeline) -> float:
     """The host's own time outside the enqueues, mean per inference."""
-    inferences = sum(len({step.inference for step in steps}) for steps in timeline.threads)
-    return sum(step.outside_ns for step in _steps(timeline)) / inferences if inferences else 0.0
-
-
-def _each_step(timeline: Timeline, change: Callable[[Step], Step]) -> Timeline:
-    return replace(timeline, threads=tuple(tuple(change(step) for step in steps) for steps in timeline.threads))
-
-
-def _steps(timeline: Timeline) -> Iterable[Step]:
-    return (step for steps in timeline.threads for step in steps)
-
-
-def _works(timeline: Timeline) -> Iterable[Work]:
-    return (work for step in _steps(timeline) for work in step.works)
+    inferences = inference_count(timeline)
+    return sum(step.outside_ns for step in all_steps(timeline)) / inferences if inferences else 0.0

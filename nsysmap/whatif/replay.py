@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from nsysmap.base.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work
+
+_LEAST_NEED = 0.001
 
 
 @dataclass
@@ -16,11 +17,11 @@ class _Gpu:
     """The state of the queues during a replay."""
 
     costs: Costs
-    exclusive: bool
+    shared: bool  # kernels of several queues may need more than the GPU together
     tail: dict[int, int] = field(default_factory=dict)  # end of each queue's last work
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
-    busy_until: int = MISSING  # of the kernels of all queues
+    busy: dict[int, tuple[list[int], list[int], list[float]]] = field(default_factory=dict)  # per queue: starts, ends, needs
 
     def run(self, work: Work, ready: int) -> int:
         """The end of this work, which could begin at ``ready`` were its queue empty."""
@@ -32,21 +33,56 @@ class _Gpu:
             else:
                 gap = costs.from_copy_ns if self.tail_copy[queue] else costs.dispatch_ns
             start = max(start, self.tail[queue] + gap)
-        if work.after != MISSING and work.after in self.done:
-            start = max(start, self.done[work.after] + costs.dispatch_ns)
-        if self.exclusive and work.kind == "kernel" and self.busy_until != MISSING:
-            start = max(start, self.busy_until)
+        for other in work.after:
+            if other in self.done:
+                start = max(start, self.done[other] + costs.dispatch_ns + costs.crossing_ns)
         return self.place(work, start)
 
+    def run_graph(self, step: Step, ready: int) -> int:
+        """The end of the last node of this graph launch."""
+        queue = step.queue
+        begin = max(ready, self.tail[queue] + self.costs.dispatch_ns) if queue in self.tail else ready
+        reached = MISSING
+        for work in step.works:
+            start = max([begin + (0 if work.after else work.lead_ns), *(self.done[other] + work.lead_ns for other in work.after)])
+            reached = max(reached, self.place(work, start))
+        self.tail[queue] = max(reached, self.tail.get(queue, MISSING))
+        self.tail_copy[queue] = False
+        return reached
+
     def place(self, work: Work, start: int) -> int:
-        queue, end = work.queue, start + work.dur_ns
+        queue = work.queue
+        end = self._end_beside_others(work, start) if self.shared and work.kind == "kernel" else start + work.dur_ns
         if end > self.tail.get(queue, MISSING):
             self.tail[queue] = end
         self.tail_copy[queue] = work.kind in COPIES
         self.done[work.number] = end
-        if end > self.busy_until and work.kind == "kernel":
-            self.busy_until = end
         return end
+
+    def _end_beside_others(self, work: Work, start: int) -> int:
+        """The end of a kernel that gets what those launched before it leave of the GPU, and no more than it needs."""
+        need, now, left = max(work.need, _LEAST_NEED), start, float(work.dur_ns)
+        others = [lists for queue, lists in self.busy.items() if queue != work.queue]
+        while left > 0:
+            taken, until = 0.0, -1
+            for starts, ends, needs in others:
+                at = bisect_right(starts, now) - 1
+                if at >= 0 and ends[at] > now:
+                    taken += needs[at]
+                    until = ends[at] if until < 0 else min(until, ends[at])
+                elif at + 1 < len(starts):
+                    until = starts[at + 1] if until < 0 else min(until, starts[at + 1])
+            rate = min(1.0, max(1.0 - taken, 0.0) / need)
+            if until < 0 or rate * (until - now) >= left:
+                now += round(left / rate)
+                break
+            left -= rate * (until - now)
+            now = until
+        starts, ends, needs = self.busy.setdefault(work.queue, ([], [], []))
+        starts.append(start)
+        ends.append(now)
+        needs.append(need)
+        return now
 
     def drained(self, queue: int) -> int:
         """When this queue (or all of them) has run dry; MISSING where nothing was ever queued."""
@@ -55,28 +91,48 @@ class _Gpu:
         return self.tail.get(queue, MISSING)
 
 
-def replay(timeline: Timeline) -> tuple[dict[int, int], ...]:
-    """Per thread: the end on the GPU of each of its inferences' enqueued work, in ns from the begin of the replay."""
-    gpu, contention = _Gpu(timeline.costs, timeline.exclusive), timeline.contention
+Finished = tuple[dict[int, int], ...]
+"""Per thread: the end on the GPU of each of its inferences' enqueued work, in ns from the begin of the replay."""
+
+
+def replay(timeline: Timeline) -> Finished:
+    """When each inference is done on the GPU."""
+    gpu = _Gpu(timeline.costs, _may_share(timeline))
     finished: list[dict[int, int]] = [{} for _ in timeline.threads]
-    waiting = [(0, number, 0) for number, steps in enumerate(timeline.threads) if steps]
+    waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
+    locked = timeline.locked if len(waiting) > 1 else 0.0
+    lock = MISSING  # until when another thread keeps the driver's lock
     heapq.heapify(waiting)
     turn = heapq.heappop(waiting) if waiting else None
     while turn is not None:
         now, number, place = turn
         steps, ends = timeline.threads[number], finished[number]
         step = steps[place]
-        now, end = _take(step, now + step.own_ns, gpu, contention)
+        if locked and step.kind in ("submit", "event"):
+            now = max(now, lock)
+            lock = now + round(step.call_ns * locked)
+        now, end = _take(step, now, gpu)
         if step.enqueue and end > ends.get(step.inference, MISSING):
             ends[step.inference] = end
         if place + 1 < len(steps):
-            turn = heapq.heappushpop(waiting, (now, number, place + 1))
+            turn = heapq.heappushpop(waiting, (now + steps[place + 1].own_ns, number, place + 1))
         else:
             turn = heapq.heappop(waiting) if waiting else None
     return tuple(finished)
 
 
-def _take(step: Step, now: int, gpu: _Gpu, contention: float) -> tuple[int, int]:
+def _may_share(timeline: Timeline) -> bool:
+    """Whether kernels of several queues may need more than the whole GPU together."""
+    most: dict[int, float] = {}
+    for steps in timeline.threads:
+        for step in steps:
+            for work in step.works:
+                if work.kind == "kernel" and work.need > most.get(work.queue, 0.0):
+                    most[work.queue] = work.need
+    return len(most) > 1 and sum(most.values()) > 1
+
+
+def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
     """When the call returns, and the end of the GPU work that it queued (MISSING for none)."""
     if step.kind == "sync":
         target = gpu.done.get(step.target, MISSING) if step.target != MISSING else gpu.drained(step.queue)
@@ -89,28 +145,34 @@ def _take(step: Step, now: int, gpu: _Gpu, contention: float) -> tuple[int, int]
             end = gpu.place(work, start + work.lead_ns if end == MISSING else end + work.lead_ns)
             start = end
         return begin + step.call_ns, end
-    returned = now + (step.call_ns if contention == 1 else round(step.call_ns * contention))
+    returned = now + step.call_ns
+    if step.graph and step.works:
+        return returned, gpu.run_graph(step, returned + gpu.costs.graph_latency_ns)
     end = MISSING
-    ready = returned + (gpu.costs.graph_latency_ns if step.graph else gpu.costs.latency_ns)
+    ready = returned + gpu.costs.latency_ns
     for work in step.works:
-        end = gpu.run(work, ready) if end == MISSING else max(end, gpu.place(work, end + work.lead_ns))
+        end = max(end, gpu.run(work, ready))
     return returned, end
 
 
-def period_ns(finished: tuple[dict[int, int], ...]) -> float:
-    """Wall time per inference: per thread the median time from one inference's end to the next's, shared among the threads.
+def period_ns(timeline: Timeline, finished: Finished) -> float:
+    """Wall time per inference: per thread the weighted mean time from one inference's end to the next's, shared among the threads.
 
-    NaN where no thread has two inferences.
+    NaN where no inference counts.
     """
     rate = 0.0
-    for ends in finished:
-        order = [ends[inference] for inference in sorted(ends)]
-        if len(order) >= 2:
-            rate += 1.0 / max(float(np.median(np.diff(order))), 1.0)
+    together = min((max(ends.values()) for ends in finished if ends), default=0)  # later one thread has the GPU to itself
+    for ends, weights in zip(finished, timeline.weights, strict=True):
+        before = dict(zip(sorted(ends)[1:], sorted(ends), strict=False))
+        counting = [one for one in weights if one in ends and one in before]
+        counting = [one for one in counting if ends[one] <= together] or counting
+        total = sum(weights[one] for one in counting)
+        if total > 0:
+            rate += total / max(sum((ends[one] - ends[before[one]]) * weights[one] for one in counting), 1.0)
     return 1.0 / rate if rate else float("nan")
 
 
-def recorded(timeline: Timeline) -> tuple[dict[int, int], ...]:
+def recorded(timeline: Timeline) -> Finished:
     """What :func:`replay` would return had it reproduced the trace without error."""
     result = []
     for steps in timeline.threads:

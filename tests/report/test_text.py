@@ -135,14 +135,22 @@ def test_findings_come_by_severity_then_cost_and_information_without_advice() ->
     assert re.findall(r"advice of (\w+)", text) == ["bad", "dearer", "cheap"]
 
 
-def test_a_change_that_cannot_be_computed_says_so() -> None:
+def what_if_row(change: str, answer: str, **figures: object) -> WhatIfRow:
+    nothing: dict[str, object] = dict.fromkeys(WhatIfRow.__dataclass_fields__)
+    told = {"change": change, "answer": answer, "per": "inference", "before_ns": 300_000, "assumptions": ""}
+    return WhatIfRow(**{**nothing, **told, **figures})  # type: ignore[arg-type]
+
+
+def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
     rows = (
-        WhatIfRow("cuda-graph", 300_000, 250_000, 50_000, 40_000, 60_000, "fixed shapes", None, 310_000, 0.01),
-        WhatIfRow("pinned-copies", 300_000, None, None, None, None, "", "the trace has no copies", None, None),
+        what_if_row("cuda-graph", "answered", after_ns=250_000, saving_ns=50_000, low_saving_ns=40_000, high_saving_ns=60_000),
+        what_if_row("pinned-copies", "does-not-apply", reason="the trace has no copies"),
+        what_if_row("aux-streams", "cannot-tell", reason="no engine file was given"),
     )
     text = report_text(replace(report("bert_trt10", "sync.sqlite"), whatif=rows))
     assert re.search(r"50\.00 µs +40\.00 µs to 60\.00 µs +300\.0 µs → 250\.0 µs +cuda-graph: run it as a CUDA graph", text)
-    assert "pinned-copies: cannot tell: the trace has no copies" in text
+    assert "pinned-copies: does not apply: the trace has no copies" in text
+    assert "aux-streams: cannot tell: no engine file was given" in text
 
 
 @pytest.mark.parametrize("level", ["warning", "info"])

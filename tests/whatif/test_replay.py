@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 
 from nsysmap.base.table import MISSING
 from nsysmap.whatif.changes import (
+    BESIDE_NS,
+    Changed,
     DoesNotApply,
     as_cuda_graph,
+    on_one_stream,
     outside_ns,
     two_in_flight,
     with_joined_kernels,
     with_pinned_copies,
     without_host_gap,
     without_kernels,
+    without_waits,
 )
 from nsysmap.whatif.replay import period_ns, replay
 from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work, WorkKind
@@ -30,6 +34,7 @@ COSTS = Costs(
     to_copy_ns=4_500,
     from_copy_ns=1_700,
     node_ns=500,
+    crossing_ns=300,
     return_ns=RETURN,
     idle_sync_ns=400,
     submit_ns=3_400,
@@ -38,10 +43,10 @@ COSTS = Costs(
 COPY_NS, STAGING_NS = 20_000, 70_000
 
 
-def work(number: int, dur_ns: int, kind: WorkKind = "kernel", queue: int = 0) -> Work:
+def work(number: int, dur_ns: int, kind: WorkKind = "kernel", *, queue: int = 0, need: float = 0.1, after: tuple[int, ...] = ()) -> Work:
     start = 1_000_000 * number
     row = number if kind == "kernel" else MISSING
-    return Work(number, row, kind, queue, start, start + dur_ns, dur_ns, lead_ns=0, after=MISSING, fill=0.1)
+    return Work(number, row, kind, queue, start, start + dur_ns, dur_ns, lead_ns=0, after=after, need=need, most_need=need)
 
 
 def step(kind: StepKind, inference: int, **fields: object) -> Step:
@@ -53,7 +58,7 @@ def step(kind: StepKind, inference: int, **fields: object) -> Step:
 
 
 def program(
-    *, kernels: list[int], call_ns: int = 3_000, inferences: int = 8, host_ns: int = 0, copies: bool = False, wait: bool = True
+    *, kernels: list[int], call_ns: int = 3_000, inferences: int = 8, host_ns: int = 0, copies: bool = False, need: float = 0.1
 ) -> Timeline:
     """One thread that launches these kernels, waits, and does its own work before the next inference."""
     steps: list[Step] = []
@@ -77,20 +82,44 @@ def program(
             own = 0
         for dur_ns in kernels:
             number += 1
-            steps.append(step("submit", inference, call_ns=call_ns, own_ns=own, outside_ns=own, works=(work(number, dur_ns),)))
+            steps.append(step("submit", inference, call_ns=call_ns, own_ns=own, outside_ns=own, works=(work(number, dur_ns, need=need),)))
             own = 0
-        if wait:
-            steps.append(step("sync", inference, call_ns=400))
+        steps.append(step("sync", inference, call_ns=400))
         if copies:
             number += 1
             steps.append(step("block", inference, call_ns=STAGING_NS, lag_ns=1_000, works=(work(number, COPY_NS, "DtoH"),)))
             steps.append(step("sync", inference, call_ns=400, queue=ALL_QUEUES))
-    return Timeline((tuple(steps),), COSTS, exclusive=False)
+    return Timeline((tuple(steps),), COSTS, (dict.fromkeys(range(1, inferences), 1.0),))
 
 
-def period(timeline: Timeline | DoesNotApply) -> int:
+def branching(*, one_ns: int = 20_000, other_ns: int = 15_000, need: float = 0.1, inferences: int = 8) -> Timeline:
+    """One thread; each inference forks into two streams after its first kernel and joins them before its last."""
+    steps: list[Step] = []
+    for inference in range(inferences):
+        first = 4 * inference
+        works = (
+            work(first, 5_000),
+            work(first + 1, one_ns, need=need),
+            work(first + 2, other_ns, queue=1, need=need, after=(first,)),
+            work(first + 3, 5_000, after=(first + 2,)),
+        )
+        for place, each in enumerate(works):
+            if place in (1, 3):
+                steps += [step("event", inference, enqueue=True, call_ns=500), step("event", inference, enqueue=True, call_ns=500)]
+            steps.append(step("submit", inference, call_ns=1_000, works=(each,)))
+        steps.append(step("sync", inference, call_ns=400))
+    return Timeline((tuple(steps),), COSTS, (dict.fromkeys(range(1, inferences), 1.0),))
+
+
+def period(timeline: Changed) -> int:
     assert isinstance(timeline, Timeline)
-    return round(period_ns(replay(timeline)))
+    return round(period_ns(timeline, replay(timeline)))
+
+
+def graph(timeline: Timeline) -> Timeline:
+    changed = as_cuda_graph(timeline, branches_ns=0)
+    assert isinstance(changed, Timeline)
+    return changed
 
 
 # --- worked out by hand ---------------------------------------------------------------------------------------------
@@ -105,16 +134,16 @@ def test_long_kernels_follow_each_other_at_the_dispatch_gap() -> None:
 
 
 def test_without_a_wait_the_gpu_never_idles_between_inferences() -> None:
-    assert period(program(kernels=[20_000] * 10, wait=False)) == 10 * (20_000 + DISPATCH)
+    assert period(without_waits(program(kernels=[20_000] * 10))) == 10 * (20_000 + DISPATCH)
 
 
 def test_a_graph_costs_one_launch_and_the_node_gap() -> None:
-    assert period(as_cuda_graph(program(kernels=[1_000] * 10))) == GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
+    assert period(graph(program(kernels=[1_000] * 10))) == GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
 
 
 def test_a_graph_spares_the_host_s_work_inside_the_enqueue_but_not_outside() -> None:
     timeline = program(kernels=[1_000] * 10, host_ns=50_000)
-    assert period(as_cuda_graph(timeline)) == 50_000 + GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
+    assert period(graph(timeline)) == 50_000 + GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
 
 
 def test_host_work_between_inferences_is_paid_in_full_and_its_removal_saves_it() -> None:
@@ -130,10 +159,64 @@ def test_pinned_copies_leave_their_time_on_the_bus_and_one_wait() -> None:
     assert period(timeline) > period(with_pinned_copies(timeline)) + 2 * (STAGING_NS - COPY_NS)
 
 
-def test_two_in_flight_share_the_gpu_where_their_kernels_exclude_each_other() -> None:
+def test_two_in_flight_run_at_once_where_their_kernels_leave_room_for_each_other() -> None:
     timeline = program(kernels=[20_000] * 10)
-    assert period(two_in_flight(timeline, contention=1.0, overlap=True)) == pytest.approx(period(timeline) / 2, rel=0.01)
-    assert period(two_in_flight(timeline, contention=1.0, overlap=False)) >= 10 * 20_000
+    changed = two_in_flight(timeline, locked=0)
+    assert isinstance(changed, Timeline)
+    beside = replace(timeline, costs=changed.costs)
+    assert changed.costs.dispatch_ns == DISPATCH + BESIDE_NS
+    assert period(changed) == pytest.approx(period(beside) / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("need", [0.6, 0.8, 1.0])
+def test_two_in_flight_do_no_more_work_than_the_gpu_has_room_for(need: float) -> None:
+    timeline = program(kernels=[20_000] * 10, need=need, inferences=30)
+    assert period(two_in_flight(timeline, locked=0)) >= round(0.98 * 10 * 20_000 * need)
+    assert period(two_in_flight(timeline, locked=0)) < period(timeline)
+
+
+def test_two_threads_launch_no_faster_than_the_driver_s_lock_allows() -> None:
+    timeline = program(kernels=[100] * 10, call_ns=3_000)
+    assert period(two_in_flight(timeline, locked=1)) >= 10 * 3_000
+    assert period(two_in_flight(timeline, locked=0.75)) >= round(10 * 3_000 * 0.75)
+    assert period(two_in_flight(timeline, locked=0)) == pytest.approx(period(timeline) / 2, rel=0.02)
+
+
+def test_branches_run_at_once_and_join_where_a_kernel_waits_for_both() -> None:
+    fork = 1_000 + LATENCY + 5_000
+    longer = 2_000 + 20_000 + DISPATCH + 5_000  # in its own stream: dispatch gaps only, both of them after launches in time
+    assert period(branching()) == pytest.approx(fork + longer + RETURN, abs=2_000)
+    assert period(branching(one_ns=15_000, other_ns=20_000)) > period(branching())
+
+
+def test_a_graph_keeps_branches_and_one_stream_ends_them() -> None:
+    timeline = branching()
+    path = 5_000 + 500 + 20_000 + 500 + COSTS.crossing_ns + 5_000
+    assert period(graph(timeline)) == GRAPH + LATENCY + path + RETURN
+    assert period(on_one_stream(graph(timeline))) == GRAPH + LATENCY + 5_000 + 20_000 + 15_000 + 5_000 + 3 * 500 + RETURN
+    assert period(on_one_stream(timeline)) == 1_000 + LATENCY + 5_000 + 20_000 + 15_000 + 5_000 + 3 * DISPATCH + RETURN
+
+
+def test_branches_that_each_need_the_whole_gpu_gain_nothing_from_streams() -> None:
+    timeline = branching(need=1.0)
+    assert period(timeline) >= 5_000 + 20_000 + 15_000 + 5_000
+    assert period(timeline) > period(branching()) + 10_000
+
+
+def test_what_waited_for_a_dropped_kernel_waits_for_what_that_waited_for() -> None:
+    timeline = graph(branching(other_ns=30_000))
+    dropped = without_kernels(timeline, frozenset(range(2, 400, 4)))
+    assert period(dropped) == GRAPH + LATENCY + 5_000 + 500 + 20_000 + 500 + COSTS.crossing_ns + 5_000 + RETURN
+
+
+def test_an_inference_counts_for_as_many_as_it_stands_for() -> None:
+    timeline = program(kernels=[20_000] * 10)
+    sequences = tuple(
+        each._replace(own_ns=each.own_ns + 100_000) if each.inference % 2 and each.kind == "sync" else each for each in timeline.threads[0]
+    )
+    uneven = replace(timeline, threads=(sequences,))
+    first, second = (period(replace(uneven, weights=({number: 1.0},))) for number in (1, 2))
+    assert period(replace(uneven, weights=({1: 3.0, 2: 1.0},))) == pytest.approx((3 * first + second) / 4, abs=1)
 
 
 def test_a_dropped_kernel_saves_its_time_and_its_gap_on_a_busy_gpu_and_its_launch_on_an_idle_one() -> None:
@@ -157,7 +240,7 @@ def test_a_graph_cannot_be_captured_across_a_synchronisation_inside_the_enqueue(
     timeline = program(kernels=[1_000] * 3)
     first, *others = timeline.threads[0]
     wait = step("sync", 0, enqueue=True, api="cudaStreamSynchronize")
-    answer = as_cuda_graph(replace(timeline, threads=((first, wait, *others),)))
+    answer = as_cuda_graph(replace(timeline, threads=((first, wait, *others),)), branches_ns=0)
     assert isinstance(answer, DoesNotApply)
     assert "cudaStreamSynchronize" in answer.reason
 
@@ -165,13 +248,11 @@ def test_a_graph_cannot_be_captured_across_a_synchronisation_inside_the_enqueue(
 def test_the_wait_at_the_end_of_a_blocking_execute_follows_the_graph_launch() -> None:
     timeline = program(kernels=[1_000] * 10)
     steps = tuple(each._replace(enqueue=True) for each in timeline.threads[0])
-    assert period(as_cuda_graph(replace(timeline, threads=(steps,)))) == period(as_cuda_graph(timeline))
+    assert period(graph(replace(timeline, threads=(steps,)))) == period(graph(timeline))
 
 
 def test_what_is_a_graph_already_is_not_made_one() -> None:
-    graph = as_cuda_graph(program(kernels=[1_000] * 3))
-    assert isinstance(graph, Timeline)
-    assert isinstance(as_cuda_graph(graph), DoesNotApply)
+    assert isinstance(as_cuda_graph(graph(program(kernels=[1_000] * 3)), branches_ns=0), DoesNotApply)
 
 
 def test_a_program_without_copies_has_none_to_pin() -> None:
@@ -179,9 +260,17 @@ def test_a_program_without_copies_has_none_to_pin() -> None:
 
 
 def test_threads_with_streams_of_their_own_are_in_flight_together_already() -> None:
-    changed = two_in_flight(program(kernels=[1_000] * 3), contention=1.0, overlap=True)
+    changed = two_in_flight(program(kernels=[1_000] * 3), locked=0.7)
     assert isinstance(changed, Timeline)
-    assert isinstance(two_in_flight(changed, contention=1.0, overlap=True), DoesNotApply)
+    assert isinstance(two_in_flight(changed, locked=0.7), DoesNotApply)
+
+
+def test_what_never_waits_has_no_wait_to_leave_out_and_one_stream_is_one_already() -> None:
+    timeline = program(kernels=[1_000] * 3)
+    assert isinstance(on_one_stream(timeline), DoesNotApply)
+    changed = without_waits(timeline)
+    assert isinstance(changed, Timeline)
+    assert isinstance(without_waits(changed), DoesNotApply)
 
 
 # --- what holds for every program -----------------------------------------------------------------------------------
@@ -218,16 +307,17 @@ def test_less_work_never_takes_longer(timeline: Timeline, number: int) -> None:
 
 @given(_programs)
 def test_every_piece_of_gpu_work_survives_a_change_that_drops_none(timeline: Timeline) -> None:
-    def rows(changed: Timeline | DoesNotApply) -> list[int]:
-        if isinstance(changed, DoesNotApply):
+    def rows(changed: Changed) -> list[int]:
+        if not isinstance(changed, Timeline):
             return numbers
         return sorted(each.number for steps in changed.threads for step in steps for each in step.works)
 
     numbers = sorted(each.number for step in timeline.threads[0] for each in step.works)
-    assert rows(as_cuda_graph(timeline)) == numbers
+    assert rows(graph(timeline)) == numbers
     assert rows(with_pinned_copies(timeline)) == numbers
     assert rows(without_host_gap(timeline)) == numbers
-    assert len(rows(two_in_flight(timeline, contention=1.0, overlap=True))) == 2 * len(numbers)
+    assert rows(without_waits(timeline)) == numbers
+    assert len(rows(two_in_flight(timeline, locked=0.7))) == 2 * len(numbers)
 
 
 @given(_programs)

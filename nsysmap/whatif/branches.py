@@ -1,0 +1,152 @@
+"""What layers that do not depend on each other would bring on streams of their own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from nsysmap.base.table import MISSING, IntArray
+from nsysmap.whatif.changes import CannotTell, Changed, DoesNotApply, uses_several_streams
+from nsysmap.whatif.engine_facts import EngineFacts
+from nsysmap.whatif.timeline import Costs, Step, Timeline, Work, all_works, main_queue
+
+MOST_STREAMS = 4  # beside the main one; TensorRT decides itself unless setMaxAuxStreams says how many
+_MOST_LOST = 0.05  # of the kernels' time
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a layer waits for."""
+
+    layers: tuple[int, ...]  # those that run kernels (layer_id): what it reads from, directly or through layers that run none
+    unwritten: tuple[str, ...]  # tensors that no layer of the file writes and that are no input of the engine: whatever ran before may
+
+
+Before = dict[int, Needs]
+
+
+def layers_before(facts: EngineFacts, running: set[int]) -> Before:
+    """What each layer that runs kernels waits for; nothing where the engine files show no tensors."""
+    writers: dict[int, list[int]] = defaultdict(list)
+    for source, target in zip(facts.edges.ints("from_layer").tolist(), facts.edges.ints("to_layer").tolist(), strict=True):
+        writers[target].append(source)
+    unwritten = _unwritten(facts)
+    found: Before = {}
+    for layer in running if writers else ():
+        before: dict[int, None] = {}
+        tensors: dict[str, None] = {}
+        seen: set[int] = set()
+        reached = [layer]
+        while reached:
+            one = reached.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one in running and one != layer:
+                before[one] = None
+                continue
+            tensors.update(dict.fromkeys(unwritten[one]))
+            reached += writers[one]
+        found[layer] = Needs(tuple(before), tuple(tensors))
+    return found
+
+
+def _unwritten(facts: EngineFacts) -> dict[int, list[str]]:
+    """Per layer the tensors that it reads and no layer writes; where the file does not list the engine's inputs, the first reader's are."""
+    tensors = facts.tensors
+    layer, name, reads = tensors.ints("layer_id").tolist(), tensors.text("name").list(), tensors.text("direction").equals("in").tolist()
+    written = {one for one, read in zip(name, reads, strict=True) if not read}
+    first = min(layer, default=MISSING)
+    result: dict[int, list[str]] = defaultdict(list)
+    inputs: set[str | None] = set(facts.bindings) or {one for at, one, read in zip(layer, name, reads, strict=True) if read and at == first}
+    for at, one, read in zip(layer, name, reads, strict=True):
+        if read and one not in written and one not in inputs:
+            result[at].append(str(one))
+    return result
+
+
+@dataclass
+class _Streams:
+    """What one inference's streams hold so far; works by number."""
+
+    tail: dict[int, int] = field(default_factory=dict)  # per queue its last kernel
+    of_layer: dict[int, int] = field(default_factory=dict)  # per layer its last kernel
+    queue_of: dict[int, int] = field(default_factory=dict)
+    at_tensor: dict[str, set[int]] = field(default_factory=dict)  # what had been launched when an unwritten tensor was first read
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """Which kernel waits for which."""
+
+    layer_of: IntArray  # per kernel (kernel_id) its layer
+    before: Before
+
+    def wanted(self, work: Work, streams: _Streams) -> set[int]:
+        """The works that this one waits for: of its layer and those that it reads from; all where that is not known."""
+        layer = self.layer(work)
+        if layer not in self.before:
+            return set(streams.tail.values())
+        needs = self.before[layer]
+        wanted = {streams.of_layer[one] for one in (*needs.layers, layer) if one in streams.of_layer}
+        for tensor in needs.unwritten:
+            wanted |= streams.at_tensor.setdefault(tensor, set(streams.tail.values()))
+        return wanted
+
+    def layer(self, work: Work) -> int:
+        """The kernel's layer, MISSING for none."""
+        return int(self.layer_of[work.row]) if work.row != MISSING else MISSING
+
+
+def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, event_ns: int) -> Changed:
+    """Each kernel behind those that it depends on, on up to MOST_STREAMS more streams; a wait for another stream costs two event calls."""
+    if uses_several_streams(timeline):
+        return DoesNotApply("the inferences use several streams already")
+    if not dependencies.before:
+        return CannotTell("which layers depend on each other is not known: give the engine file with its tensors (--exportLayerInfo)")
+    kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
+    lost = sum(work.dur_ns for work in kernels if dependencies.layer(work) not in dependencies.before)
+    if lost > _MOST_LOST * sum(work.dur_ns for work in kernels):
+        return CannotTell("too many kernels have no layer whose inputs the engine file shows")
+    first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
+    threads = []
+    for number, steps in enumerate(timeline.threads):
+        first = first_free + number * MOST_STREAMS
+        queues = (main_queue(steps), *range(first, first + MOST_STREAMS))
+        threads.append(_spread(steps, queues, dependencies, (timeline.costs, event_ns)))
+    return replace(timeline, threads=tuple(threads))
+
+
+def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Dependencies, costs: tuple[Costs, int]) -> tuple[Step, ...]:
+    inference, streams = -1, _Streams()
+    result = []
+    for step in steps:
+        if not step.enqueue or not step.works:
+            result.append(step)
+            continue
+        if step.inference != inference:
+            inference, streams = step.inference, _Streams()
+        works, waits = [], 0
+        for work in step.works:
+            placed = _placed(work, queues, dependencies, streams)
+            crossing = tuple(one for one in placed.after if streams.queue_of[one] != placed.queue)
+            waits += bool(crossing)
+            if step.graph:
+                lead = costs[0].node_ns + (costs[0].crossing_ns if crossing else 0) if placed.after else 0
+                works.append(placed._replace(lead_ns=lead))
+            else:
+                works.append(placed._replace(after=crossing))
+        result.append(step._replace(own_ns=step.own_ns + (0 if step.graph else 2 * waits * costs[1]), works=tuple(works)))
+    return tuple(result)
+
+
+def _placed(work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams) -> Work:
+    """The work behind one that it waits for, else in an empty stream, else behind the oldest; ``after`` is all that it waits for."""
+    wanted = dependencies.wanted(work, streams)
+    behind = [queue for queue in queues if streams.tail.get(queue) in wanted]
+    free = [queue for queue in queues if queue not in streams.tail]
+    queue = (behind or free or [min(queues, key=lambda one: streams.tail[one])])[0]
+    streams.tail[queue], streams.queue_of[work.number] = work.number, queue
+    streams.of_layer[dependencies.layer(work)] = work.number
+    return work._replace(queue=queue, after=tuple(sorted(wanted)))

@@ -1,0 +1,42 @@
+"""What share of a GPU a kernel takes while it runs: what two kernels need decides whether they can run at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
+
+_THREADS_OF_SM = 2048  # resident threads, compute capability 7.0, 8.0, 9.0, 10.0; 1024 to 1536 on smaller chips
+_REGISTERS_OF_SM = 65536
+_SHARED_BYTES_OF_SM = 233_472  # 228 KiB, compute capability 9.0 and 10.0; 164 KiB on 8.0, 96 on 7.0
+_MEMORY_LATENCY_S = 0.6e-6  # from a load to its data, DRAM of 7.0 to 10.0: 0.5 to 0.8
+
+
+def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, roofline: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Per kernel (rows) the share that it likely takes, and the most that it can take, both at most 1.
+
+    Likely: the greatest of the shares of the threads, registers and shared memory that all its blocks hold at once, and of ``roofline``
+    (per row, NaN where unknown: the share of the peak bandwidth or rate that its layer's work comes to).  At the most: each block keeps a
+    whole SM from others; or all that its blocks can have on the way at once, their registers and shared memory, is data from memory.
+    """
+    facts = {
+        name: int(devices.ints(name)[at])
+        for at in np.flatnonzero(devices.ints("device") == device)[:1]
+        for name in ("sm_count", "bandwidth_bytes_per_s")
+    }
+    sms, bandwidth = facts.get("sm_count", MISSING), facts.get("bandwidth_bytes_per_s", MISSING)
+    if sms <= 0:
+        return np.ones(len(rows)), np.ones(len(rows))
+    blocks, threads = np.ones(len(rows)), np.ones(len(rows))
+    for axis in ("x", "y", "z"):
+        blocks = blocks * np.maximum(kernels.ints(f"grid_{axis}")[rows], 1)
+        threads = threads * np.maximum(kernels.ints(f"block_{axis}")[rows], 1)
+    registers = threads * np.maximum(kernels.ints("registers")[rows], 1)
+    shared = kernels.ints("static_shared_bytes")[rows] + kernels.ints("dynamic_shared_bytes")[rows]
+    of_sm = np.max([threads / _THREADS_OF_SM, registers / _REGISTERS_OF_SM, shared / _SHARED_BYTES_OF_SM], axis=0)
+    resident = np.minimum(blocks, sms / np.maximum(of_sm, 1e-9))
+    on_the_way = resident * (4 * registers + shared)
+    by_memory = on_the_way / (bandwidth * _MEMORY_LATENCY_S) if bandwidth > 0 else np.ones(len(rows))
+    likely = np.fmax(blocks * of_sm / sms, roofline)
+    most = np.max([likely, blocks / sms, by_memory], axis=0)
+    return np.minimum(likely, 1.0), np.minimum(most, 1.0)

@@ -1,0 +1,142 @@
+"""The model of a program that the replay works on: its timeline as recorded, and as it would be without the profiler."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nsysmap.base.table import FloatArray, Table
+from nsysmap.trace.model import Trace
+from nsysmap.whatif.calibration import calibrate
+from nsysmap.whatif.engine_facts import EngineFacts
+from nsysmap.whatif.profiler import Machine, ProfilerCosts, profiler_costs, unprofiled
+from nsysmap.whatif.read_timeline import read_timeline
+from nsysmap.whatif.replay import period_ns, recorded, replay
+from nsysmap.whatif.selection import Selection
+from nsysmap.whatif.timeline import Timeline
+from nsysmap.whatif.window import NoWindow, Window, steady_window
+
+TOLERANCE = 0.05
+"""A replay further than this from the trace it was made from answers nothing."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a trace told so far that the replay builds on."""
+
+    trace: Trace
+    inferences: Table
+    membership: Table
+    mapping: Table | None
+
+
+@dataclass(frozen=True)
+class NoModel:
+    """Why the trace cannot be replayed."""
+
+    reason: str
+    recorded_ns: int | None = None
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trace that the replay reproduces."""
+
+    observed: Observed
+    facts: EngineFacts | None
+    window: Window
+    timeline: Timeline  # as recorded
+    profiler: ProfilerCosts
+    recorded_ns: int
+    error: float
+    without: dict[Machine, Timeline]  # without the profiler, on each machine; the first is the likely one
+
+    @cached_property
+    def before(self) -> dict[Machine, int]:
+        """Time without the change on each machine."""
+        return {machine: self.period(timeline) for machine, timeline in self.without.items()}
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Finds kernels by name."""
+        return Selection(self.observed.trace, self.observed.mapping, self.observed.membership)
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The likely machine, and those that bound it."""
+        return tuple(self.without)
+
+    @property
+    def likely(self) -> Timeline:
+        """Without the profiler, on the likely machine."""
+        return self.without[self.machines[0]]
+
+    def period(self, timeline: Timeline) -> int:
+        """Time per inference, or per pass, in ns."""
+        return round(period_ns(timeline, replay(timeline)) * self.window.inferences_a_pass)
+
+    @property
+    def unit(self) -> str:
+        """What times are of."""
+        return "inference" if self.window.inferences_a_pass == 1 else f"pass of {self.window.inferences_a_pass} inferences"
+
+
+def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]) -> Model | NoModel:
+    """The model of a trace, or why there is none."""
+    trace, inferences = observed.trace, observed.inferences
+    hidden = _hides_work(trace)
+    if not len(trace.kernels) and not len(trace.cuda_graph_traces):
+        return NoModel(hidden or "the trace has no GPU work")
+    if not len(trace.api_calls):
+        return NoModel("CUDA API calls were not traced: nothing is known of the host; capture again with nsys profile -t cuda,nvtx")
+    window = steady_window(trace, inferences)
+    if isinstance(window, NoWindow):
+        return NoModel(hidden or window.reason)
+    if hidden and _hides_work(trace, window):
+        return NoModel(hidden)
+    costs = calibrate(trace, window)
+    profiler = profiler_costs(trace, window)
+    timeline = read_timeline(trace, inferences, window, (costs, profiler), _roofline(observed, facts))
+    wanted, replayed = (period_ns(timeline, ends) * window.inferences_a_pass for ends in (recorded(timeline), replay(timeline)))
+    if math.isnan(wanted) or math.isnan(replayed):
+        return NoModel("fewer than two of the steady inferences have GPU work with a launch call in the trace")
+    error = replayed / wanted - 1
+    if abs(error) > TOLERANCE:
+        return NoModel(
+            f"the replay does not reproduce this trace: {replayed / 1000:.1f} µs per inference instead of {wanted / 1000:.1f}; "
+            "something held it up that the trace does not show",
+            round(wanted),
+            error,
+        )
+    without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
+    return Model(observed, facts, window, timeline, profiler, round(wanted), error, without)
+
+
+def _hides_work(trace: Trace, window: Window | None = None) -> str:
+    """Why GPU work is hidden (of the whole trace, or in the window): graph launches of which the trace has neither nodes nor runs."""
+    calls = trace.api_calls
+    launches = calls.text("kind").equals("graph-launch")
+    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
+        rows = table.ints("launch")
+        launches[rows[rows >= 0]] = False
+    if window is not None:
+        launches &= window.holds(calls.ints("start_ns")) & (calls.ints("process") == window.process)
+    if not launches.any():
+        return ""
+    return "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
+
+
+def _roofline(observed: Observed, facts: EngineFacts | None) -> FloatArray:
+    """Per kernel the share of the device's peak that its layer's work comes to; NaN where unknown."""
+    share = np.full(len(observed.trace.kernels), np.nan)
+    if facts is None or observed.mapping is None or not len(facts.roofline):
+        return share
+    reached = facts.roofline.floats("roofline_fraction")
+    layer = observed.mapping.ints("layer_id")
+    known = (layer >= 0) & (layer < len(reached))
+    share[known] = reached[layer[known]]
+    return share

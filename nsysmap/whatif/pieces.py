@@ -1,0 +1,156 @@
+"""The GPU work of a window, with the call that launched each piece and what each waited for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.trace.model import Trace
+from nsysmap.whatif.timeline import WorkKind
+from nsysmap.whatif.window import Window
+
+KINDS: tuple[WorkKind, ...] = ("kernel", "copy", "memset", "graph", "HtoD", "DtoH")
+_NEAR = 12  # nodes of a graph that ended last before another one began: what it waits for is among them
+_TOGETHER_NS = 1_500  # ends that lie so close before a node's begin, in every replay, may all have been waited for
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """All GPU work of one process and device that has a launch call in the window, by launch call, then start."""
+
+    launch: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    row: IntArray  # kernel_id, MISSING for what is no kernel
+    kind: IntArray  # position in KINDS
+    stream: IntArray
+    node: IntArray  # node of a graph, MISSING otherwise
+    after: tuple[tuple[int, ...], ...]  # positions of what each waits for beside what came before it in its stream; see Work.after
+
+
+def find_pieces(trace: Trace, window: Window) -> Pieces:
+    """The pieces of the window's process and device."""
+    columns: dict[str, list[IntArray]] = defaultdict(list)
+    for kind, table in enumerate((trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)):
+        keep = np.flatnonzero(
+            (table.ints("process") == window.process) & (table.ints("device") == window.device) & (table.ints("launch") >= 0)
+        )
+        keep = keep[window.holds(table.ints("launch_start_ns")[keep])]
+        for name in ("launch", "start_ns", "end_ns", "stream"):
+            columns[name].append(table.ints(name)[keep])
+        columns["row"].append(keep if kind == 0 else np.full(len(keep), MISSING, np.int64))
+        columns["node"].append(table.ints("graph_node_id")[keep] if KINDS[kind] != "graph" else np.full(len(keep), MISSING, np.int64))
+        kinds = np.full(len(keep), kind, np.int64)
+        if KINDS[kind] == "copy":
+            for way in ("HtoD", "DtoH"):
+                kinds[table.text("kind").take(keep).equals(way)] = KINDS.index(way)
+        columns["kind"].append(kinds)
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    order = np.lexsort((joined["start_ns"], joined["launch"]))
+    pieces = Pieces(**{name: values[order] for name, values in joined.items()}, after=())
+    after: list[tuple[int, ...]] = [()] * len(order)
+    _stream_waits(trace, window, pieces, after)
+    _node_waits(pieces, after)
+    return Pieces(**{name: values[order] for name, values in joined.items()}, after=tuple(after))
+
+
+def _stream_waits(trace: Trace, window: Window, pieces: Pieces, after: list[tuple[int, ...]]) -> None:
+    """Fills in which work of other streams each piece was made to wait for by an event."""
+    if len(np.unique(pieces.stream)) < 2:
+        return
+    calls, syncs, records = trace.api_calls, trace.syncs, trace.event_records
+    apis = calls.text("api")
+    waiting, recording = apis.where(lambda name: "StreamWait" in name), apis.where(lambda name: "EventRecord" in name)
+    start = calls.ints("start_ns")
+    rows = np.flatnonzero((waiting | recording) & (calls.ints("process") == window.process) & window.holds(start))
+    if not waiting[rows].any():
+        return
+    asked, told = _events(syncs, rows), _events(records, rows)
+    first, at_call = np.unique(pieces.launch, return_index=True)
+    bounds = [*at_call.tolist(), len(pieces.launch)]
+    moments = sorted(
+        [(int(start[row]), True, row) for row in rows.tolist()]
+        + [(int(start[launch]), False, place) for place, launch in enumerate(first.tolist())]
+    )
+    last: dict[int, int] = {}  # per stream its last piece so far
+    pending: dict[int, set[int]] = defaultdict(set)
+    at_event: dict[int, tuple[int, int]] = {}  # per event: its stream, and the last piece there when it was recorded
+    unmet: list[tuple[int, int]] = []  # the same of records whose event the trace does not tell, oldest first
+    latest_stream = MISSING
+    for _, is_event, row in moments:
+        if not is_event:
+            for at in range(bounds[row], bounds[row + 1]):
+                stream = int(pieces.stream[at])
+                if pending[stream] and at == bounds[row]:
+                    after[at] = tuple(sorted(pending.pop(stream)))
+                last[stream] = at
+                latest_stream = stream
+        elif recording[row]:
+            stream, event = told.get(row, (latest_stream, MISSING))
+            if stream in last:
+                if event != MISSING:
+                    at_event[event] = (stream, last[stream])
+                else:
+                    unmet = [*unmet[-7:], (stream, last[stream])]
+        elif row in asked:
+            stream, event = asked[row]
+            source = at_event.get(event) or next((one for one in unmet if one[0] != stream), None)
+            if source is not None and source in unmet and len(unmet) > 1:
+                unmet.remove(source)
+            if source is not None and source[0] != stream:
+                pending[stream].add(source[1])
+
+
+def _events(table: Table, calls: IntArray) -> dict[int, tuple[int, int]]:
+    """Stream and event of these API calls, by call."""
+    rows = np.flatnonzero(np.isin(table.ints("launch"), calls))
+    columns = (table.ints(name)[rows].tolist() for name in ("launch", "stream", "event"))
+    return {launch: (stream, event) for launch, stream, event in zip(*columns, strict=True)}
+
+
+def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
+    """Fills in which nodes of its graph each node waits for, as the times of all replays of the window tell.
+
+    The trace does not list a graph's edges.  A node waits for those that ended just before it began, in every replay.
+    """
+    launches, first, size = np.unique(pieces.launch, return_index=True, return_counts=True)
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for number in range(len(launches)):
+        nodes = pieces.node[first[number] : first[number] + size[number]]
+        if size[number] > 1 and (nodes != MISSING).all():
+            alike[tuple(np.sort(nodes).tolist())].append(number)
+    for replays in alike.values():
+        places = np.array([first[one] + np.argsort(pieces.node[first[one] : first[one] + size[one]], kind="stable") for one in replays])
+        waits = _waited_for(pieces.start_ns[places], pieces.end_ns[places], pieces.stream[places])
+        for replay in places.tolist():
+            for node, others in enumerate(waits):
+                after[replay[node]] = tuple(replay[other] for other in others)
+
+
+def _waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[int, ...]]:
+    """Per node (column; one row a replay) the nodes that it waits for."""
+    origin = start.min(axis=1, keepdims=True)
+    usual_end = np.median(end - origin, axis=0)
+    usual_start = np.median(start - origin, axis=0)
+    by_end = np.argsort(usual_end, kind="stable")
+    result: list[tuple[int, ...]] = []
+    for node in range(start.shape[1]):
+        last = int(np.searchsorted(usual_end[by_end], usual_start[node], side="right"))
+        near = by_end[max(last - _NEAR, 0) : last]
+        near = near[near != node]
+        gaps = start[:, [node]] - end[:, near]
+        fits = (gaps >= 0).all(axis=0)
+        near, gaps = near[fits], gaps[:, fits]
+        if len(near) == 0:
+            result.append(())
+            continue
+        together: BoolArray = np.array((gaps <= _TOGETHER_NS).all(axis=0), np.bool_)
+        together[int(np.argmin(np.median(gaps, axis=0)))] = True
+        lane = np.flatnonzero((stream[:, near] == stream[:, [node]]).all(axis=0))
+        if len(lane):
+            together[lane[-1]] = True
+        result.append(tuple(near[together].tolist()))
+    return result

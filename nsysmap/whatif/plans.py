@@ -1,0 +1,181 @@
+"""How each change is made to a timeline, and what that assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, IntArray
+from nsysmap.base.units import duration
+from nsysmap.whatif.branches import MOST_STREAMS, Dependencies, layers_before, on_auxiliary_streams
+from nsysmap.whatif.change import REFORMATS, Change
+from nsysmap.whatif.changes import (
+    EMPTY_KERNEL_NS,
+    Changed,
+    DoesNotApply,
+    as_cuda_graph,
+    needing_most,
+    on_one_stream,
+    outside_ns,
+    share_needed,
+    shortest_kernel_ns,
+    two_in_flight,
+    with_joined_kernels,
+    with_pinned_copies,
+    without_host_gap,
+    without_kernels,
+    without_waits,
+)
+from nsysmap.whatif.model import Model
+from nsysmap.whatif.profiler import Machine
+from nsysmap.whatif.timeline import Timeline, kernel_rows
+
+_NEXT_TO_NOTHING = 0.01  # of an inference's time
+_EVENT_NS = 450  # a call that records an event or makes a stream wait for one, without the profiler: one_sync against sync, on two scales
+
+Make = Callable[[Timeline, Machine], Changed]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a change is made: the likeliest way first, others that bound what it saves; and what that assumes."""
+
+    makes: tuple[Make, ...]
+    assumptions: str
+    also_in_a_graph: tuple[Make, ...] = ()  # more ways, of the program run as a CUDA graph
+
+
+def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
+    """How to make the change to this program, or why there is nothing to change."""
+    simple = _SIMPLE.get(change.name)
+    if simple is not None:
+        return simple
+    if change.name == "no-host-gap":
+        return _no_host_gap(model)
+    if change.name == "two-in-flight":
+        return _two_in_flight(model)
+    if change.name == "aux-streams":
+        return _aux_streams(model)
+    if change.name == "drop-layers":
+        return _drop(model, change)
+    return _join(model, change)
+
+
+_SIMPLE = {
+    "cuda-graph": Plan(
+        (lambda timeline, machine: as_cuda_graph(timeline, branches_ns=machine.branches_ns),),
+        "Shapes and addresses stay the same, so that one capture serves; kernels keep their times; the host launches the graph, and does "
+        "nothing else, inside the enqueue.",
+    ),
+    "async": Plan(
+        (lambda timeline, _: without_waits(timeline),),
+        "The host enqueues ahead and waits once, at the end: no result is needed before the next inference is enqueued, and inputs and "
+        "outputs have buffers enough. This is throughput: an inference is done later than with a wait of its own.",
+    ),
+    "pinned-copies": Plan(
+        (lambda timeline, _: with_pinned_copies(timeline),),
+        "Copies go to and from pinned memory in the inference's own stream, at the speed they have on the bus now; the host no longer "
+        "stages them, and waits once, for the results.",
+    ),
+    "one-stream": Plan(
+        (lambda timeline, _: on_one_stream(timeline),),
+        "The kernels of all streams run one behind the other, in the order of their launches, and take as long as now; no events are "
+        "recorded or waited for.",
+    ),
+}
+
+
+def _no_host_gap(model: Model) -> Plan | DoesNotApply:
+    gap = outside_ns(model.likely) * model.window.inferences_a_pass
+    if gap < _NEXT_TO_NOTHING * model.before[model.machines[0]]:
+        return DoesNotApply(f"the host does next to nothing between inferences ({duration(gap)})")
+    return Plan(
+        (lambda timeline, _: without_host_gap(timeline),),
+        f"The host's own work between inferences ({duration(gap)} an inference now) is gone or done by another thread; the "
+        "next input is always there.",
+    )
+
+
+def _two_in_flight(model: Model) -> Plan:
+    likely, most = share_needed(model.likely)
+    makes: list[Make] = [lambda timeline, machine: two_in_flight(timeline, locked=machine.locked)]
+    if most > likely:
+        makes.append(lambda timeline, machine: two_in_flight(needing_most(timeline), locked=machine.locked))
+    return Plan(
+        tuple(makes),
+        "Throughput, not latency: two host threads, each with an execution context and a stream of its own, take turns; the time is from "
+        "one inference's end to the next one's, and each takes longer itself. Kernels of the two run at once as far as the GPU has room: "
+        f"one takes {likely:.0%} of it on average by its blocks and its layer's work, {most:.0%} at the most. While one thread launches, "
+        "the driver lets the other wait.",
+    )
+
+
+def _aux_streams(model: Model) -> Plan:
+    mapping, facts = model.observed.mapping, model.facts
+    layer_of: IntArray = mapping.ints("layer_id") if mapping is not None else np.full(len(model.observed.trace.kernels), MISSING, np.int64)
+    before = layers_before(facts, set(layer_of[layer_of >= 0].tolist())) if facts is not None else {}
+    dependencies = Dependencies(layer_of, before)
+    return Plan(
+        (lambda timeline, machine: on_auxiliary_streams(timeline, dependencies, event_ns=round(_EVENT_NS * machine.launch)),),
+        f"Layers that do not depend on each other run on up to {MOST_STREAMS} more streams, as the engine file's tensors allow, each wait "
+        "for another stream by an event; TensorRT decides by itself what it puts on auxiliary streams (IBuilderConfig::setMaxAuxStreams).",
+    )
+
+
+def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
+    rows = frozenset(model.selection.matching(change.layers or REFORMATS).tolist())
+    inferences = kernel_rows(model.timeline)
+    here = [row for kernels in inferences for row in kernels if row in rows]
+    if not here:
+        by_hand = bool(change.layers) and change.layers != REFORMATS
+        what = "none of the layers runs a kernel" if by_hand else "no kernel is of a layer that TensorRT put in to reformat"
+        return DoesNotApply(f"{what} in the steady inferences")
+    count = len(here) / len(inferences)
+
+    def make(timeline: Timeline, _: Machine) -> Changed:
+        return without_kernels(timeline, rows)
+
+    return Plan(
+        (make,),
+        f"The kernels of {model.selection.named(here)} ({_average(count)} an inference) go, with their launches; all others keep their "
+        "times, also those that would then read another layout. The range also holds for the program run as a CUDA graph.",
+        (make,),
+    )
+
+
+def _join(model: Model, change: Change) -> Plan | DoesNotApply:
+    if not change.runs:
+        return DoesNotApply("no norms or softmaxes in pieces are known, as an engine file shows them")
+    inferences = kernel_rows(model.timeline)
+    present = {row for kernels in inferences for row in kernels}
+    runs = model.selection.runs(change.runs)
+    here = [run for run in runs if present.issuperset(run)]
+    if not here:
+        return DoesNotApply("none of the runs has two kernels or more in the steady inferences")
+    floor = shortest_kernel_ns(model.likely)
+
+    def joined(durations: list[int]) -> int:
+        return floor + sum(max(duration - floor, 0) for duration in durations)
+
+    def added(durations: list[int]) -> int:
+        return sum(durations) - (len(durations) - 1) * min(EMPTY_KERNEL_NS, *durations)
+
+    def make(rule: Callable[[list[int]], int]) -> Make:
+        return lambda timeline, _: with_joined_kernels(timeline, runs, rule)
+
+    number, kernels = _average(len(here) / len(inferences)), _average(sum(len(run) for run in here) / len(inferences))
+    return Plan(
+        (make(joined), make(max)),
+        f"{kernels} kernels an inference, in {number} run{'' if number == '1' else 's'}, become one kernel a run. "
+        f"It takes what every kernel of this trace takes at the least ({duration(floor)}) and what its pieces take beyond that. Most is "
+        "saved where it takes no longer than its longest piece, least where it takes as long as all of them and saves only their launches, "
+        "in a CUDA graph.",
+        (make(joined), make(max), make(added)),
+    )
+
+
+def _average(number: float) -> str:
+    """A number per inference, which differs where kernel sequences do."""
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,175 @@
+"""What the profiler adds to a program that it traces, and the program's timeline without it.
+
+A trace shows the profiler at work: it asks for each kernel's name (cuKernelGetName) before the launch, and ranges that hold nothing show
+what a range costs.  On one host that call took 83 to 95 ns, on others 140 to 195, and everything else that the profiler adds to a call
+grew with it: the constants below are multiples of it.  They, and what no trace shows, were measured on an H200 and two H100s (see
+docs/what-if.md): kernels that spin for a known time, with and without CUPTI (``benchmarks/launch_costs.cu``), and the un-profiled timings
+of the captured programs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.base.table import IntArray
+from nsysmap.trace.model import Trace
+from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, all_works, each_step
+from nsysmap.whatif.window import Window
+
+OWN_CALLS = ("cuKernelGetName", "cuFuncGetName")
+"""Calls that nsys's injection makes before each launch to learn the kernel's name: 2023.4.4 and 2025.3, one a launch in every capture."""
+
+_OWN_CALL_NS = 130  # where the trace does not show one
+_CALL = 15.5  # a traced call takes that many times its own call longer …
+_EDGE = 1.8  # … and as much again before and behind it, outside its recorded time
+_RANGE = 1.5  # an event of a range that the trace has no empty example of
+_KERNEL_NS = 600  # CUPTI reports a kernel that much longer than it runs: 0.55 to 0.64 on an H200 …
+_NODE_NS = 760  # … and as a node of a graph 0 to 0.12 longer still
+_FEW = 5
+
+
+@dataclass(frozen=True)
+class ProfilerCosts:
+    """What the profiler adds, in ns, by estimate."""
+
+    call_ns: int  # to a traced call, inside its recorded time
+    edge_ns: int  # around a traced call, outside its recorded time
+    range_ns: int  # to each begin or end of a range
+    kernel_ns: int  # to a kernel's recorded time
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the trace cannot tell of the machine without the profiler."""
+
+    launch: float  # how long a launch takes beside the estimate
+    node_ns: int  # between two nodes of a graph
+    crossing_ns: int  # more, where the second one waits for a node of another branch
+    queued_ns: int  # by how much longer the gap before a queued kernel is than under the profiler
+    graph_call_ns: int  # a graph launch
+    branches_ns: int  # more, where the graph has branches
+    copied_ns: int  # by how much shorter a copy is, and the gap before and behind it
+    returned_ns: int  # by how much later a wait returns
+    staging: float  # how long a blocking copy holds the host beside what was recorded
+    own: float  # how long the host's own work takes beside what was recorded
+    locked: float  # share of a launch call in which no other thread of the process can launch
+
+
+LIKELY = Machine(1.0, 600, 300, 330, 1_700, 6_000, 1_500, 0, 1.2, 1.0, 0.75)
+MACHINES = (
+    LIKELY,
+    Machine(0.78, 530, 100, 230, 1_300, 3_000, 2_500, -500, 0.95, 0.95, 0.65),
+    Machine(1.35, 650, 700, 430, 2_400, 9_000, 0, 1_500, 1.5, 1.05, 0.85),
+)
+"""The likeliest and the bounds."""
+
+
+def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
+    """What the profiler adds, from its own traces in this one."""
+    calls = trace.api_calls
+    start = calls.ints("start_ns")
+    rows = np.flatnonzero(window.holds(start) & np.isin(calls.ints("thread"), window.threads))
+    own = calls.text("api").take(rows).where(OWN_CALLS.__contains__)
+    length = (calls.ints("end_ns") - start)[rows[own]]
+    unit = float(np.median(length)) if len(length) >= _FEW else _OWN_CALL_NS
+    return ProfilerCosts(round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit)), _KERNEL_NS)
+
+
+def _empty_range(trace: Trace, window: Window, default: int) -> int:
+    """The time between two range events with nothing else between them: what one costs."""
+    ranges = trace.nvtx_ranges
+    mine = np.isin(ranges.ints("thread"), window.threads) & window.holds(ranges.ints("start_ns"))
+    length = np.sort((ranges.ints("end_ns") - ranges.ints("start_ns"))[mine])
+    shortest = length[: max(len(length) // 4, 1)]
+    short = shortest[shortest < 1_000]
+    return round(float(np.median(short))) if len(short) >= _FEW else default
+
+
+def profiler_parts(events: IntArray, own: tuple[IntArray, IntArray], calls: IntArray, costs: ProfilerCosts) -> IntArray:
+    """What of each stretch between two calls (begins, ends) was the profiler's, without its own calls and rows.
+
+    ``events`` are the sorted begins and ends of the thread's ranges, ``calls`` the sorted begins of its traced calls.
+    """
+    left, right = own
+    range_events = np.searchsorted(events, right) - np.searchsorted(events, left)
+    traced = np.searchsorted(calls, right) - np.searchsorted(calls, left)
+    parts: IntArray = range_events * costs.range_ns + (traced + 1) * costs.edge_ns
+    return parts
+
+
+def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine) -> Timeline:
+    """The timeline as it would run without the profiler."""
+    costs = _costs(timeline.costs, profiler, machine)
+    usual = _usual_leads(timeline)
+
+    def step(old: Step) -> Step:
+        own = old.own_ns - old.own_profiler_ns
+        outside = round(own * old.outside_ns / old.own_ns) if old.own_ns else 0
+        call = old.call_ns
+        if old.graph:
+            call = costs.graph_launch_ns + (round(machine.branches_ns) if _branches(old) else 0)
+        elif old.kind == "sync":
+            call = min(call, costs.idle_sync_ns)
+        else:
+            call = round(max(call - old.call_profiler_ns, call // 2) * (machine.staging if old.kind == "block" else machine.launch))
+        inside = round((own - outside) * machine.launch)
+        outside = round(outside * machine.own)
+        works = tuple(_work(work, machine, usual if old.graph else None) for work in old.works)
+        return old._replace(own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
+
+    return replace(each_step(timeline, step), costs=costs)
+
+
+def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
+    return replace(
+        costs,
+        graph_latency_ns=costs.latency_ns,
+        dispatch_ns=costs.dispatch_ns + machine.queued_ns,
+        node_ns=machine.node_ns,
+        crossing_ns=machine.crossing_ns,
+        to_copy_ns=max(costs.to_copy_ns - machine.copied_ns, costs.dispatch_ns),
+        from_copy_ns=max(costs.from_copy_ns - machine.copied_ns, costs.dispatch_ns),
+        return_ns=max(costs.return_ns + machine.returned_ns, 500),
+        idle_sync_ns=min(400, costs.idle_sync_ns),
+        submit_ns=round(max(costs.submit_ns - profiler.call_ns, costs.submit_ns // 2) * machine.launch),
+        graph_launch_ns=machine.graph_call_ns,
+    )
+
+
+def _branches(step: Step) -> bool:
+    return len({work.queue for work in step.works}) > 1
+
+
+def _usual_leads(timeline: Timeline) -> tuple[int, int]:
+    """Between two nodes of a graph of one branch, and of different ones; the medians."""
+    queue = {work.number: work.queue for work in all_works(timeline)}
+    leads: tuple[list[int], list[int]] = ([], [])
+    for step in (step for steps in timeline.threads for step in steps if step.graph):
+        for work in step.works:
+            if work.after:
+                leads[_crosses(work, queue)].append(work.lead_ns)
+    same, crossing = (round(float(np.median(each))) if each else 0 for each in leads)
+    return same, crossing
+
+
+def _crosses(work: Work, queue: dict[int, int]) -> bool:
+    return any(queue.get(other, work.queue) != work.queue for other in work.after)
+
+
+def _work(work: Work, machine: Machine, usual: tuple[int, int] | None) -> Work:
+    """``usual`` for a node of a graph."""
+    lead = work.lead_ns
+    if usual is not None and work.after:
+        lead = (
+            max(lead - usual[0], 0) + machine.node_ns
+            if len(work.after) == 1
+            else max(lead - usual[1], 0) + machine.node_ns + machine.crossing_ns
+        )
+    if work.kind in COPIES:
+        return work._replace(lead_ns=lead, dur_ns=max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))
+    if work.kind != "kernel":
+        return work._replace(lead_ns=lead)
+    excess = _KERNEL_NS if usual is None else _NODE_NS
+    return work._replace(lead_ns=lead, dur_ns=max(work.dur_ns - excess, work.dur_ns // 4))

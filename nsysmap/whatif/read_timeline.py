@@ -1,0 +1,204 @@
+"""Reads a timeline off a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nsysmap.base.intervals import covered
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table
+from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+from nsysmap.whatif.gpu_share import kernel_needs
+from nsysmap.whatif.pieces import KINDS, Pieces, find_pieces
+from nsysmap.whatif.profiler import OWN_CALLS, ProfilerCosts, profiler_parts
+from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work
+from nsysmap.whatif.window import Window
+
+_ACTS = ("sync", "launch", "graph-launch", "copy", "memset")  # kinds of calls that are steps also where no GPU work of theirs is known
+_EVENTS = ("event", "stream-wait")
+
+
+def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[Costs, ProfilerCosts], roofline: FloatArray) -> Timeline:
+    """The steps of the window's threads, with the profiler's part of each named; ``roofline`` per kernel (see gpu_share)."""
+    source = _Source.of(trace, inferences, window, (*costs, roofline))
+    threads = [source.thread(thread, own) for thread, own in zip(window.threads, window.inferences, strict=True)]
+    return Timeline(tuple(threads), costs[0], window.weights)
+
+
+class _Call(NamedTuple):
+    """One call that becomes a step."""
+
+    kind: str
+    api: str
+    row: int  # in api_calls
+    start_ns: int
+    end_ns: int
+    blocking: bool
+    inference: int
+    enqueue: bool
+    own_ns: int
+    own_profiler_ns: int
+    outside_ns: int
+    first: int  # its GPU work: positions in Pieces, up to …
+    last: int
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What all threads' steps are made from."""
+
+    trace: Trace
+    inferences: Table
+    window: Window
+    pieces: Pieces
+    listed: list[tuple[int, int, int, int, int, float, float]]  # the pieces' start_ns, end_ns, row, kind, queue and needs
+    queues: dict[int, int]  # stream id to number
+    costs: Costs
+    profiler: ProfilerCosts
+    blocking: BoolArray  # per API call
+    sync_row: IntArray  # per API call its row in syncs
+    launch_start: IntArray  # of each piece's launch call
+
+    @staticmethod
+    def of(trace: Trace, inferences: Table, window: Window, known: tuple[Costs, ProfilerCosts, FloatArray]) -> _Source:
+        calls, launch = trace.api_calls, trace.syncs.ints("launch")
+        sync_row = np.full(len(calls), MISSING, np.int64)
+        sync_row[launch[launch >= 0]] = np.flatnonzero(launch >= 0)
+        pieces = find_pieces(trace, window)
+        streams, queue = np.unique(pieces.stream, return_inverse=True)
+        queues = {stream: number for number, stream in enumerate(streams.tolist())}
+        likely, most = np.zeros(len(queue)), np.zeros(len(queue))
+        rows = pieces.row[pieces.row != MISSING]
+        likely[pieces.row != MISSING], most[pieces.row != MISSING] = kernel_needs(
+            trace.kernels, rows, trace.devices, window.device, known[2][rows]
+        )
+        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most)
+        listed = list(zip(*(column.tolist() for column in columns), strict=True))
+        launch_start = gather(calls.ints("start_ns"), pieces.launch)
+        return _Source(
+            trace, inferences, window, pieces, listed, queues, known[0], known[1], blocking_copies(trace), sync_row, launch_start
+        )
+
+    def thread(self, thread: int, own: IntArray) -> tuple[Step, ...]:
+        calls, window = self.trace.api_calls, self.window
+        begins, ends = self.inferences.ints("enqueue_start_ns")[own], self.inferences.ints("enqueue_end_ns")[own]
+        start, end = calls.ints("start_ns"), calls.ints("end_ns")
+        rows = np.flatnonzero((calls.ints("thread") == thread) & window.holds(start))
+        entered = begins[np.minimum(np.searchsorted(begins, window.begin_ns), len(begins) - 1)]  # per stretch: the thread's first inference
+        stretch = np.searchsorted(window.begin_ns, start[rows], side="right") - 1
+        rows, stretch = (values[start[rows] >= entered[stretch]] for values in (rows, stretch))
+        kinds, names = calls.text("kind").take(rows), calls.text("api").take(rows)
+        reached = np.maximum.accumulate(np.concatenate([begins[:1], end[rows]]))
+        nested = end[rows] <= reached[:-1]
+        acts = kinds.where((*_ACTS, *_EVENTS).__contains__) | np.isin(rows, self.pieces.launch)
+        mine = np.flatnonzero(~nested & acts & ~names.where(OWN_CALLS.__contains__))
+        taken = rows[mine]
+        previous = np.concatenate([begins[:1], end[taken][:-1]])[: len(taken)]
+        fresh = np.ones(len(mine), np.bool_)
+        fresh[1:] = stretch[mine][1:] != stretch[mine][:-1]
+        previous = np.where(fresh, entered[stretch[mine]], previous)
+        between = (previous, start[taken])
+        profiler = self._profiler_time(thread, rows, between)
+        outside = start[taken] - previous - covered(begins, ends, within=between)
+        inside = np.maximum(np.searchsorted(begins, start[taken], side="right") - 1, 0)
+        columns = (
+            taken, start[taken], end[taken], self.blocking[taken], inside, end[taken] <= ends[inside],
+            start[taken] - previous, profiler, outside,
+            *np.searchsorted(self.pieces.launch, [taken, taken + 1]),
+        )  # fmt: skip
+        calls_made = zip(kinds.take(mine).list(), names.take(mine).list(), *(column.tolist() for column in columns), strict=True)
+        return tuple(self._step(_Call(*call)) for call in calls_made)
+
+    def _profiler_time(self, thread: int, rows: IntArray, own: tuple[IntArray, IntArray]) -> IntArray:
+        """What of each stretch between calls was the profiler's: range events, its own calls, the edges of traced calls, overhead rows."""
+        ranges, calls, overheads = self.trace.nvtx_ranges, self.trace.api_calls, self.trace.overheads
+        left, right = own
+        mine = ranges.ints("thread") == thread
+        low, high = int(left.min(initial=0)), int(right.max(initial=0))
+        events = np.concatenate([ranges.ints(name)[mine] for name in ("start_ns", "end_ns")])
+        events = np.sort(events[(events >= low) & (events <= high)])
+        its_own = rows[calls.text("api").take(rows).where(OWN_CALLS.__contains__)]
+        inside = covered(calls.ints("start_ns")[its_own], calls.ints("end_ns")[its_own], within=own)
+        held = overheads.ints("thread") == thread
+        by_rows = covered(overheads.ints("start_ns")[held], overheads.ints("end_ns")[held], within=own)
+        estimate = profiler_parts(events, own, calls.ints("start_ns")[rows], self.profiler) + inside + by_rows
+        result: IntArray = np.minimum(estimate, right - left)
+        return result
+
+    def _step(self, call: _Call) -> Step:
+        works = self._works(call.first, call.last, graph=call.kind == "graph-launch")
+        blocking = call.blocking and bool(works)
+        if call.kind == "sync":
+            return self._sync(call)
+        length = call.end_ns - call.start_ns
+        lag = 0
+        if blocking:
+            could_begin = max(call.start_ns, self._last_end_before(works[0].start_ns))
+            lag, length = works[0].start_ns - could_begin, call.end_ns - could_begin
+        kind: StepKind = "block" if blocking else "event" if call.kind in _EVENTS else "submit"
+        return Step(
+            kind=kind,
+            api=call.api,
+            inference=call.inference,
+            enqueue=call.enqueue,
+            own_ns=call.own_ns,
+            own_profiler_ns=call.own_profiler_ns,
+            outside_ns=call.outside_ns,
+            call_ns=max(length, 0),
+            call_profiler_ns=min(self.profiler.call_ns, max(length, 0)),
+            lag_ns=max(lag, 0),
+            queue=works[0].queue if works else ALL_QUEUES,
+            target=MISSING,
+            graph=call.kind == "graph-launch",
+            works=works,
+        )
+
+    def _sync(self, call: _Call) -> Step:
+        sync = int(self.sync_row[call.row])
+        of_event = "Event" in call.api
+        queue = ALL_QUEUES
+        if sync >= 0 and "Stream" in call.api:
+            queue = self.queues.get(int(self.trace.syncs.ints("stream")[sync]), ALL_QUEUES)
+        pieces = self.pieces
+        done = np.flatnonzero((self.launch_start < call.start_ns) & (pieces.end_ns <= call.end_ns))
+        target = int(done[np.argmax(pieces.end_ns[done])]) if len(done) else MISSING
+        waited = target != MISSING and int(pieces.end_ns[target]) > call.start_ns
+        return Step(
+            kind="sync",
+            api=call.api,
+            inference=call.inference,
+            enqueue=call.enqueue,
+            own_ns=call.own_ns,
+            own_profiler_ns=call.own_profiler_ns,
+            outside_ns=call.outside_ns,
+            call_ns=self.costs.idle_sync_ns if waited else call.end_ns - call.start_ns,
+            call_profiler_ns=0,
+            lag_ns=0,
+            queue=queue,
+            target=target if of_event else MISSING,
+            graph=False,
+            works=(),
+        )
+
+    def _works(self, first: int, last: int, *, graph: bool) -> tuple[Work, ...]:
+        """The pieces at these positions, which one call launched."""
+        works: list[Work] = []
+        ends = self.pieces.end_ns
+        for at in range(first, last):
+            start, end, row, kind, queue, likely, most = self.listed[at]
+            after = self.pieces.after[at]
+            if graph:
+                before = max((int(ends[other]) for other in after), default=self.listed[first][0])
+            else:
+                before = works[-1].end_ns if works else start
+            works.append(Work(at, row, KINDS[kind], queue, start, end, end - start, start - before, after, likely, most))
+        return tuple(works)
+
+    def _last_end_before(self, moment: int) -> int:
+        ends = self.pieces.end_ns
+        before = ends[ends <= moment]
+        return int(before.max()) if len(before) else MISSING

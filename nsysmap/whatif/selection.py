@@ -1,0 +1,58 @@
+"""Finds the kernels that a change is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, IntArray, Table, Text
+from nsysmap.trace.model import Trace
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Kernels by the names of their layers, parts or by their own."""
+
+    trace: Trace
+    mapping: Table | None
+    membership: Table
+
+    def matching(self, names: Sequence[str]) -> IntArray:
+        """Kernel ids whose layer, part or own name is one of these; a name ending in ``*`` is all that begin so."""
+        columns = [self.trace.kernels.text("name")]
+        if self.mapping is not None:
+            columns += [self.mapping.text("layer"), self.mapping.text("part")]
+        found = np.zeros(len(self.trace.kernels), np.bool_)
+        for column in columns:
+            found |= _matches(column, names)
+        return np.flatnonzero(found)
+
+    def runs(self, wanted: Sequence[tuple[str, ...]]) -> list[tuple[int, ...]]:
+        """Per inference and run the kernel ids, in order of launch; runs of one kernel are left out."""
+        inference, position = self.membership.ints("inference"), self.membership.ints("position")
+        result: list[tuple[int, ...]] = []
+        for names in wanted:
+            rows = self.matching(names)
+            rows = rows[inference[rows] >= 0]
+            rows = rows[np.lexsort((position[rows], inference[rows]))]
+            owners, first = np.unique(inference[rows], return_index=True)
+            bounds = [*first.tolist(), len(rows)]
+            result += [tuple(rows[bounds[at] : bounds[at + 1]].tolist()) for at in range(len(owners)) if bounds[at + 1] - bounds[at] > 1]
+        return result
+
+    def named(self, rows: Iterable[int]) -> str:
+        """The layers of these kernels, the first three by name."""
+        names = self.trace.kernels.text("name")
+        layers = self.mapping.text("layer") if self.mapping is not None else None
+        found = list(dict.fromkeys(str((layers[row] if layers is not None else None) or names[row]) for row in rows))
+        shown = [name if len(name) <= 60 else f"{name[:57]}…" for name in found[:3]]
+        more = len(found) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _matches(column: Text, names: Sequence[str]) -> BoolArray:
+    exact = {name for name in names if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    return column.where(lambda value: value in exact or (bool(prefixes) and value.startswith(prefixes)))

@@ -1,0 +1,222 @@
+"""Chooses which inferences of a trace are replayed, and says why there are none to choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct
+from nsysmap.base.intervals import covered
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.base.units import counted, duration
+from nsysmap.trace.model import Trace
+
+REPLAYED = 24
+"""Inferences of a thread that are replayed: the first, middle and last third of them from as many parts of the steady run."""
+_MOST_KERNELS = 20_000  # of a thread: a replay stays below a tenth of a second
+_RARE = 3  # of each kernel sequence at least so many are replayed, where there are
+_MOST_SEQUENCES = 8
+_HELD_UP = 1.5  # an inference that took that many times its like's median was held up by something else: it does not count
+_PAUSES_APART = 4.0  # pauses between inferences that differ so many times are of two kinds
+_FEW_PAUSES = 0.1
+_FOREIGN_BUSY = 0.02  # of the time that is replayed
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which part of a trace is replayed."""
+
+    process: int
+    device: int
+    threads: tuple[int, ...]
+    inferences: tuple[IntArray, ...]  # per thread the rows in INFERENCES, by time, those included that only come before one that counts
+    weights: tuple[dict[int, float], ...]  # per thread: of the places in `inferences` that count, for how many of the trace each stands
+    begin_ns: IntArray  # of each stretch; they do not overlap
+    end_ns: IntArray
+    inferences_a_pass: int  # engines that always run in the same turn make a pass; 1 otherwise
+    notes: tuple[str, ...]  # what was left out, in sentences
+
+    def holds(self, moments: IntArray) -> BoolArray:
+        """Which moments lie in one of the stretches."""
+        at = np.searchsorted(self.begin_ns, moments, side="right") - 1
+        held: BoolArray = (at >= 0) & (moments < self.end_ns[np.maximum(at, 0)])
+        return held
+
+
+@dataclass(frozen=True)
+class NoWindow:
+    """Why no inferences can be replayed."""
+
+    reason: str
+
+
+def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
+    """Stretches of the steady inferences of the process and device that has most of them."""
+    usable = inferences.bools("complete") & ~inferences.bools("warmup")
+    for name in ("thread", "device", "enqueue_start_ns", "enqueue_end_ns", "gpu_end_ns"):
+        usable &= inferences.ints(name) != MISSING
+    rows = np.flatnonzero(usable)
+    if len(rows) == 0:
+        return NoWindow("the trace does not show three steady inferences of one thread in a row")
+    process, device, thread = inferences.ints("process"), inferences.ints("device"), inferences.ints("thread")
+    pairs, count = np.unique(np.stack([process[rows], device[rows]]), axis=1, return_counts=True)
+    home = pairs[:, int(np.argmax(count))].tolist()
+    here = (process == home[0]) & (device == home[1])
+    order = np.flatnonzero(here)
+    order = order[np.lexsort((inferences.ints("enqueue_start_ns")[order], thread[order]))]
+    chosen = [_Thread.of(inferences, order[thread[order] == one], usable) for one in distinct(thread[rows[here[rows]]]).tolist()]
+    chosen = [one for one in chosen if len(one.counting) >= 2]
+    if not chosen:
+        return NoWindow("the trace does not show three steady inferences of one thread in a row")
+    uneven = [one.uneven for one in chosen if one.uneven]
+    if uneven:
+        return NoWindow(uneven[0])
+    return _window(trace, inferences, (int(home[0]), int(home[1])), chosen)
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """The inferences of one thread on one device, by time."""
+
+    rows: IntArray
+    counting: IntArray  # places in rows: steady, right behind another steady one, not held up
+    like: IntArray  # per place a number for its kernel sequence
+    uneven: str  # why its inferences cannot be taken together; empty where they can
+    notes: tuple[str, ...]
+
+    @staticmethod
+    def of(inferences: Table, rows: IntArray, usable: BoolArray) -> _Thread:
+        steady = usable[rows]
+        like = np.where(steady, inferences.ints("kernel_sequence")[rows], np.int64(MISSING))
+        end, begin = inferences.ints("gpu_end_ns")[rows], inferences.ints("enqueue_start_ns")[rows]
+        following = np.flatnonzero(steady[1:] & steady[:-1]) + 1
+        following = following[following < len(rows) - 1]  # the next one's begin ends the stretch
+        took = end[following] - end[following - 1]
+        reached = np.maximum(end, inferences.ints("enqueue_end_ns")[rows])
+        pause = np.maximum(begin[following] - reached[following - 1], 0)
+        long, uneven, notes = _pauses(pause, took)
+        keep = ~long
+        sequences, size = np.unique(like[following], return_counts=True)
+        common = sequences[np.argsort(-size, kind="stable")][:_MOST_SEQUENCES]
+        if len(sequences) > len(common):
+            notes = (
+                *notes,
+                f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')} of rarer kernel sequences left out.",
+            )
+        for sequence in common.tolist():
+            mine = (like[following] == sequence) & keep
+            if mine.any():
+                keep &= ~(mine & (took > _HELD_UP * np.median(took[mine])))
+        keep &= np.isin(like[following], common)
+        return _Thread(rows, following[keep], like, uneven, notes)
+
+
+def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:
+    """Which inferences come after a pause of another kind than most; why they cannot be told apart; what to say of it."""
+    nothing = np.zeros(len(pause), np.bool_)
+    if len(pause) < 4:
+        return nothing, "", ()
+    order = np.argsort(pause, kind="stable")
+    smooth = pause[order] + 0.2 * float(np.median(took - np.minimum(pause, took)))
+    ratio = smooth[1:] / np.maximum(smooth[:-1], 1.0)
+    cut = int(np.argmax(ratio)) + 1
+    if ratio[cut - 1] < _PAUSES_APART:
+        return nothing, "", ()
+    short, long = order[:cut], order[cut:]
+    within, between = duration(float(pause[short].max())), duration(float(np.median(pause[long])))
+    told = f"{counted(len(short), 'inference')} come within {within} of the last one, {len(long)} after pauses of {between}"
+    odd = long if len(long) <= _FEW_PAUSES * len(pause) else short if len(short) <= _FEW_PAUSES * len(pause) else None
+    if odd is None:
+        return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
+    mark = nothing.copy()
+    mark[odd] = True
+    return mark, "", (f"Of the steady run, {told}; those {len(odd)} are left out.",)
+
+
+def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: list[_Thread]) -> Window | NoWindow:
+    main = max(threads, key=lambda one: len(one.counting))
+    begin = inferences.ints("enqueue_start_ns")
+    places = _stretches(inferences, main)
+    begins = begin[main.rows[places[:, 0]]]
+    ends = begin[main.rows[places[:, 1] + 1]]
+    kept, weights, numbers = [], [], []
+    for one in threads:
+        start = begin[one.rows]
+        at = np.searchsorted(begins, start, side="right") - 1
+        inside = np.flatnonzero((at >= 0) & (start < ends[np.maximum(at, 0)]))
+        if len(inside) < 2:
+            continue
+        first = np.ones(len(inside), np.bool_)
+        first[1:] = at[inside][1:] != at[inside][:-1]
+        whole = inferences.ints("enqueue_end_ns")[one.rows[inside]] <= ends[at[inside]]
+        counts = np.isin(inside, one.counting) & ~first & whole
+        kept.append(one.rows[inside])
+        numbers.append(int(inferences.ints("thread")[one.rows[0]]))
+        weights.append(_weights(one, inside, counts))
+    if not any(weights):
+        return NoWindow("the trace does not show three steady inferences of one thread in a row")
+    notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
+    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, _pass(main), notes)
+    foreign = _foreign_share(trace, window)
+    if foreign > _FOREIGN_BUSY:
+        return NoWindow(f"another process kept GPU {home[1]} busy {foreign:.0%} of the time: what it holds up cannot be told apart")
+    return window
+
+
+def _stretches(inferences: Table, thread: _Thread) -> IntArray:
+    """First and last place of each stretch: the first only comes before those that count."""
+    usual = int(np.bincount(np.maximum(inferences.ints("kernels")[thread.rows[thread.counting]], 0)).argmax())
+    most = max(4, min(REPLAYED, _MOST_KERNELS // max(usual, 1)))
+    counting = thread.counting
+    wanted = np.zeros(len(thread.rows), np.bool_)
+    if len(counting) <= most:
+        wanted[counting] = True
+    else:
+        third = most // 3
+        middle = (len(counting) - third) // 2
+        for first in (0, middle, len(counting) - third):
+            wanted[counting[first : first + third]] = True
+        for sequence in np.unique(thread.like[counting]).tolist():
+            mine = counting[thread.like[counting] == sequence]
+            lacking = _RARE - int(np.count_nonzero(wanted[mine]))
+            if lacking > 0:
+                wanted[mine[-_RARE:]] = True
+    wanted[:-1] |= wanted[1:]  # each with the one before it
+    at = np.flatnonzero(wanted)
+    breaks = np.flatnonzero(np.diff(at) > 1)
+    return np.stack([at[np.concatenate([[0], breaks + 1])], at[np.concatenate([breaks, [len(at) - 1]])]], axis=1)
+
+
+def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, float]:
+    """For how many inferences of the thread each place that counts stands: those of its kernel sequence, shared evenly."""
+    result: dict[int, float] = {}
+    like = thread.like[inside]
+    for sequence in np.unique(like[counts]).tolist():
+        mine = np.flatnonzero(counts & (like == sequence))
+        every = np.count_nonzero(thread.like[thread.counting] == sequence)
+        result.update(dict.fromkeys(mine.tolist(), every / len(mine)))
+    return result
+
+
+def _pass(thread: _Thread) -> int:
+    """How many inferences make a pass: kernel sequences that come in the same turn throughout; 1 where there is no such turn."""
+    like = thread.like[thread.like != MISSING]
+    kinds = len(distinct(like))
+    for period in range(2, _MOST_SEQUENCES + 1):
+        if kinds < 2 or len(like) < 3 * period:
+            return 1
+        if (like[period:] == like[:-period]).all():
+            return period
+    return 1
+
+
+def _foreign_share(trace: Trace, window: Window) -> float:
+    """The share of the window in which work of another process was on the device."""
+    starts, ends = [], []
+    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
+        rows = np.flatnonzero((table.ints("device") == window.device) & (table.ints("process") != window.process))
+        starts.append(table.ints("start_ns")[rows])
+        ends.append(table.ints("end_ns")[rows])
+    busy = covered(np.concatenate(starts), np.concatenate(ends), within=(window.begin_ns, window.end_ns))
+    return float(busy.sum()) / max(float((window.end_ns - window.begin_ns).sum()), 1.0)
