@@ -2,7 +2,7 @@
 
     python benchmarks/whatif.py [CAPTURES...] [--leave-one-out]
 
-Each folder of CAPTURES (fixtures/ and ../shared/captures unless given) holds engine files and *.nsys-rep or *.sqlite reports; the
+Each folder of CAPTURES (fixtures/ unless given) holds engine files and *.nsys-rep or *.sqlite reports; the
 timings are in timings*.tsv there (engine, mode, scale, us_per_inference).  A report may say its scale: sync-0.3.sqlite.
 
 --leave-one-out chooses the constants that were fitted to these programs (how long a launch takes without the profiler, how far queued
@@ -112,7 +112,7 @@ HEADER = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    folders = [Path(one) for one in arguments if not one.startswith("--")] or [ROOT / "fixtures", ROOT.parent / "shared" / "captures"]
+    folders = [Path(one) for one in arguments if not one.startswith("--")] or [ROOT / "fixtures"]
     reports = {f"{path.parent.name}/{path.stem}": path for folder in reversed(folders) for path in find_reports(folder)}
     timings = {
         key: value for folder in reversed(folders) for path in sorted(folder.glob("timings*.tsv")) for key, value in read_timings(path)

@@ -165,11 +165,11 @@ NAMES = Spec(
 
 WHATIF = Spec(
     "whatif",
-    "What a change would bring, by replaying the timeline; times are per inference (or pass, see `per`) of a run without the profiler.",
+    "What a change would bring, by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
     (
         text("change", "cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels"),
         text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
-        text("per", "what the times are of: inference, or pass of so many inferences", null=True),
+        integer("inferences", "the times are of so many: 1, or those of a pass where several engines run in turns", null=True),
         integer("before_ns", "from one end to the next as the program is", "ns", null=True),
         integer("low_before_ns", "the same on a quicker host and driver", "ns", null=True),
         integer("high_before_ns", "the same on a slower one", "ns", null=True),

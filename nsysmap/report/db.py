@@ -123,7 +123,7 @@ def _contents(report: Report) -> Iterable[_Content]:
     yield _Content(
         "whatif",
         {
-            "whatif": int, "change": str, "answer": str, "per": str,
+            "whatif": int, "change": str, "answer": str, "inferences": int,
             "before_ns": int, "low_before_ns": int, "high_before_ns": int, "after_ns": int, "low_after_ns": int, "high_after_ns": int,
             "saving_ns": int, "low_saving_ns": int, "high_saving_ns": int,
             "assumptions": str, "reason": str, "recorded_ns": int, "replay_error": float,

@@ -231,7 +231,7 @@ def _whatif(report: Report) -> Iterator[str]:
         if row.answer == "answered"
     ]
     if rows:
-        yield _table(("change", "saving", "at least, at most", "time", "assumes"), rows)
+        yield _table(("change", "saving", "range", "time", "assumes"), rows)
     yield "\n".join(f"- {', '.join(changes)}: {answer}: {plain(reason)}" for answer, reason, changes in unanswered(report))
 
 

@@ -225,7 +225,7 @@ class WhatIfRow:
 
     change: str
     answer: str
-    per: str | None
+    inferences: int | None
     before_ns: int | None
     low_before_ns: int | None
     high_before_ns: int | None

@@ -267,7 +267,7 @@ def _whatif(report: Report, width: int) -> list[RenderableType]:
     unit = whatif_unit(report)
     lines: list[RenderableType] = [_heading(f"What if (the timeline replayed with one change; per {unit}, without the profiler)", width)]
     if cells:
-        lines.append(_table(("saving", "at least, at most", "time", "change"), cells, width, "rrrl"))
+        lines.append(_table(("saving", "range", "time", "change"), cells, width, "rrrl"))
     for answer, reason, changes in unanswered(report):
         lines.extend(_wrapped(f"{', '.join(changes)}: {answer}: {escaped(reason)}", width, style="dim"))
     return lines

@@ -7,9 +7,10 @@ import textwrap
 from nsysmap.base.table import Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import microseconds
+from nsysmap.report.words import pass_words
 
 WIDTH = 100
-_COLUMNS = ("before", "after", "saving", "at least", "at most")
+_COLUMNS = ("before", "after", "saving", "from", "to")
 _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tell"))
 
 
@@ -17,7 +18,7 @@ def whatif_text(answers: Table, source: str) -> str:
     """The answers as text: one line a change, what does not apply or cannot be told and why, then the assumptions."""
     rows = answers.records()
     told = [row for row in rows if row["answer"] == "answered"]
-    unit = next((str(row["per"]) for row in rows if row["per"]), "inference")
+    unit = pass_words(next((int(str(row["inferences"])) for row in rows if row["inferences"]), 1))
     lines = []
     if told:
         lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]

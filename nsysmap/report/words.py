@@ -23,14 +23,14 @@ CAUSES = {
 
 CHANGES = {
     "cuda-graph": "run it as a CUDA graph",
-    "two-in-flight": "keep two inferences in flight (throughput)",
-    "async": "wait once, at the end (throughput)",
+    "two-in-flight": "two at a time (throughput)",
+    "async": "one wait at the end (throughput)",
     "pinned-copies": "copy from and to pinned memory",
     "no-host-gap": "leave out host work between inferences",
     "one-stream": "run all kernels in one stream",
-    "aux-streams": "run independent layers on auxiliary streams",
+    "aux-streams": "independent layers at once",
     "drop-layers": "leave TensorRT's reformats out",
-    "join-kernels": "make one kernel of a norm or softmax in pieces",
+    "join-kernels": "one kernel a norm or softmax",
 }
 """What each change (schema.WHATIF) is."""
 
@@ -134,7 +134,12 @@ def engine_words(report: Report, engine: int | None) -> str:
 
 def whatif_unit(report: Report) -> str:
     """What the times of what-if are of: an inference, or a pass of several."""
-    return next((row.per for row in report.whatif if row.per), "inference")
+    return pass_words(next((row.inferences for row in report.whatif if row.inferences), 1))
+
+
+def pass_words(inferences: int) -> str:
+    """What a time is of: an inference, or a pass of so many."""
+    return "inference" if inferences == 1 else f"pass of {inferences} inferences"
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:

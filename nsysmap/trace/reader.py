@@ -347,9 +347,11 @@ def _syncs(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Ta
 
 def _sync_kinds(kinds: IntArray, api: Text) -> Text:
     """By the function where it is known: nsys 2023.4 and 2025.3 write other numbers than their own enumeration says."""
-    by_number = _labels(kinds, _SYNC_KINDS, "other").list()
-    of_api = {name: next((kind for part, kind in _SYNC_FUNCTIONS if part in name), None) for name in api.values}
-    return Text.of(of_api.get(str(name)) or kind for name, kind in zip(api.list(), by_number, strict=True))
+    labels = tuple(_SYNC_KINDS.values())
+    found = [next((kind for part, kind in _SYNC_FUNCTIONS if part in name), None) for name in api.values]
+    by_api = np.array([*(labels.index(kind) if kind else -1 for kind in found), -1], np.int32)[api.codes]
+    by_number = np.select([kinds == number for number in _SYNC_KINDS], range(len(labels)), len(labels)).astype(np.int32)
+    return Text(np.where(by_api >= 0, by_api, by_number), (*labels, "other"))
 
 
 def _event_records(tables: NsysTables, launches: Launches) -> Table:

@@ -27,13 +27,15 @@ Before = dict[int, Needs]
 
 
 def layers_before(facts: EngineFacts, running: set[int]) -> Before:
-    """What each layer that runs kernels waits for; nothing where the engine files show no tensors."""
+    """What each layer that runs kernels waits for, of those whose inputs the engine files show and that are no opaque region."""
     writers: dict[int, list[int]] = defaultdict(list)
     for source, target in zip(facts.edges.ints("from_layer").tolist(), facts.edges.ints("to_layer").tolist(), strict=True):
         writers[target].append(source)
     unwritten = _unwritten(facts)
+    shown = set(facts.tensors.ints("layer_id")[facts.tensors.text("direction").equals("in")].tolist())
+    opaque = set(facts.layers.ints("layer_id")[facts.layers.text("kind").equals("foreign_node")].tolist())
     found: Before = {}
-    for layer in running if writers else ():
+    for layer in running & shown - opaque:
         before: dict[int, None] = {}
         tensors: dict[str, None] = {}
         seen: set[int] = set()
@@ -115,7 +117,10 @@ def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, even
         first = first_free + number * MOST_STREAMS
         queues = (main_queue(steps), *range(first, first + MOST_STREAMS))
         threads.append(_spread(steps, queues, dependencies, (timeline.costs, event_ns)))
-    return replace(timeline, threads=tuple(threads))
+    changed = replace(timeline, threads=tuple(threads))
+    if not uses_several_streams(changed):
+        return DoesNotApply("each layer waits for the one before it: none could run beside another")
+    return changed
 
 
 def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Dependencies, costs: tuple[Costs, int]) -> tuple[Step, ...]:

@@ -46,7 +46,7 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     before, likely = model.before, model.machines[0]
     row: dict[str, object] = {
         "change": change.name,
-        "per": model.unit,
+        "inferences": model.window.inferences_a_pass,
         "before_ns": before[likely],
         "low_before_ns": round(min(before.values()) * (1 - NOISE)),
         "high_before_ns": round(max(before.values()) * (1 + NOISE)),

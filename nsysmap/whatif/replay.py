@@ -102,6 +102,7 @@ def replay(timeline: Timeline) -> Finished:
     waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
     locked = timeline.locked if len(waiting) > 1 else 0.0
     lock = MISSING  # until when another thread keeps the driver's lock
+    waited = [False] * len(timeline.threads)
     heapq.heapify(waiting)
     turn = heapq.heappop(waiting) if waiting else None
     while turn is not None:
@@ -111,6 +112,10 @@ def replay(timeline: Timeline) -> Finished:
         if locked and step.kind in ("submit", "event"):
             now = max(now, lock)
             lock = now + round(step.call_ns * locked)
+        if step.works and step.kind == "submit":
+            now += gpu.costs.restart_ns if waited[number] and not step.graph else 0
+            waited[number] = False
+        waited[number] |= step.kind == "sync"
         now, end = _take(step, now, gpu)
         if step.enqueue and end > ends.get(step.inference, MISSING):
             ends[step.inference] = end

@@ -61,6 +61,7 @@ class Costs:
     node_ns: int  # between two nodes of a graph
     crossing_ns: int  # more, where the second node waits for one of another branch
     return_ns: int  # from the end of GPU work to the return of the sync that waits for it
+    restart_ns: int  # the first launch after a wait takes so much longer
     idle_sync_ns: int  # a sync that has nothing to wait for
     submit_ns: int  # an asynchronous call, the median one
     graph_launch_ns: int

@@ -137,7 +137,7 @@ def test_findings_come_by_severity_then_cost_and_information_without_advice() ->
 
 def what_if_row(change: str, answer: str, **figures: object) -> WhatIfRow:
     nothing: dict[str, object] = dict.fromkeys(WhatIfRow.__dataclass_fields__)
-    told = {"change": change, "answer": answer, "per": "inference", "before_ns": 300_000, "assumptions": ""}
+    told = {"change": change, "answer": answer, "inferences": 1, "before_ns": 300_000, "assumptions": ""}
     return WhatIfRow(**{**nothing, **told, **figures})  # type: ignore[arg-type]
 
 

@@ -210,8 +210,8 @@ def test_two_kernel_sequences_in_turns_are_weighted_as_they_come() -> None:
 
 
 def test_engines_that_run_in_turns_are_timed_by_the_pass() -> None:
-    assert answers("torch_mixed/sync")["cuda-graph"]["per"] == "pass of 2 inferences"
-    assert answers("bert_trt10/sync")["cuda-graph"]["per"] == "inference"
+    assert answers("torch_mixed/sync")["cuda-graph"]["inferences"] == 2
+    assert answers("bert_trt10/sync")["cuda-graph"]["inferences"] == 1
 
 
 # --- which of three it is -------------------------------------------------------------------------------------------

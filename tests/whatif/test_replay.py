@@ -36,6 +36,7 @@ COSTS = Costs(
     node_ns=500,
     crossing_ns=300,
     return_ns=RETURN,
+    restart_ns=0,
     idle_sync_ns=400,
     submit_ns=3_400,
     graph_launch_ns=GRAPH,
