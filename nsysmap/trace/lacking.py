@@ -13,6 +13,7 @@ from nsysmap.base.table import MISSING, BoolArray, IntArray
 from nsysmap.base.units import counted
 from nsysmap.nsys.program import older
 from nsysmap.trace.model import Trace
+from nsysmap.trace.recording import Recording
 
 _PRECAPTURE_SINCE = "2026.4"
 _HARDWARE_TRACE_SINCE = "2025.1"
@@ -71,7 +72,6 @@ def graph_tracing(trace: Trace) -> str:
 
 def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
     recording = trace.recording
-    again = f"Capture again with: nsys profile -t cuda,nvtx {graph_tracing(trace)} …"
     if gpu_unrecorded(trace):
         yield Note("error", _no_gpu(trace))
     elif cuda_graph_trace == "graph":
@@ -83,7 +83,7 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
             f"Capture again with: nsys profile {graph_tracing(trace)} … (or run trtexec with --noCudaGraph).",
         )
     elif not len(trace.kernels):
-        yield Note("error", f"{_no_kernels(trace)} Nothing can be said about the GPU. {again}")
+        yield Note("error", _no_kernels(trace))
     else:
         yield from _unrecorded_notes(trace)
     nodes_unknown = (trace.kernels.ints("graph_node_id") != MISSING).any() and not len(trace.cuda_graph_nodes)
@@ -117,21 +117,30 @@ def _no_gpu(trace: Trace) -> str:
 
 def _no_kernels(trace: Trace) -> str:
     recording = trace.recording
+    again = f"Capture again with: nsys profile -t cuda,nvtx {graph_tracing(trace)} …"
     if any(len(table) for table in (trace.memcpys, trace.memsets)):
-        return "The trace has copies or memsets on the GPU, and no kernels."
+        return "The trace has copies or memsets on the GPU, and no kernels: none ran while nsys collected, or none was recorded."
     if len(trace.api_calls):
-        return f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, and none of them launches a kernel, copies or sets memory."
+        what = f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, and none of them launches a kernel, copies or sets memory."
+        return f"{what} Nothing can be said about the GPU. Collect while the engine runs (see --capture-range, --delay and --duration)."
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
-        return f"CUDA was not traced (only {kinds}): there is no CUDA call and no work on a GPU."
+        return f"CUDA was not traced (only {kinds}): there is no CUDA call and no work on a GPU. {again}"
     if recording.traced:
-        warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
-        return (
-            f"CUDA was to be traced, and nothing of it was recorded{warned}: the program made no CUDA call while nsys collected, "
-            "ran in a process that nsys does not follow, or has a driver newer than this nsys knows."
-        )
+        return _nothing_recorded(recording)
     ranges = f"{counted(len(trace.nvtx_ranges), 'NVTX range')} and " if len(trace.nvtx_ranges) else ""
-    return f"The trace has {ranges}no CUDA calls and no work on a GPU: CUDA was not traced, or could not be."
+    return f"The trace has {ranges}no CUDA calls and no work on a GPU: CUDA was not traced, or could not be. {again}"
+
+
+def _nothing_recorded(recording: Recording) -> str:
+    """Of a trace that was to have CUDA and has nothing of it: capturing it in the same way would give the same."""
+    warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
+    where = " It was captured under WSL2, where that happens with many versions of the driver." if recording.wsl else ""
+    return (
+        f"CUDA was traced, and nothing of it was recorded{warned}: the program made no CUDA call while nsys collected, ran in a process "
+        f"that nsys does not follow (a service that was started before), or has a driver newer than this nsys knows.{where} Start the "
+        "program that runs the engine with nsys itself, let it end by itself, and use an nsys as new as the driver."
+    )
 
 
 def _unrecorded_notes(trace: Trace) -> Iterator[Note]:

@@ -130,7 +130,8 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
         file.add("DIAGNOSTIC_EVENT", timestamp=1, text=text)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "error"
-    assert "CUDA was to be traced, and nothing of it was recorded" in text
+    assert "CUDA was traced, and nothing of it was recorded" in text
+    assert "-t cuda" not in text  # as it was captured already
     assert "the CUDA driver was newer than that version of nsys knows" in text
     assert "somebody" not in text
 
