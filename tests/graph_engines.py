@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.layer_info import document_of, engine_of
+from nsysmap.engine.layer_info import documents_of, engine_of
 from nsysmap.engine.model import Engine
 from tests.made_engines import Row, made, row
 
@@ -45,7 +45,7 @@ def decoder(blocks: int, *, metadata: bool = True) -> Engine:
 
 def names_only(engine: Engine) -> Engine:
     """The same engine from a file that holds names only."""
-    return engine_of(document_of({"Layers": [one.name for one in engine.layers]}, "names.json"), "names.json")
+    return engine_of(documents_of({"Layers": [one.name for one in engine.layers]}, "names.json")[0], "names.json")
 
 
 def chain(*edges: tuple[int, int]) -> Engine:

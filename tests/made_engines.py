@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.layer_info import document_of, engine_of
+from nsysmap.engine.layer_info import documents_of, engine_of
 from nsysmap.engine.model import Engine
 
 Row = dict[str, object]
@@ -21,4 +21,4 @@ def row(name: str, kind: str, reads: list[Named], writes: list[Named], **more: o
 def made(*rows: Row, outputs: tuple[str, ...] = ()) -> Engine:
     """The engine of these rows; a `{}` in a name becomes `_myl0_<place>`; `outputs` are its bindings."""
     numbered = [{**item, "Name": str(item["Name"]).replace("{}", f"_myl0_{place}")} for place, item in enumerate(rows)]
-    return engine_of(document_of({"Layers": numbered, "Bindings": list(outputs)}, "made.json"), "made.json")
+    return engine_of(documents_of({"Layers": numbered, "Bindings": list(outputs)}, "made.json")[0], "made.json")

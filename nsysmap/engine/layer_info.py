@@ -19,10 +19,13 @@ from nsysmap.names.decode import layer_kind
 REBUILD = "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed --exportLayerInfo=FILE.json"
 
 _LARGEST_EXTENT = 2**48
+_MOST_SYMBOLS = 10_000
+_MOST_VALUES = 1000  # engines in one file
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
 _PROFILE = re.compile(r"\[profile (\d{1,18})\]")
 _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
 _WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\]$", re.DOTALL)
+_SEPARATED = re.compile(r"[,\s]*")
 _BARE_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf))\b", re.IGNORECASE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _OWN_KEYS = {
@@ -62,6 +65,32 @@ def parse_json(text: str, source: str) -> Any:
     raise NsysmapError(source, f"is not valid JSON ({failure.msg}, line {failure.lineno} column {failure.colno})", REBUILD)
 
 
+def parse_json_values(text: str, source: str) -> list[Any]:
+    """The JSON values that stand in the text one after the other, mostly one; errors as :func:`parse_json`."""
+    try:
+        return [parse_json(text, source)]
+    except NsysmapError:
+        ends = _ends_of_objects(text)
+        if not ends:
+            raise
+    return [parse_json(text[begin:end].lstrip(", \t\r\n"), source) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _ends_of_objects(text: str) -> list[int]:
+    """Where the JSON objects end that stand one after the other; none unless that is all of the text."""
+    decoder = json.JSONDecoder(strict=False, parse_constant=str)
+    ends: list[int] = []
+    at = 0
+    while at < len(text) and len(ends) < _MOST_VALUES:
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        ends.append(end)
+        at = _SEPARATED.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing too
+    return ends if at >= len(text) else []
+
+
 def _without_lone_surrogates(value: Any, text: str) -> Any:
     """The value with half characters (`"\\ud800"` alone), which no file or terminal can hold, replaced by question marks."""
     if not _SURROGATE.search(text):
@@ -69,10 +98,21 @@ def _without_lone_surrogates(value: Any, text: str) -> Any:
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace"))
 
 
-def document_of(value: Any, source: str) -> Document:
-    """The rows in a parsed JSON value: `{"Layers": […]}`, a bare list, or either one written into a JSON string."""
+def documents_of(value: Any, source: str) -> tuple[Document, ...]:
+    """The engines in a parsed JSON value, mostly one: `{"Layers": […]}`, a bare list of layers, either one written into a JSON string.
+
+    Several are a list of such objects, or an object that has them by name.
+    """
     if isinstance(value, str):
         value = parse_json(value, source)
+    if isinstance(value, (list, dict)) and value:
+        held = value if isinstance(value, list) else list(value.values())
+        if all(isinstance(item, dict) and any(str(key).lower() == "layers" for key in item) for item in held):
+            return tuple(_document_of(item, source) for item in held)
+    return (_document_of(value, source),)
+
+
+def _document_of(value: Any, source: str) -> Document:
     if isinstance(value, list):
         _refuse_other_lists(value, source)
         return Document(value)
@@ -238,9 +278,9 @@ def _extents(value: object, where: str, source: str) -> tuple[int, ...] | None:
     extents: list[int] = []
     for item in value:
         extent = int(item) if isinstance(item, float) and item.is_integer() else item
-        if isinstance(extent, bool) or not isinstance(extent, int) or not -1 <= extent <= _LARGEST_EXTENT:
+        if isinstance(extent, bool) or not isinstance(extent, int) or not -_MOST_SYMBOLS <= extent <= _LARGEST_EXTENT:
             raise NsysmapError(source, f"{where}: impossible dimension {_shown(str(item))}", REBUILD)
-        extents.append(extent)
+        extents.append(max(extent, -1))  # old builders number the dynamic ones -2, -3, …
     return tuple(extents)
 
 
@@ -257,7 +297,14 @@ def _refuse_other_lists(rows: list[Any], source: str) -> None:
     """NsysmapError where the list is another file of trtexec, or a list of something else."""
     objects = [row for row in rows if isinstance(row, dict)]
     if any("startComputeMs" in row or "computeMs" in row for row in objects):
-        raise NsysmapError(source, "is a trtexec --exportTimes file, not an engine's layers", "give the --exportLayerInfo file")
+        remedy = "give the --exportLayerInfo file, and this one with --times"
+        raise NsysmapError(source, "is a trtexec --exportTimes file, not an engine's layers", remedy)
+    if objects and all("values" in row and "dimensions" in row for row in objects):
+        raise NsysmapError(
+            source,
+            "is a trtexec --exportOutput file (what the network computed), not an engine's layers",
+            "give the --exportLayerInfo file",
+        )
     if objects and is_profile(rows):
         raise NsysmapError(
             source,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from nsysmap.base.note import Note
+from nsysmap.engine.layer_dumps import documents_in
 from nsysmap.engine.layer_info import Document
 
 # [01/10/2024-21:55:13] [I] [TRT] …, [TensorRT] VERBOSE: …, [TRT] [V] …, # …
@@ -36,24 +36,32 @@ class _Block:
     detail: int = 0  # 0 names, 1 brief, 2 detailed
 
 
-def parse_log(text: str) -> Document | None:
-    """The layers that a log lists, or None where it lists none.
+def documents_in_log(text: str) -> list[Document]:
+    """The engines whose layers a text lists, in its order; none where it lists none.
 
-    A log may list them several times (the builder, then `--dumpLayerInfo`, then a second engine): taken is the last of the most detailed.
+    A log may list an engine several times (the builder, then `--dumpLayerInfo`), more or less finely: taken are the listings of the
+    finest kind, each once.
     """
-    blocks = [block for block in _blocks(text.split("\n")) if block.rows]  # not splitlines: U+001E and U+001F stand inside lines
-    if not blocks:
-        return None
-    finest = max(block.detail for block in blocks)
-    best = [block for block in blocks if block.detail == finest]
-    notes: tuple[Note, ...] = ()
-    if len({len(block.rows) for block in best}) > 1:
-        notes = (
-            Note(
-                "warning", f"the log lists the layers of {len(best)} different engines; the last is taken, with {len(best[-1].rows)} layers"
-            ),
-        )
-    return Document(best[-1].rows, tuple(best[-1].bindings), tensorrt_version(text), notes)
+    version = tensorrt_version(text)
+    found = [(block.detail, Document(block.rows, tuple(block.bindings))) for block in _blocks(text.split("\n")) if block.rows]
+    # not splitlines: U+001E and U+001F stand inside lines
+    found += [(2 if _has_types(document) else 0, document) for document in documents_in(text, _detailed)]
+    finest = max((detail for detail, _ in found), default=0)
+    different: dict[tuple[str, ...], Document] = {}
+    for detail, document in found:
+        names = _layer_names(document)
+        if detail == finest:
+            different.pop(names, None)  # the last listing of an engine counts, and is where it stands
+            different[names] = replace(document, tensorrt_version=version)
+    return list(different.values())
+
+
+def _has_types(document: Document) -> bool:
+    return any(isinstance(row, dict) and "LayerType" in row for row in document.rows)
+
+
+def _layer_names(document: Document) -> tuple[str, ...]:
+    return tuple(str(row.get("Name") if isinstance(row, dict) else row) for row in document.rows)
 
 
 def tensorrt_version(text: str) -> str | None:

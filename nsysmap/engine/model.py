@@ -60,3 +60,4 @@ class Engine:
     tensorrt_version: str | None = None
     trtexec_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
     notes: tuple[Note, ...] = ()  # what the reader must know about this file
+    among: str = ""  # the file, where it lists several engines

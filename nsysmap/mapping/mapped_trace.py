@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Note
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.table import IntArray, Table
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
-from nsysmap.engine.reader import read_engine
+from nsysmap.engine.profile import with_profile
+from nsysmap.engine.reader import read_engines_in
 from nsysmap.mapping.by_order import inferences_of
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
 from nsysmap.trace.inferences import Inferences
@@ -62,7 +64,17 @@ def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = No
         if longer == names:
             raise NsysmapError(str(paths[-1]), "is given twice", "give each engine file once")
         names = longer
-    return [replace(read_engine(path, profile=profile), source="/".join(name)) for path, name in zip(paths, names, strict=True)]
+    return [engine for path, name in zip(paths, names, strict=True) for engine in _engines_in(Path(path), "/".join(name), profile)]
+
+
+def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engine]:
+    """The engines that a file lists, mostly one; of several, each has its number in its name."""
+    found = read_engines_in(path)
+    if profile is not None:
+        found = (with_profile(found[-1], profile),)
+    if len(found) == 1:
+        return [replace(found[0], source=name, among="")]
+    return [replace(one, source=f"{name} (engine {number} of {len(found)})", among=name) for number, one in enumerate(found, 1)]
 
 
 def map_report(
@@ -76,7 +88,29 @@ def map_report(
 
 
 def map_trace(trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None) -> MappedTrace:
-    """The same for a trace that is read already."""
+    """The same for a trace that is read already; of a file that lists several engines those count that ran."""
+    result = _map_all(trace, engines, model)
+    ran = _that_ran(result)
+    return result if len(ran) == len(engines) else _map_all(trace, ran, model)
+
+
+def _that_ran(result: MappedTrace) -> list[Engine]:
+    """All engines given by themselves, and of each file that lists several those that ran; the last where none is known to have."""
+    verdicts = result.mapped.engine_fits.text("verdict").list()
+    ran = {engine.source for engine, verdict in zip(result.engines, verdicts, strict=True) if verdict == "ran"}
+    kept = []
+    for engine in result.engines:
+        like = [other.source for other in result.engines if engine.among and other.among == engine.among]
+        if not like:
+            kept.append(engine)
+        elif engine.source in ([source for source in like if source in ran] or like[-1:]):
+            why = "ran in the trace" if engine.source in ran else "is taken, the last: none is known to have run"
+            note = Note("info", f"{engine.among} lists {len(like)} engines: {engine.source} {why}.")
+            kept.append(replace(engine, notes=(*engine.notes, note), among=""))
+    return kept
+
+
+def _map_all(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None) -> MappedTrace:
     tensorrt = tensorrt_ranges(trace.nvtx_ranges)
     found = inferences_of(trace, tensorrt, engines)
     mapped = map_kernels(trace, tensorrt, found, engines, model)

@@ -15,7 +15,7 @@ import pytest
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.inspector import inspect_plan
-from nsysmap.engine.layer_info import document_of, parse_json
+from nsysmap.engine.layer_info import documents_of, parse_json
 from nsysmap.engine.reader import read_engine
 
 STAND_IN = """
@@ -127,4 +127,4 @@ def test_without_the_package_the_remedy_is_to_install_or_export(tmp_path: Path) 
 
 
 def test_json_written_into_a_json_string_is_read() -> None:
-    assert len(document_of(parse_json(json.dumps(LAYERS), "made"), "made").rows) == 1
+    assert len(documents_of(parse_json(json.dumps(LAYERS), "made"), "made")[0].rows) == 1

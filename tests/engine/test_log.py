@@ -10,9 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.engine.layer_info import engine_of
-from nsysmap.engine.log import parse_log, tensorrt_version
+from nsysmap.engine.layer_info import Document, engine_of
+from nsysmap.engine.log import documents_in_log, tensorrt_version
 from nsysmap.engine.reader import read_engine
+
+
+def parse_log(text: str) -> Document | None:
+    """The last engine that the text lists."""
+    found = documents_in_log(text)
+    return found[-1] if found else None
+
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 STAMP = "[11/01/2024-10:32:57] [V] [TRT] "

@@ -1,0 +1,68 @@
+"""The times by layer that `trtexec --exportProfile` measured, put beside an engine's layers."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Note
+from nsysmap.engine.layer_info import is_profile, parse_json
+from nsysmap.engine.model import Engine
+from nsysmap.engine.tool_file import head_of, is_binary, refuse_other_files, text_of
+
+_NAMES_SHOWN = 3
+_MEASURE = "measure again with trtexec --exportProfile=FILE"
+_EXPECTED = "give the file that trtexec --exportProfile=FILE wrote"
+
+
+def with_profile(engine: Engine, path: str | Path) -> Engine:
+    """The engine with `trtexec_ns` filled from a `--exportProfile` file, matched by name; names that repeat are matched in order.
+
+    Rows whose name the engine does not have are counted in a note; where none matches, the profile is of another engine: NsysmapError.
+    """
+    file = Path(path)
+    rows = _profile_rows(file)
+    times: dict[str, deque[int]] = defaultdict(deque)
+    for name, time_ns in rows:
+        times[name].append(time_ns)
+    filled: list[int | None] = [times[layer.name].popleft() if times.get(layer.name) else None for layer in engine.layers]
+    left = [name for name, rest in times.items() for _ in rest]
+    if rows and len(left) == len(rows):
+        raise NsysmapError(str(file), f"none of its {len(rows)} layers is in {engine.source}", "give the profile of the same engine")
+    notes = engine.notes
+    if left:
+        shown = ", ".join(left[:_NAMES_SHOWN]) + (", …" if len(left) > _NAMES_SHOWN else "")
+        notes = (
+            *notes,
+            Note("warning", f"{len(left)} of {len(rows)} rows of the profile {file.name} match no layer of the engine: {shown}"),
+        )
+    return replace(engine, trtexec_ns=tuple(filled), notes=notes)
+
+
+def _profile_rows(file: Path) -> list[tuple[str, int]]:
+    head = head_of(file)
+    refuse_other_files(file, head, "a profile", _MEASURE)
+    if is_binary(head):
+        raise NsysmapError(str(file), "is a binary file, not a profile", _EXPECTED)
+    value = parse_json(text_of(file).strip(), str(file))
+    if isinstance(value, dict) and any(str(key).lower() == "layers" for key in value):
+        raise NsysmapError(str(file), "is an engine's layers, not a profile", _EXPECTED)
+    if not is_profile(value):
+        raise NsysmapError(str(file), "is not a trtexec --exportProfile file", _EXPECTED)
+    runs = next((row["count"] for row in value if isinstance(row, dict) and isinstance(row.get("count"), int)), None)
+    return [_profile_row(row, runs, file) for row in value if isinstance(row, dict) and "name" in row]
+
+
+def _profile_row(row: dict[str, Any], runs: int | None, file: Path) -> tuple[str, int]:
+    """Name and nanoseconds per inference; files older than TensorRT 8.4 have no median."""
+    for key, divisor in (("medianMs", 1), ("averageMs", 1), ("timeMs", runs if runs is not None and runs > 0 else 1)):
+        if key in row:
+            time = row[key]
+            if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time) or not 0 <= time < 1e9:
+                raise NsysmapError(str(file), f"the {key} of a layer is no time", _MEASURE)
+            return str(row["name"]), round(time / divisor * 1e6)
+    raise NsysmapError(str(file), "a layer has no time", _MEASURE)
