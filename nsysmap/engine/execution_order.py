@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from nsysmap.engine.model import Layer
+from nsysmap.engine.model import Layer, Tensor
+from nsysmap.engine.tensor_formats import elements
 from nsysmap.names.decode import split_layer_name
 
 _NUMBER = re.compile(r"(\d+)")
@@ -29,15 +30,16 @@ def execution_orders(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
 def _before(layers: Sequence[Layer]) -> list[set[int]]:
     """For each layer those that must have run: producers of its inputs, and the instruction before it in its Myelin region."""
     before: list[set[int]] = [set() for _ in layers]
-    makers: dict[str, list[int]] = {}
+    makers: dict[str, list[tuple[int, Tensor]]] = {}
     for at, layer in enumerate(layers):
         for tensor in layer.outputs:
-            makers.setdefault(tensor.name, []).append(at)
+            makers.setdefault(tensor.name, []).append((at, tensor))
     for at, layer in enumerate(layers):
         for tensor in layer.inputs:
             made_by = makers.get(tensor.name, ())
-            if len(made_by) == 1 and made_by[0] != at:  # Myelin gives several tensors one name: that says nothing
-                before[at].add(made_by[0])
+            # Myelin gives several tensors one name: that says nothing, unless they are the parts of what is read
+            if (len(made_by) == 1 or _parts_of(tensor, made_by)) and all(maker != at for maker, _ in made_by):
+                before[at].update(maker for maker, _ in made_by)
     instructions: dict[tuple[int, int | None], list[tuple[int, int]]] = {}
     for at, layer in enumerate(layers):
         split = split_layer_name(layer.name)
@@ -49,6 +51,12 @@ def _before(layers: Sequence[Layer]) -> list[set[int]]:
             before[then].add(first)
     _reformats(layers, before)
     return before
+
+
+def _parts_of(tensor: Tensor, made: Sequence[tuple[int, Tensor]]) -> bool:
+    """Whether several layers write the parts of a tensor: a concatenation without a copy."""
+    whole, parts = elements(tensor), [elements(part) for _, part in made]
+    return len(made) > 1 and whole is not None and None not in parts and sum(part for part in parts if part is not None) == whole
 
 
 def _reformats(layers: Sequence[Layer], before: list[set[int]]) -> None:

@@ -65,7 +65,7 @@ LAYER_TYPES: dict[str, str] = {
     "normalization": "normalization", "layernorm": "normalization", "instancenormalization": "normalization", "lrn": "normalization", "cudalrn": "normalization", "casknormalization": "normalization",
     "reduce": "reduce", "cudareduce": "reduce", "caskreduce": "reduce",
     "pooling": "pooling", "caskpooling": "pooling", "cudapooling": "pooling", "cudnnpooling": "pooling", "tiledpooling": "pooling",
-    "reformat": "reformat", "vanillareformat": "reformat", "uninitializedreformat": "reformat", "identity": "reformat", "copy": "reformat", "move": "reformat",
+    "reformat": "reformat", "myelinreformat": "reformat", "vanillareformat": "reformat", "uninitializedreformat": "reformat", "identity": "reformat", "copy": "reformat", "move": "reformat",
     "noop": "noop", "assertion": "noop", "shuffle": "shuffle", "reshape": "shuffle", "transpose": "shuffle", "squeeze": "shuffle", "unsqueeze": "shuffle",
     "slice": "slice", "padding": "slice", "split": "slice", "concat": "concat", "concatenation": "concat", "gather": "gather", "onehot": "gather", "scatter": "scatter",
     "resize": "resize", "gridsample": "resize", "topk": "topk", "nonzero": "topk", "argmax": "topk", "sort": "topk", "nms": "nms", "cast": "cast",

@@ -1,0 +1,387 @@
+"""How alike the pieces of two networks are: by ONNX nodes and names, tensors, what they compute, and what stands around them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nsysmap.comparison.network import PRODUCTS, Network, Piece
+from nsysmap.names.layers import node_row
+
+Scores = NDArray[np.float32]
+
+IMPOSSIBLE = -100.0
+_NODES, _PLACES, _NAMES, _TENSORS = 6.0, 4.0, 3.0, 3.0  # worth of each where it agrees wholly
+_AROUND = (1.0, 1.0, 0.8, 0.8)  # of equal surroundings of 1, 2, 4, 8 steps, whatever the fusions
+_EXACT = 1.5  # of everything before it, or behind it, being the same
+_WORDING = 3.0  # of names of the same words
+_TRUST = 0.7  # of the pieces that share a name at least so many must be alike for names to be believed
+_AGREE, _AGREE_NUMBERED = 1.0, 2.0  # how alike: shapes may differ only where the name is more than a number
+_NEARLY = 0.9
+_LEAST_COVERED = 0.3  # of the pieces that can share a numbered name, for it to be more than chance
+_OF_OTHER_NODES = 2.0  # what having nodes that the other side does not have takes away, where others share theirs
+_NUMBERED = re.compile(r"(?:[A-Za-z]\w*?[_.]?|onnx::\w+?_)?\d+(?:$| \+ )")  # Conv_24, input.8, onnx::MaxPool_125, 239
+_MOST_WORDS = 4_000
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike any two computing pieces are, and what speaks for it; rows are pieces of the first network, columns of the second."""
+
+    first: tuple[int, ...]  # the pieces' places in their networks
+    second: tuple[int, ...]
+    scores: Scores
+    nodes: Mapping[tuple[int, int], float]  # share of the smaller one's nodes that both have, by row and column
+    tensors: Mapping[tuple[int, int], float]
+    names: frozenset[tuple[int, int]]  # the same name, or nodes at the same place of the model
+    around: Scores  # what surroundings and what they compute alone come to
+
+
+def likeness(first: Network, second: Network) -> Likeness:
+    """How alike the computing pieces of two networks are."""
+    ours, theirs = (tuple(place for place, piece in enumerate(one.pieces) if piece.computes) for one in (first, second))
+    mine, yours = [first.pieces[place] for place in ours], [second.pieces[place] for place in theirs]
+    alike = _signature_scores(mine, yours)
+    around = alike + _surroundings(first, second, (ours, theirs))
+    nodes = _believed(alike, [piece.weights for piece in mine], [piece.weights for piece in yours])
+    places = _believed(alike, [_places(piece) for piece in mine], [_places(piece) for piece in yours])
+    names = _believed(alike, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
+    tensors = _believed(alike, _tensors(first, ours), _tensors(second, theirs))
+    scores = around.copy() if nodes else around + _WORDING * _same_wording(mine, yours)
+    _contradict(scores, mine, yours, nodes)
+    for shared, worth in ((nodes, _NODES), (places, _PLACES), (names, _NAMES), (tensors, _TENSORS)):
+        for (row, column), (smaller, larger) in shared.items():
+            scores[row, column] = max(scores[row, column], around[row, column], -2.0) + worth * (smaller + larger) / 2
+    return Likeness(
+        ours,
+        theirs,
+        scores,
+        {pair: smaller for pair, (smaller, _) in nodes.items()},
+        {pair: smaller for pair, (smaller, _) in tensors.items()},
+        frozenset(names) | frozenset(pair for pair, (_, larger) in places.items() if larger > 0.5),
+        around,
+    )
+
+
+# --- what two pieces compute -------------------------------------------------------------------------------------------
+
+
+_GROUPS = (
+    PRODUCTS | {"myelin_kernel"},
+    frozenset({"attention", "myelin_kernel"}),
+    frozenset({"pointwise", "activation", "scale", "myelin_kernel", "normalization", "reduce", "softmax"}),
+    frozenset({"shuffle", "slice", "concat", "gather", "scatter", "resize", "myelin_kernel"}),
+    frozenset({"topk", "nms", "reduce", "gather", "scatter"}),
+)
+"""Kinds that one computation can have in different builds."""
+
+_ANY = frozenset({"plugin", "unknown", "other"})
+
+
+def _signature_scores(mine: Sequence[Piece], yours: Sequence[Piece]) -> Scores:
+    """How alike two pieces are by themselves: kind, operations, shapes and parameters; worked out once for each distinct pair."""
+    rows, row_of = _distinct(mine)
+    columns, column_of = _distinct(yours)
+    table = np.array([[_alike(a, b) for b in columns] for a in rows], np.float32).reshape(len(rows), len(columns))
+    result: Scores = table[np.array(row_of, np.int64)][:, np.array(column_of, np.int64)]
+    return result
+
+
+def _distinct(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int]]:
+    index: dict[Hashable, int] = {}
+    kept: list[Piece] = []
+    number = []
+    for piece in pieces:
+        key = _signature(piece)
+        if key not in index:
+            index[key] = len(kept)
+            kept.append(piece)
+        number.append(index[key])
+    return kept, number
+
+
+def _signature(piece: Piece) -> Hashable:
+    return (piece.kind, piece.ops, piece.shapes, piece.detail, piece.tactic, piece.part is None)
+
+
+def _alike(a: Piece, b: Piece) -> float:
+    """Kind, operations, shapes and parameters compared, about 5 where all agree; IMPOSSIBLE where they cannot be the same."""
+    score = _kinds(a, b)
+    if score <= IMPOSSIBLE:
+        return score
+    if a.ops and b.ops:
+        score += 2.0 * _overlap(a.op_counts, b.op_counts) - 0.5
+    if a.shapes and b.shapes:
+        score += 1.0 if a.shapes == b.shapes else 0.5 if set(a.shapes) & set(b.shapes) else -1.0
+    ours, theirs = dict(a.detail), dict(b.detail)
+    common = ours.keys() & theirs.keys()
+    if common:
+        score += 2.0 * sum(ours[key] == theirs[key] for key in common) / len(common) - 1.0
+    if a.tactic and a.tactic == b.tactic:
+        score += 0.5
+    return score
+
+
+def _kinds(a: Piece, b: Piece) -> float:
+    if a.kind == b.kind:
+        return 1.0
+    if "foreign_node" in (a.kind, b.kind):
+        return IMPOSSIBLE  # a region and a layer: see `groups`
+    if a.kind in _ANY or b.kind in _ANY:
+        return 0.0
+    if any(a.kind in group and b.kind in group for group in _GROUPS):
+        return 0.3
+    return IMPOSSIBLE
+
+
+def _overlap(a: Counter[str], b: Counter[str]) -> float:
+    """How much of two bags of operations is the same; casts do not count."""
+    both = (a & b).total() - min(a["Cast"], b["Cast"])
+    either = (a | b).total() - max(a["Cast"], b["Cast"])
+    return both / either if either else 1.0
+
+
+# --- what stands around them -------------------------------------------------------------------------------------------
+
+
+def _surroundings(first: Network, second: Network, places: tuple[Sequence[int], Sequence[int]]) -> Scores:
+    """What equal surroundings come to: by layers that compute the same, up to eight steps away, and by all before or behind."""
+    result = np.zeros((len(places[0]), len(places[1])), np.float32)
+    for worth, (ours, theirs) in zip(
+        (*_AROUND, _EXACT, _EXACT), zip(_neighbourhoods(first), _neighbourhoods(second), strict=True), strict=True
+    ):
+        codes: dict[Hashable, int] = {}
+        left, right = (
+            np.array([codes.setdefault(held[place], len(codes)) for place in wanted], np.int64)
+            for held, wanted in zip((ours, theirs), places, strict=True)
+        )
+        if len(left) and len(right):
+            result += worth * (left[:, None] == right[None, :])
+    return result
+
+
+def _neighbourhoods(network: Network) -> list[list[int]]:
+    """For each kind of surroundings a hash a piece: within 1, 2, 4 and 8 steps, then all before it, then all behind it."""
+    before, behind = computing_neighbours(network)
+    loose = [hash((piece.kind if piece.kind not in PRODUCTS else "product", piece.shapes)) for piece in network.pieces]
+    found: list[list[int]] = []
+    now = loose
+    for step in range(1, 9):
+        now = [
+            hash((loose[place], _bag(now[one] for one, _ in before[place]), _bag(now[one] for one, _ in behind[place])))
+            for place in range(len(now))
+        ]
+        if step in (1, 2, 4, 8):
+            found.append(now)
+    exact = [hash((piece.kind, piece.ops, piece.shapes, piece.detail)) for piece in network.pieces]
+    found.append(_onward(exact, before, range(len(exact))))
+    found.append(_onward(exact, behind, range(len(exact) - 1, -1, -1)))
+    return found
+
+
+def _onward(own: Sequence[int], neighbours: Sequence[Sequence[tuple[int, int]]], order: Iterable[int]) -> list[int]:
+    """For each piece a hash of itself and of all that it depends on, each in its slot."""
+    result = list(own)
+    for place in order:
+        result[place] = hash((own[place], tuple(sorted((slot, result[one]) for one, slot in neighbours[place]))))
+    return result
+
+
+def _bag(values: Iterable[int]) -> int:
+    return hash(tuple(sorted(values)))
+
+
+Neighbours = tuple[tuple[tuple[int, int], ...], ...]
+
+
+def computing_neighbours(network: Network) -> tuple[Neighbours, Neighbours]:
+    """For each piece the computing pieces that it reads from and that read from it, through what only carries data; with their slots.
+
+    Where nothing is known of the flow, the piece before and the piece after.
+    """
+    pieces = network.pieces
+    if not network.flows:
+        line = [place for place, piece in enumerate(pieces) if piece.computes]
+        at = {place: number for number, place in enumerate(line)}
+        before = tuple(((line[at[place] - 1], 0),) if at.get(place, 0) > 0 else () for place in range(len(pieces)))
+        behind = tuple(((line[at[place] + 1], 0),) if place in at and at[place] + 1 < len(line) else () for place in range(len(pieces)))
+        return before, behind
+    onto: list[dict[tuple[int, int], None]] = []
+    for place in range(len(pieces)):  # writers come before their readers
+        held: dict[tuple[int, int], None] = {}
+        for writer, slot in network.writers[place]:
+            if pieces[writer].computes or writer >= place:
+                held[writer, slot] = None
+            else:
+                held.update(((far, slot), None) for far, _ in onto[writer])
+        onto.append(held)
+    reading: list[dict[tuple[int, int], None]] = [{} for _ in pieces]
+    for place, held in enumerate(onto):
+        if pieces[place].computes:
+            for writer, slot in held:
+                reading[writer][place, slot] = None
+    return tuple(tuple(one) for one in onto), tuple(tuple(one) for one in reading)
+
+
+# --- names, nodes and tensors ------------------------------------------------------------------------------------------
+
+_Shared = dict[tuple[int, int], tuple[float, float]]
+
+
+def _shared(mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]) -> _Shared:
+    """For each row and column that have something in common the share of it in the smaller and in the larger of the two."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for column, held in enumerate(yours):
+        for name in held:
+            holders[name].append(column)
+    sums = [sum(held.values()) for held in yours]
+    result: _Shared = {}
+    for row, held in enumerate(mine):
+        own = sum(held.values())
+        common: dict[int, int] = defaultdict(int)
+        for name, weight in held.items():
+            for column in holders.get(name, ()):
+                common[column] += weight
+        for column, weight in common.items():
+            small, large = sorted((own, sums[column]))
+            result[row, column] = (weight / small, weight / large)
+    return result
+
+
+def _believed(alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]) -> _Shared:
+    """What the pieces of both sides have in common, where these names can be believed."""
+    names = [[name for held in side for name in held] for side in (mine, yours)]
+    return _trusted(_shared(mine, yours), alike, numbered=_are_numbered(*names))
+
+
+def _trusted(shared: _Shared, alike: Scores, *, numbered: bool) -> _Shared:
+    """The same where these names can be believed: the pieces that share one whole are alike; else nothing.
+
+    Exporters number nodes and tensors through, so that another export has the same names for other things: ``numbered`` ones must be in
+    the same order too, unless nearly all are there and alike.
+    """
+    whole = sorted(pair for pair, (_, larger) in shared.items() if larger > 0.9)
+    rows, columns = Counter(row for row, _ in whole), Counter(column for _, column in whole)
+    unique = [(row, column) for row, column in whole if rows[row] == columns[column] == 1]
+    if not unique:
+        return {} if numbered else shared
+    agree = sum(float(alike[pair]) >= (_AGREE_NUMBERED if numbered else _AGREE) for pair in unique) / len(unique)
+    if not numbered:
+        return shared if agree >= _TRUST else {}
+    covered = len(unique) / max(min(alike.shape), 1)
+    in_order = _longest_rise([column for _, column in unique]) / len(unique)
+    most = agree >= _NEARLY and covered >= _NEARLY
+    return shared if most or (agree >= _TRUST and in_order >= _TRUST and covered >= _LEAST_COVERED) else {}
+
+
+def _longest_rise(values: Sequence[int]) -> int:
+    """The length of the longest ascending run of values, others left out."""
+    ends: list[int] = []
+    for value in values:
+        place = bisect_left(ends, value)
+        ends[place : place + 1] = [value]
+    return len(ends)
+
+
+def _are_numbered(*sides: Iterable[str]) -> bool:
+    """Whether most of the names, on one side at least, are a word and a number, or a number."""
+    return any(2 * sum(_NUMBERED.match(name) is not None for name in names) > len(names) for names in map(list, sides))
+
+
+def _contradict(scores: Scores, mine: Sequence[Piece], yours: Sequence[Piece], shared: _Shared) -> None:
+    """Where the nodes are those of one model: a piece whose nodes the other side has is no piece that has none of them."""
+    if not shared:
+        return
+    for side, other, table in ((mine, yours, scores), (yours, mine, scores.T)):
+        known = {node for piece in other for node in piece.nodes}
+        for row, piece in enumerate(side):
+            if 2 * sum(weight for node, weight in piece.weights.items() if node in known) > sum(piece.weights.values()):
+                table[row] = IMPOSSIBLE
+            elif piece.nodes:
+                table[row] -= _OF_OTHER_NODES
+
+
+def _plain(piece: Piece) -> str:
+    return piece.name if piece.part is None else f"{piece.name} {piece.part}"
+
+
+def _tensors(network: Network, places: Sequence[int]) -> list[dict[str, int]]:
+    """What each piece writes, what carries it on included; tensors that several write tell nothing."""
+    before, _ = computing_neighbours(network)
+    row_of = {place: row for row, place in enumerate(places)}
+    result: list[dict[str, int]] = [dict.fromkeys(network.pieces[place].writes, 1) for place in places]
+    for place, piece in enumerate(network.pieces):
+        sources = {writer for writer, _ in before[place]}
+        if not piece.computes and len(sources) == 1 and (source := sources.pop()) in row_of:
+            result[row_of[source]].update(dict.fromkeys(piece.writes, 1))
+    count = Counter(name for held in result for name in held)
+    return [{name: 1 for name in held if count[name] == 1} for held in result]
+
+
+def _same_wording(mine: Sequence[Piece], yours: Sequence[Piece]) -> Scores:
+    """How much of two names is the same words in the same order, rare ones counting more; numbered names have no words."""
+    ours, theirs = ([_word_pairs(piece) for piece in side] for side in (mine, yours))
+    held = Counter(pair for side in (ours, theirs) for words in side for pair in words)
+    both = set().union(*ours) & set().union(*theirs)
+    kept = sorted(both, key=lambda pair: (held[pair], pair))[:_MOST_WORDS]
+    if not kept:
+        return np.zeros((len(mine), len(yours)), np.float32)
+    index = {pair: number for number, pair in enumerate(kept)}
+    total = len(mine) + len(yours)
+    worth = {pair: float(np.log(total / count)) + 0.1 for pair, count in held.items()}
+    root = np.sqrt(np.array([worth[pair] for pair in kept], np.float32))
+    tables, sums = [], []
+    for side in (ours, theirs):
+        table = np.zeros((len(side), len(kept)), np.float32)
+        for row, words in enumerate(side):
+            table[row, [index[pair] for pair in words if pair in index]] = 1.0
+        tables.append(table * root)
+        sums.append(np.array([sum(worth[pair] for pair in words) for words in side], np.float32))
+    either = np.maximum(np.maximum(sums[0][:, None], sums[1][None, :]), 1e-6)
+    result: Scores = ((tables[0] @ tables[1].T) / either).astype(np.float32)
+    return result
+
+
+def _word_pairs(piece: Piece) -> set[tuple[str, str]]:
+    """Each two words of a piece's nodes that stand next to each other."""
+    found: set[tuple[str, str]] = set()
+    for node in piece.nodes:
+        words = _WORD.findall(node.lower())
+        if not _NUMBERED.match(node):
+            found.update(pairwise(words))
+    return found
+
+
+_WORD = re.compile(r"[a-z]+|\d+")
+_SPLIT = re.compile(r"[/.]+")
+_BRACKETED = re.compile(r"\[(/[^\[\]]+)\]")  # [CONVOLUTION]-[aten_ops.convolution.default]-[/layer1/0/conv1/convolution_1]
+
+
+def _places(piece: Piece) -> dict[str, int]:
+    """The places in the model of a piece's nodes, as different exporters would both write them, with what each counts for."""
+    result: dict[str, int] = {}
+    for node, weight in piece.weights.items():
+        place = _place(node)
+        if place is not None:
+            result[place] = max(result.get(place, 0), weight)
+    return result
+
+
+@lru_cache(maxsize=65536)
+def _place(node: str) -> str | None:
+    """The module path of a node with its operation: layer1 0 conv1 Conv, of /layer1/layer1.0/conv1/Conv and of Torch-TensorRT's names."""
+    own = _BRACKETED.findall(node)[-1:] or [node]
+    row = node_row(own[0])
+    path: list[str] = []
+    for word in (word for word in _SPLIT.split(own[0]) if word):
+        if not path or word != path[-1]:
+            path.append(word)
+    return " ".join((*path[:-1], row.op)) if len(path) > 2 and row is not None else None

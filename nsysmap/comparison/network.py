@@ -1,0 +1,185 @@
+"""One side of a comparison as a network: its layers in order, what each computes, and who reads whom."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from nsysmap.engine.dataflow import links
+from nsysmap.engine.execution_order import execution_orders
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.names.decode import decode
+from nsysmap.names.layers import layer_ops, node_row, nodes_of, split_layer_name
+
+CARRIERS = frozenset({"reformat", "cast", "quantize", "noop", "constant", "shape", "signal"})
+"""Kinds of layers that compute nothing: TensorRT puts them in and leaves them out as it needs them."""
+
+PRODUCTS = frozenset({"convolution", "deconvolution", "gemm"})
+_HEAVY_KINDS = PRODUCTS | {
+    "attention",
+    "normalization",
+    "softmax",
+    "pooling",
+    "reduce",
+    "resize",
+    "topk",
+    "nms",
+    "gather",
+    "scatter",
+    "loop",
+}
+_HEAVY, _LIGHT = 10, 1  # what a node counts for where two layers share some
+_ATTENTION_OPS = ("MatMul", "Softmax", "MatMul")
+
+_UNNAMED = re.compile(r"\(Unnamed Layer\* \d+\)")
+_SHAPE_PARAMETERS = (
+    "Kernel", "Stride", "Dilation", "Groups", "OutMaps", "WindowSize", "PoolingType", "Axis", "ReduceAxes", "Operation",
+)  # fmt: skip
+"""Parameters that stay what they are whatever the precision and tactic."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One thing that is joined: a layer, or a part of a region that the engine file does not open."""
+
+    layer_id: int
+    name: str
+    kind: str
+    part: str | None = None  # what tells the part; None for a whole layer
+    nodes: tuple[str, ...] = ()  # ONNX nodes that it computes
+    nodes_by: str = ""  # what tells them: onnx (Metadata or the model) or name; empty where nothing does
+    ops: tuple[str, ...] = ()  # its operations in ONNX's terms; empty where unknown
+    shapes: tuple[tuple[int, ...], ...] = ()  # of its outputs, see `_shape`
+    reads: tuple[str, ...] = ()  # tensors
+    writes: tuple[str, ...] = ()
+    detail: tuple[tuple[str, str], ...] = ()  # parameters that do not depend on the build
+    tactic: str | None = None
+
+    @property
+    def computes(self) -> bool:
+        """False for what only carries data from one layer to another."""
+        return self.kind not in CARRIERS
+
+    @cached_property
+    def weights(self) -> dict[str, int]:
+        """Its nodes with what each counts for."""
+        return {node: node_weight(node) for node in self.nodes}
+
+    @cached_property
+    def op_counts(self) -> Counter[str]:
+        """How often it has each operation."""
+        return Counter(self.ops)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Pieces in the order in which they run; neighbours by their place in it, with the slot of the reader's input."""
+
+    pieces: tuple[Piece, ...]
+    readers: tuple[tuple[tuple[int, int], ...], ...]  # (piece, slot)
+    writers: tuple[tuple[tuple[int, int], ...], ...]
+
+    @cached_property
+    def flows(self) -> bool:
+        """Whether it is known who reads whom."""
+        return any(self.readers)
+
+
+def unnumbered(name: str) -> str:
+    """The name without the numbers that TensorRT gives layers of its own, which are others in the next build."""
+    return _UNNAMED.sub("(Unnamed Layer)", name)
+
+
+@lru_cache(maxsize=65536)
+def node_weight(node: str) -> int:
+    """What an ONNX node counts for: much where it is a product, a norm, a softmax, a pooling; little where it is one step of many."""
+    row = node_row(node)
+    return _HEAVY if row is not None and row.kind in _HEAVY_KINDS else _LIGHT
+
+
+def network_of(layers: Sequence[Layer], ids: Sequence[int], bindings: Iterable[str] = ()) -> Network:
+    """The layers as a network; ``ids`` are their layer ids."""
+    order = execution_orders(layers)[-1]
+    ordered = tuple(replace(layers[at], index=place) for place, at in enumerate(order))
+    batch = _batch(ordered)
+    pieces = tuple(_piece(layer, ids[at], batch) for layer, at in zip(ordered, order, strict=True))
+    readers: list[dict[int, int]] = [{} for _ in pieces]
+    writers: list[dict[int, int]] = [{} for _ in pieces]
+    for source, target, tensor in links(Engine("", ordered, detailed=True, bindings=tuple(bindings))):
+        slot = next((place for place, read in enumerate(target.inputs) if read.name == tensor.name), 0)
+        readers[source.index].setdefault(target.index, slot)
+        writers[target.index].setdefault(source.index, slot)
+    return Network(pieces, tuple(tuple(one.items()) for one in readers), tuple(tuple(one.items()) for one in writers))
+
+
+def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:
+    nodes, nodes_by = _nodes(layer)
+    return Piece(
+        layer_id=layer_id,
+        name=layer.name,
+        kind=layer.kind,
+        nodes=nodes,
+        nodes_by=nodes_by,
+        ops=operations_of(layer.name, layer.kind, nodes),
+        shapes=tuple(_shape(tensor, batch) for tensor in layer.outputs),
+        reads=tuple(tensor.name for tensor in layer.inputs),
+        writes=tuple(tensor.name for tensor in layer.outputs),
+        detail=_detail(layer.parameters),
+        tactic=layer.tactic,
+    )
+
+
+def _nodes(layer: Layer) -> tuple[tuple[str, ...], str]:
+    """The ONNX nodes that a layer computes, and what tells them."""
+    if layer.kind in ("reformat", "foreign_node", "constant") or (layer.kind in CARRIERS and not layer.onnx):
+        found: Sequence[str] = () if layer.kind != "noop" else nodes_of(split_layer_name(layer.name).node)
+        return tuple(node for node in found if _computes(node)), "name"
+    if layer.onnx:
+        return tuple(node for node in dict.fromkeys(layer.onnx) if _computes(node)), "onnx"
+    split = split_layer_name(layer.name)
+    if split.node.startswith(("__my", "_gem", "Reformatting CopyNode")):
+        return (), ""
+    found = tuple(node for node in dict.fromkeys(nodes_of(split.node)) if _computes(node))
+    return found, "name" if found else ""
+
+
+def _computes(node: str) -> bool:
+    """Whether it is a node of the model that computes something: no weights, no layer that TensorRT's parser put in."""
+    if _UNNAMED.search(node):
+        return False
+    row = node_row(node)
+    return row is None or row.kind != "constant"
+
+
+def operations_of(name: str, kind: str, nodes: Sequence[str]) -> tuple[str, ...]:
+    """What a layer or kernel of that name does, in ONNX's terms: by the codes in its name, else by its nodes."""
+    if kind == "attention":
+        return _ATTENTION_OPS
+    codes = tuple(op.op if op.op != "unknown" else op.code for op in decode(name).ops) if kind in ("myelin_kernel", "unknown") else ()
+    return codes or tuple(op.op for op in layer_ops(nodes))
+
+
+def _batch(layers: Sequence[Layer]) -> int | None:
+    """The first extent that most tensors have."""
+    extents = Counter(
+        tensor.dimensions[0] for layer in layers for tensor in layer.outputs if tensor.dimensions is not None and len(tensor.dimensions) > 1
+    )
+    return extents.most_common(1)[0][0] if extents else None
+
+
+def _shape(tensor: Tensor, batch: int | None) -> tuple[int, ...]:
+    """The extents of more than one element without the batch, in ascending order: the same for [1, 65536, 64] and [65536, 64, 1, 1]."""
+    extents = tensor.dimensions or ()
+    inner = extents[1:] if len(extents) > 1 and extents[0] == batch else extents
+    return tuple(sorted(extent for extent in inner if extent != 1))
+
+
+def _detail(parameters: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    found = [(key, str(parameters[key])) for key in _SHAPE_PARAMETERS if key in parameters]
+    weights = parameters.get("Weights", parameters.get("weights"))
+    if isinstance(weights, dict) and isinstance(count := weights.get("Count", weights.get("count")), int) and count > 0:
+        found.append(("Weights", str(count)))
+    return tuple(found)

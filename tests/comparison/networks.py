@@ -1,0 +1,71 @@
+"""Networks for tests of the comparison: from engine files, written by hand, shuffled and renamed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from nsysmap.comparison.groups import Group, groups_of
+from nsysmap.comparison.network import Network, network_of
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.reader import read_engine
+from nsysmap.names.decode import layer_kind
+
+
+def layer(name: str, reads: str, writes: str, *, kind: str | None = None, shape: tuple[int, ...] = (1, 64, 28, 28)) -> Layer:
+    """A layer that reads and writes the tensors named, blanks between."""
+    return Layer(
+        0,
+        name,
+        kind or layer_kind(name, None),
+        inputs=tuple(Tensor(tensor, shape) for tensor in reads.split()),
+        outputs=tuple(Tensor(tensor, shape) for tensor in writes.split()),
+    )
+
+
+def network(layers: Sequence[Layer]) -> Network:
+    numbered = [replace(one, index=at) for at, one in enumerate(layers)]
+    return network_of(numbered, range(len(numbered)))
+
+
+def network_in(path: Path) -> Network:
+    engine = read_engine(path)
+    return network_of(engine.layers, range(len(engine.layers)), engine.bindings)
+
+
+def shuffled_and_renamed(engine: Engine, seed: int) -> tuple[list[Layer], list[int]]:
+    """The layers in another order, under other names, with other tensors and no metadata; and which layer each was."""
+    dice = random.Random(seed)
+    order = dice.sample(range(len(engine.layers)), len(engine.layers))
+    tensors: dict[str, str] = {}
+
+    def renamed(tensor: Tensor) -> Tensor:
+        return replace(tensor, name=tensors.setdefault(tensor.name, f"tensor {dice.randrange(10**12)}"))
+
+    made = []
+    for place, at in enumerate(order):
+        old = engine.layers[at]
+        made.append(
+            replace(
+                old,
+                index=place,
+                name=f"layer {dice.randrange(10**12)}",
+                inputs=tuple(map(renamed, old.inputs)),
+                outputs=tuple(map(renamed, old.outputs)),
+                onnx=(),
+                tactic=None,
+            )
+        )
+    return made, order
+
+
+def told(before: Network, after: Network) -> list[tuple[list[str], list[str], str, str]]:
+    """The groups of two networks by the names of their layers."""
+    return [named(group, before, after) for group in groups_of(before, after)]
+
+
+def named(group: Group, before: Network, after: Network) -> tuple[list[str], list[str], str, str]:
+    names = ([before.pieces[place].name for place in group.before], [after.pieces[place].name for place in group.after])
+    return (*names, group.relation, group.joined_by)

@@ -1,0 +1,185 @@
+"""Which layers of one build became which of another."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nsysmap.comparison.groups import groups_of
+from nsysmap.comparison.network import network_of
+from nsysmap.engine.model import Layer, Tensor
+from nsysmap.engine.reader import read_engine
+from tests.comparison.networks import layer, network, network_in, shuffled_and_renamed, told
+from tests.places import FIXTURES, SHARED
+
+WITH_TENSORS = [
+    "bert_trt10/engine.json", "bert_trt103/engine.json", "bert_split_trt10/engine.json", "two_shapes/engine.json",
+    "decode_loop/context.engine.json", "decode_loop/generation.engine.json", "torch_mixed/backbone.engine.json",
+    "torch_mixed/head.engine.json",
+]  # fmt: skip
+PUBLIC = ["trt8_mobilenet_v2_residuals.graph.json", "trt8_resnet_qat.graph.json"]
+
+
+def joined_right(path: Path, seed: int) -> float:
+    """The share of the layers with tensors that are joined with themselves, shuffled and renamed."""
+    engine = read_engine(path)
+    mixed, was = shuffled_and_renamed(engine, seed)
+    before, after = network_of(engine.layers, range(len(engine.layers))), network_of(mixed, range(len(mixed)))
+    one_to_one = [group for group in groups_of(before, after) if len(group.before) == len(group.after) == 1]
+    right = {
+        before.pieces[group.before[0]].layer_id
+        for group in one_to_one
+        if before.pieces[group.before[0]].layer_id == was[after.pieces[group.after[0]].layer_id]
+    }
+    shown = [one.index for one in engine.layers if one.inputs or one.outputs]
+    return len(right & set(shown)) / len(shown)
+
+
+@pytest.mark.parametrize("file", WITH_TENSORS)
+def test_layers_in_another_order_under_other_names_are_joined_by_what_they_compute(file: str) -> None:
+    assert min(joined_right(FIXTURES / file, seed) for seed in range(3)) >= 0.98
+
+
+@pytest.mark.parametrize("file", PUBLIC)
+def test_so_are_those_of_public_engines(file: str) -> None:
+    if not (SHARED / "engines" / file).exists():
+        pytest.skip("no ../shared")
+    assert min(joined_right(SHARED / "engines" / file, seed) for seed in range(3)) >= 0.98
+
+
+def test_a_norm_in_four_kernels_is_merged_with_the_one_that_does_it_all() -> None:
+    groups = told(network_in(FIXTURES / "bert_split_trt10/engine.json"), network_in(FIXTURES / "bert_trt10/engine.json"))
+    merged = [(before, after) for before, after, relation, by in groups if relation == "merged" and by == "onnx"]
+    pieces = ["AddCast", "MeanSubMulMean", "AddSqrtDivMulMulAdd", "Cast"]
+    assert [[name.split("_")[3] for name in before] for before, _ in merged] == [pieces, pieces]
+    assert all("AddMeanSubMulMeanAddSqrtDivMulMulAdd" in name for _, after in merged for name in after)
+
+
+def test_op_codes_of_three_and_of_four_letters_are_the_same_operations() -> None:
+    """The networks of TensorRT 10.3 and 10.9, without the metadata that names their nodes."""
+    sides = []
+    for folder in ("bert_trt103", "bert_trt10"):
+        engine = read_engine(FIXTURES / folder / "engine.json")
+        sides.append(network_of([replace(one, onnx=(), tactic=None) for one in engine.layers], range(len(engine.layers))))
+    found = {before[0]: after[0] for before, after, relation, _ in told(*sides) if relation == "one-to-one"}
+    norms = [name for name in found if "MeaSubMulMea" in name]
+    assert len(norms) == 9
+    assert all("MeanSubMulMean" in found[name] for name in norms)
+    assert found["__myl_CasSubMul_myl0_2"] == "__myl_CastSubMul_myl0_2"
+
+
+def test_layers_that_were_inside_an_opaque_region_moved_out_of_it() -> None:
+    before, after = network_in(FIXTURES / "bert_trt85/engine.json"), network_in(FIXTURES / "bert_trt10/engine.json")
+    moved = [(first, second) for first, second, relation, _ in told(before, after) if relation == "moved-out-of-region"]
+    assert [(len(first), len(second)) for first, second in moved] == [(1, sum(piece.computes for piece in after.pieces))]
+    back = [relation for _, _, relation, _ in told(after, before)]
+    assert Counter(back)["moved-into-region"] == 1
+
+
+def test_one_layer_that_became_two_is_split() -> None:
+    before = network([layer("/a/Conv", "in", "a"), layer("/b/Conv + /b/Relu", "a", "b"), layer("/c/Conv", "b", "c")])
+    after = network([layer("/a/Conv", "in", "a"), layer("/b/Conv", "a", "b0"), layer("/b/Relu", "b0", "b"), layer("/c/Conv", "b", "c")])
+    assert (["/b/Conv + /b/Relu"], ["/b/Conv", "/b/Relu"], "split", "name") in told(before, after)
+    assert (["/b/Conv", "/b/Relu"], ["/b/Conv + /b/Relu"], "merged", "name") in told(after, before)
+
+
+def test_so_it_is_where_names_say_nothing() -> None:
+    before = network(
+        [layer("x1", "in", "a", kind="convolution"), layer("__myl_CorrRelu_myl0_1", "a", "b"), layer("x3", "b", "c", kind="gemm")]
+    )
+    after = network(
+        [
+            layer("y1", "p", "q", kind="convolution"),
+            layer("__myl_Corr_myl3_1", "q", "r"),
+            layer("__myl_Relu_myl3_2", "r", "s"),
+            layer("y4", "s", "t", kind="gemm"),
+        ]
+    )
+    assert (["__myl_CorrRelu_myl0_1"], ["__myl_Corr_myl3_1", "__myl_Relu_myl3_2"], "split", "structure") in told(before, after)
+
+
+def test_a_plugin_takes_the_place_of_the_layers_between_the_same_neighbours() -> None:
+    norm = [
+        layer("/norm/ReduceMean", "a", "mean"),
+        layer("/norm/Sub", "a mean", "centred"),
+        layer("/norm/ReduceMean_1", "centred", "variance"),
+        layer("/norm/Div", "centred variance", "n"),
+    ]
+    ends = (layer("/fc/MatMul", "in", "a"), layer("/out/MatMul", "n", "out"))
+    before = network([ends[0], *norm, ends[1]])
+    after = network([ends[0], layer("LayerNormN-0", "a", "n", kind="plugin"), ends[1]])
+    assert told(before, after) == [
+        (["/fc/MatMul"], ["/fc/MatMul"], "one-to-one", "name"),
+        ([one.name for one in norm], ["LayerNormN-0"], "merged", "tensors"),
+        (["/out/MatMul"], ["/out/MatMul"], "one-to-one", "name"),
+    ]
+
+
+def test_numbers_that_another_export_gave_to_other_nodes_are_not_believed() -> None:
+    shapes = [(1, 64, 56, 56), (1, 128, 28, 28), (1, 256, 14, 14), (1, 512, 7, 7)]
+    before = network([layer(f"Conv_{3 * at}", f"t{at}", f"t{at + 1}", shape=shape) for at, shape in enumerate(shapes)])
+    after = network([layer(f"Conv_{3 * at + 3}", f"u{at}", f"u{at + 1}", shape=shape) for at, shape in enumerate(shapes)])
+    assert [(first, second) for first, second, _, _ in told(before, after)] == [
+        ([f"Conv_{3 * at}"], [f"Conv_{3 * at + 3}"]) for at in range(4)
+    ]
+
+
+def test_a_reformat_put_in_is_new_and_no_part_of_its_neighbour() -> None:
+    before = network([layer("/a/Conv", "in", "a"), layer("/b/Conv", "a", "b")])
+    after = network(
+        [
+            layer("/a/Conv", "in", "a"),
+            layer("Reformatting CopyNode for Input Tensor 0 to /b/Conv", "a", "r"),
+            layer("/b/Conv", "r", "b"),
+        ]
+    )
+    assert ([], ["Reformatting CopyNode for Input Tensor 0 to /b/Conv"], "new", "") in told(before, after)
+    assert [relation for _, _, relation, _ in told(after, before)].count("gone") == 1
+
+
+def test_layers_of_repeated_blocks_are_joined_in_order_where_nothing_else_tells() -> None:
+    names = ["Conv", "Relu", "Gemm"] * 4
+    before = [
+        Layer(at, f"{name}_{at}", kind)
+        for at, (name, kind) in enumerate(zip(names, ["convolution", "activation", "gemm"] * 4, strict=True))
+    ]
+    after = [replace(one, name=f"{one.name.split('_')[0]}_{one.index + 100}") for one in before]
+    found = told(network(before), network(after))
+    assert [(first[0].split("_")[1], second[0].split("_")[1]) for first, second, _, _ in found] == [
+        (str(at), str(at + 100)) for at in range(12)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_layer_of_both_sides_is_in_one_group(seed: int) -> None:
+    dice = random.Random(seed)
+    sides = []
+    for _ in range(2):
+        made = []
+        for at in range(dice.randint(1, 20)):
+            reads = " ".join(f"t{one}" for one in dice.sample(range(at), min(at, dice.randint(0, 3))))
+            kind = dice.choice(["gemm", "convolution", "reformat", "pointwise", "foreign_node", "plugin", "constant", "softmax"])
+            made.append(layer(dice.choice([f"/n{at}/MatMul", f"Add_{at}", "same"]), reads, f"t{at}", kind=kind))
+        sides.append(network(made))
+    groups = groups_of(*sides)
+    for side, one in enumerate(sides):
+        places = [place for group in groups for place in (group.before, group.after)[side]]
+        assert sorted(places) == list(range(len(one.pieces)))
+    assert all((group.relation in ("new", "gone")) == (not group.before or not group.after) for group in groups)
+    assert all(bool(group.joined_by) == bool(group.before and group.after) for group in groups)
+
+
+def test_parts_of_a_tensor_are_written_before_it_is_read_wherever_the_file_has_them() -> None:
+    part, whole = (1, 32, 28, 28), (1, 64, 28, 28)
+    reader = replace(layer("/c/Conv", "x", "y"), inputs=(Tensor("x", whole),))
+    writers = [layer(f"/{name}/Conv", "in", "x", shape=part) for name in "ab"]
+    mixed = network([reader, *writers])
+    assert [piece.name for piece in mixed.pieces] == ["/a/Conv", "/b/Conv", "/c/Conv"]
+    assert {place for place, _ in mixed.writers[2]} == {0, 1}
