@@ -1,0 +1,284 @@
+"""Finds by how much the sampler's clock differs from the kernels': from the trace itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.part_rates import Sums, fit_rates, quick_noise
+from nsysmap.counters.problem import in_sequence_order
+from nsysmap.counters.ring import Ring, ring_of
+from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, layout_of, shares_of, taking_part, touched
+
+_FAR_SAMPLES = 64  # the offset is looked for within so many samples' length either way
+_MOST_SAMPLES = 10_000  # that the search looks at …
+_STRETCHES = 8  # … in so many stretches spread over the run
+_ALIKE = 0.97  # of the best agreement: sequences repeat, and the smallest offset that agrees as well is taken
+_AGREES = 0.3  # correlation of activity and busy time below which the clocks cannot be joined
+_COARSE = 0.1  # of a sample: the search's steps …
+_STEPS = 10  # … of which so many either way
+_QUICK = 800  # samples of each stretch that the first search looks at
+_FINE = 0.01  # of a sample, or this many ns: the offset is not looked for more finely
+_FINE_NS = 40.0
+_MOST_MOVES = 12
+_SEARCHES = 3
+_LEAST_ERROR_NS = 50.0  # kernels begin and end on ticks of 32 ns
+_CERTAIN = 4.0  # times its error: a smaller drift is none
+_NO_WORSE = 8.0  # logarithm of likelihoods: an offset of 0 that explains the samples nearly as well is taken
+_FAR = 8.0  # times what is usual for samples of the same kernels: left out
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Samples of one part of the run."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    values: FloatArray
+
+    @property
+    def standard(self) -> FloatArray:
+        """The metrics' samples around their means, of length 1; 0 where one does not change."""
+        apart = self.values - self.values.mean(axis=1, keepdims=True)
+        length = np.sqrt((apart**2).sum(axis=1, keepdims=True))
+        standard: FloatArray = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0)
+        return standard
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """Samples at one shift, ready to be fitted."""
+
+    values: FloatArray
+    used: BoolArray
+    shares: Shares
+    matrix: FloatArray
+    ring: Ring
+
+    def sums(self, row: FloatArray) -> Sums:
+        """What one metric's samples say."""
+        target = row[self.used]
+        return Sums(self.matrix, self.shares.gathered(row), float(target @ target), len(target))
+
+
+@dataclass
+class _Search:
+    """What every step of the search needs, and what has been tried."""
+
+    work: Work
+    layout: Layout
+    stretches: list[_Stretch]
+    period_ns: float
+    left_out: BoolArray
+    tried: dict[float, FloatArray]  # by offset: for each metric, the samples times the logarithm of their noise
+
+
+def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shift | None:
+    """The shift that makes the samples fit the kernels best; None where nothing in the samples follows the kernels.
+
+    ``activity`` are the rows of the metrics that are 0 while no kernel runs: SMs active, warps in flight, instructions issued.
+    """
+    stretches = _stretches(samples, work, activity) if activity else []
+    if not stretches:
+        return None
+    origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
+    work = in_sequence_order(work)[0]
+    rough = _by_busy_time(work, stretches, samples.period_ns, origin)
+    if rough is None:
+        return None
+    margin = _FAR_SAMPLES * samples.period_ns
+    near = np.zeros(len(work.start_ns), np.bool_)
+    for each in stretches:
+        near |= (work.end_ns > each.start_ns[0] - margin) & (work.start_ns < each.end_ns[-1] + margin)
+    work = Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
+    shift = _searched(work, stretches, samples.period_ns, rough)
+    left_out = _wild(work, stretches, samples.period_ns, shift)
+    for _ in range(_SEARCHES):
+        layout = _layout(work, samples.period_ns / 4)
+        search = _Search(work, layout, stretches, samples.period_ns, left_out, {})
+        found = _closed_in(search, shift)
+        slope, error = _slope(search, found)
+        if abs(slope) <= _CERTAIN * error:
+            return found
+        drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
+        shift = _searched(work, stretches, samples.period_ns, drifting)  # without the drift the search may have been led astray
+    return found
+
+
+def _closed_in(search: _Search, shift: Shift) -> Shift:
+    """The shift at which rates of kernels explain the samples best."""
+    step, best = _COARSE * search.period_ns, shift.offset_ns
+    finest = min(_FINE * search.period_ns, _FINE_NS)
+    moves = 0
+    while moves < _MOST_MOVES:
+        moves += 1
+        low, here, high = (float(_misfit(search, shift, best + way * step).sum()) for way in (-1, 0, 1))
+        if low < here or high < here:
+            best += -step if low < high else step
+            continue
+        best += 0.5 * step * (low - high) / max(low - 2 * here + high, 1e-9)
+        if step <= finest:
+            break
+        step = max(step / 3, finest)
+    if abs(best) < search.period_ns and not shift.drift:
+        gain = float((_misfit(search, shift, 0.0) - _misfit(search, shift, best)).sum())
+        best = 0.0 if gain < _NO_WORSE else best
+    return Shift(best, shift.drift, shift.origin_ns, _offset_error(search, shift, best))
+
+
+def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
+    """For each metric, how badly kernels' rates explain the samples at that offset: minus the logarithm of the likelihood."""
+    if offset not in search.tried:
+        moved = Shift(offset, shift.drift, shift.origin_ns)
+        looked = _looked(search.work, search.layout, search.stretches, moved, search.left_out)
+        noise = [quick_noise(looked.sums(row), search.layout, looked.ring) for row in looked.values]
+        search.tried[offset] = looked.used.sum() * np.log(noise)
+    return search.tried[offset]
+
+
+def _offset_error(search: _Search, shift: Shift, best: float) -> float:
+    """From how sharply the samples tell the offset, and from how far the metrics are apart in it."""
+    step = _COARSE * search.period_ns
+    low, here, high = (_misfit(search, shift, best + way * step) for way in (-1, 0, 1))
+    bend = np.maximum((low - 2 * here + high) / step**2, 1e-12)
+    own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
+    weight = bend / bend.sum()
+    apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
+    return float(np.sqrt(_LEAST_ERROR_NS**2 + apart + 1.0 / bend.sum()))
+
+
+def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
+    """How the offset changes over the run, and the error of that: from each stretch, with the rates that all have together."""
+    count = len(search.stretches)
+    if count < 3:
+        return 0.0, 1.0
+    step = _COARSE * search.period_ns / 2
+    stretch = np.repeat(np.arange(count), [len(each.start_ns) for each in search.stretches])
+    middle = _looked(search.work, search.layout, search.stretches, shift, search.left_out)
+    fits = [fit_rates(middle.sums(row), search.layout, middle.ring) for row in middle.values]
+    squares = np.zeros((3, count))
+    for at, way in enumerate((-1, 0, 1)):
+        moved = Shift(shift.offset_ns + way * step, shift.drift, shift.origin_ns)
+        looked = middle if not way else _looked(search.work, search.layout, search.stretches, moved, search.left_out)
+        for row, fit in zip(looked.values, fits, strict=True):
+            away = np.where(looked.used & middle.used, row - looked.shares.applied(fit.rates), 0.0)
+            squares[at] += np.bincount(stretch, away**2, count) / (2 * fit.noise**2)
+    bend = np.maximum((squares[0] - 2 * squares[1] + squares[2]) / step**2, 1e-12)
+    offset = np.clip(0.5 * (squares[0] - squares[2]) / (bend * step), -4 * step, 4 * step)
+    time = np.array([float(each.start_ns.mean()) for each in search.stretches])
+    time -= float(bend @ time / bend.sum())
+    slope = float(bend @ (time * offset) / (bend @ time**2))
+    left = offset - float(bend @ offset / bend.sum()) - slope * time
+    scatter = max(float(bend @ left**2) / (count - 2), 1.0)
+    return slope, float(np.sqrt(scatter / (bend @ time**2)))
+
+
+def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[_Stretch]:
+    """Some stretches of samples spread over the time in which the sequence runs."""
+    inside = work.group >= 0
+    if not inside.any():
+        return []
+    margin = _FAR_SAMPLES * samples.period_ns
+    begin = np.searchsorted(samples.end_ns, float(work.start_ns[inside].min()) - margin)
+    end = np.searchsorted(samples.start_ns, float(work.end_ns[inside].max()) + margin)
+    count = min(_STRETCHES, max(int(end - begin) // 200, 1))
+    length = min(_MOST_SAMPLES // count, int(end - begin) // count)
+    rows = np.array(activity)
+    found = []
+    for first in np.linspace(begin, end - length, count).astype(np.int64).tolist():
+        part = slice(first, first + length)
+        found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], samples.values[rows, part]))
+    return found
+
+
+def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: float) -> Shift | None:
+    """The shift at which activity goes with the time in which anything runs."""
+    lags = np.arange(-2 * _FAR_SAMPLES, 2 * _FAR_SAMPLES + 1)
+    standard = [each.standard for each in stretches]
+    times = [busy_time(_around(work, each, (_FAR_SAMPLES + 1) * period)) for each in stretches]
+    agreement = np.array([_agreement(times, stretches, standard, lag * period / 2) for lag in lags.tolist()])
+    at = np.array([float(each.start_ns.mean()) for each in stretches]) - origin
+    span = max(float(np.ptp(at)), period)
+    slopes = np.arange(-_FAR_SAMPLES, _FAR_SAMPLES + 1) if len(stretches) > 2 else np.zeros(1, np.int64)  # half samples over the run
+    total = np.array([_along(agreement, np.round(slope * at / span).astype(np.int64)) for slope in slopes.tolist()])
+    if total.max() < _AGREES:
+        return None
+    steady = total.max(axis=1)
+    slope = int(np.argmin(np.where(steady >= _ALIKE * steady.max(), np.abs(slopes), np.inf)))
+    here = total[slope]
+    peak = here >= np.maximum(np.concatenate([[-1], here[:-1]]), np.concatenate([here[1:], [-1]]))
+    good = np.flatnonzero(peak & (here >= _ALIKE * here.max()))
+    best = int(good[np.argmin(np.abs(lags[good]))])
+    return Shift(float(lags[best]) * period / 2, float(slopes[slope]) * period / 2 / span, origin, period)
+
+
+def _along(agreement: FloatArray, moved: IntArray) -> FloatArray:
+    """Mean agreement by lag, each stretch's lag moved by so many."""
+    lag = np.clip(np.arange(len(agreement))[:, None] + moved[None, :], 0, len(agreement) - 1)
+    along: FloatArray = agreement[lag, np.arange(len(moved))[None, :]].mean(axis=1)
+    return along
+
+
+def _around(work: Work, stretch: _Stretch, margin: float) -> Work:
+    """The work near a stretch."""
+    near = (work.end_ns > stretch.start_ns[0] - margin) & (work.start_ns < stretch.end_ns[-1] + margin)
+    return Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
+
+
+def _agreement(times: list[BusyTime], stretches: list[_Stretch], standard: list[FloatArray], lag: float) -> list[float]:
+    """Correlation of each stretch's activity with busy time at that lag; 0 where either does not change."""
+    found = []
+    for time, each, rows in zip(times, stretches, standard, strict=True):
+        if not len(time.moments):
+            found.append(0.0)
+            continue
+        busy = time.share((each.start_ns + lag).astype(np.float64), (each.end_ns + lag).astype(np.float64))
+        busy = busy - busy.mean()
+        length = float(np.sqrt(busy @ busy))
+        found.append(float((rows @ busy).max(initial=0.0)) / length if length > 0 else 0.0)
+    return found
+
+
+def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
+    """The shift near the rough one at which rates of kernels explain the samples best."""
+    layout = _layout(work, period / 2)
+    some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
+    every = np.zeros(sum(len(each.start_ns) for each in some), np.bool_)
+    noise = []
+    for offset in (rough.offset_ns + period * _COARSE * np.arange(-_STEPS, _STEPS + 1)).tolist():
+        looked = _looked(work, layout, some, Shift(offset, rough.drift, rough.origin_ns), every)
+        noise.append(sum(float(np.log(quick_noise(looked.sums(row), layout, looked.ring))) for row in looked.values))
+    best = int(np.argmin(noise))
+    return Shift(rough.offset_ns + (best - _STEPS) * _COARSE * period, rough.drift, rough.origin_ns)
+
+
+def _layout(work: Work, part_ns: float) -> Layout:
+    """Coarser parts than those of the estimate: the offset is told by whole kernels."""
+    return layout_of(work, max(part_ns, 1000.0), fewest=2)
+
+
+def _looked(work: Work, layout: Layout, stretches: list[_Stretch], shift: Shift, left_out: BoolArray) -> _Looked:
+    start = shift.moved(np.concatenate([each.start_ns for each in stretches]))
+    end = shift.moved(np.concatenate([each.end_ns for each in stretches]))
+    near = taking_part(work, start, end)
+    used = ~touched(near, near.group < 0, start, end) & ~left_out
+    shares = shares_of(near, layout, start, end).kept(used)
+    matrix = gram(shares)
+    return _Looked(np.concatenate([each.values for each in stretches], axis=1), used, shares, matrix, ring_of(matrix))
+
+
+def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> BoolArray:
+    """Samples far from what their kernels' samples usually are, in any metric."""
+    layout = _layout(work, period / 4)
+    every = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_)
+    looked = _looked(work, layout, stretches, shift, every)
+    weight = np.maximum(looked.shares.gathered(np.ones(len(every))), 1e-12)
+    for row in looked.values:
+        fit = fit_rates(looked.sums(row), layout, looked.ring)
+        away = np.where(looked.used, np.abs(row - looked.shares.applied(fit.rates)), 0.0)
+        usual = looked.shares.applied(looked.shares.gathered(away) / weight)
+        every |= away > _FAR * np.maximum(usual, fit.noise / 4) + 2.0
+    return every

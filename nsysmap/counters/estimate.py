@@ -1,0 +1,221 @@
+"""Counters by kernel of a repeated sequence, and by sets of its kernels, from samples that cut across kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.bounded import bounded_solution
+from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.part_rates import Fit, Sums, fit_rates
+from nsysmap.counters.problem import Problem, problem_of, without
+from nsysmap.counters.shares import Layout, concurrent_share, summed
+
+_FAR = 8.0  # times what is usual for samples of the same kernels: set aside
+_NEAR_ALL = 0.2  # more samples than this part of all are no outliers
+_ROUNDED = 12.0**-0.5  # standard deviation of rounding to whole numbers
+
+
+@dataclass(frozen=True)
+class Values:
+    """One metric over groups, or over sets of groups; one entry each, NaN for what did not run."""
+
+    value: FloatArray
+    error: FloatArray  # standard error of value: all of the last four
+    low: FloatArray  # of the interval that holds the value in 9 of 10 cases
+    high: FloatArray
+    sampling: FloatArray  # from the scatter of the repeats and of the samples
+    shape: FloatArray  # from what the samples leave open of how the rate changes within kernels
+    timing: FloatArray  # from the error of the clocks' offset
+    rounding: FloatArray  # from samples being whole numbers
+
+    def take(self, rows: IntArray) -> Values:
+        """These entries."""
+        return Values(
+            self.value[rows], self.error[rows], self.low[rows], self.high[rows], self.sampling[rows], self.shape[rows],
+            self.timing[rows], self.rounding[rows],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One metric."""
+
+    groups: Values
+    sets: Values
+    parts: FloatArray  # rate of every part of every group's kernel
+    idle: float  # rate while nothing ran
+    noise: float  # standard deviation of a sample
+    determined: float  # of the changes within kernels, how many the samples tell
+    percent: bool  # from 0 to 100
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """All metrics of one GPU, and what they rest on."""
+
+    metrics: tuple[str, ...]
+    by_metric: tuple[Estimate, ...]
+    layout: Layout
+    concurrent: FloatArray  # part of each group's time in which something else ran too
+    samples: int  # used
+    outliers: int  # set aside
+    left_out: int  # touched work that is no kernel of the sequence
+    thinned: bool
+    period_ns: float
+
+    def of(self, metric: str) -> Estimate | None:
+        """That metric's estimate, where it was sampled."""
+        return self.by_metric[self.metrics.index(metric)] if metric in self.metrics else None
+
+
+def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray | None = None) -> Estimates:
+    """Every metric by group of the work, and by the sets that ``member_of`` puts the groups in (-1: in none), with errors."""
+    members = np.full(work.groups, -1) if member_of is None else member_of
+    problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
+    series = _series(samples, problem.values)
+    fits = [_fit(problem, each) for each in series]
+    outliers = _outliers(problem, series, fits)
+    if outliers.any():
+        problem = without(problem, outliers)
+        fits = [_fit(problem, each) for each in series]
+    linear = [_linear(problem, each, fit) for each, fit in zip(series, fits, strict=True)]
+    by_metric = tuple(
+        _estimate(problem, linear[row], None if clock is None else linear[clock], series[row])
+        for row, clock in enumerate(samples.per_cycle)
+    )
+    place, layout = problem.place, problem.layout
+    return Estimates(
+        samples.metrics, by_metric,
+        Layout(np.concatenate([[0], np.cumsum(layout.parts[place])]), layout.duration_ns[place], layout.executions[place]),
+        concurrent_share(problem.work)[place], int(problem.used.sum()), int(outliers.sum()), problem.left_out, problem.thinned,
+        problem.period_ns,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Series:
+    """One metric's samples as they add up over time: a part of cycles times the cycles."""
+
+    values: FloatArray
+    upper: float
+    step: float  # what the samples were rounded to, in their own unit
+    percent: bool
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """What the samples say of one series by group and set, and the errors that add up."""
+
+    fit: Fit
+    rates: FloatArray  # bounded
+    value: FloatArray
+    influence: FloatArray  # what each cluster of repeats added
+    modelled: FloatArray  # variance if the noise of the samples were all
+    shape: FloatArray  # variance
+    moved: FloatArray  # change for each ns of offset
+
+
+def _series(samples: Samples, values: FloatArray) -> list[_Series]:
+    series = []
+    for row, clock in enumerate(samples.per_cycle):
+        some = values[row, :: max(values.shape[1] // 1000, 1)]
+        step = float(bool((some == np.round(some)).all()))
+        upper = 100.0 if samples.percent[row] else np.inf
+        if clock is None:
+            series.append(_Series(values[row], upper, step, samples.percent[row]))
+        else:
+            series.append(_Series(values[row] * values[clock], upper * float(np.nanmax(values[clock], initial=0.0)), step, True))
+    return series
+
+
+def _fit(problem: Problem, series: _Series) -> Fit:
+    used = series.values[problem.used]
+    values = np.where(problem.used, series.values, 0.0)
+    sums = Sums(problem.matrix, problem.shares.gathered(values), float(used @ used), len(used))
+    return fit_rates(sums, problem.layout, problem.ring)
+
+
+def _outliers(problem: Problem, series: list[_Series], fits: list[Fit]) -> BoolArray:
+    """Samples far from what their kernels' samples usually are, in any metric."""
+    far = np.zeros(problem.shares.samples, np.bool_)
+    weight = np.maximum(problem.shares.gathered(np.ones(problem.shares.samples)), 1e-12)
+    for each, fit in zip(series, fits, strict=True):
+        away = np.where(problem.used, np.abs(each.values - problem.shares.applied(fit.rates)), 0.0)
+        usual = problem.shares.applied(problem.shares.gathered(away) / weight)
+        step = each.step * each.upper / 100 if np.isfinite(each.upper) else 0.0
+        far |= away > _FAR * np.maximum(usual, fit.noise / 4) + 2 * step
+    return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
+
+
+def _linear(problem: Problem, series: _Series, fit: Fit) -> _Linear:
+    shares, means, columns = problem.shares, problem.means, problem.shares.columns
+    residual = np.where(problem.used, series.values - shares.applied(fit.rates), 0.0)
+    place = problem.cluster[shares.sample] * columns + shares.column
+    scores = summed(place, shares.share * residual[shares.sample], problem.clusters * columns).reshape(problem.clusters, columns)
+    scores -= scores.mean(axis=0)
+    few = np.sqrt(problem.clusters / max(problem.clusters - 1, 1))
+    later = shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, fit.rates), 0.0))
+    response = fit.factor.solve(means)
+    apart = response[fit.left + 1] - response[fit.left]
+    shape = fit.noise**2 * (fit.stiffness[:, None] * apart**2).sum(axis=0)
+    every = fit.noise**2 * np.einsum("ig,ig->g", means, response)
+    rates = bounded_solution(fit.system, fit.target, series.upper, problem.ring)
+    return _Linear(
+        fit, rates, means.T @ fit.rates, few * (scores @ response), np.maximum(every - shape, 0.0), np.maximum(shape, 0.0), later @ response
+    )
+
+
+def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _Series) -> Estimate:
+    """The metric itself: what was found, over the cycles where it is a part of cycles."""
+    layout = problem.layout
+    value, bounded = found.value, problem.means.T @ found.rates
+    influence, modelled, shape, moved = found.influence, found.modelled, found.shape, found.moved
+    parts, idle = found.rates[:-1], float(found.rates[-1])
+    if clock is not None:
+        cycles = np.maximum(clock.value, 1e-12)
+        value, bounded = value / cycles, bounded / cycles
+        influence = (influence - value * clock.influence) / cycles
+        modelled = (modelled + value**2 * clock.modelled) / cycles**2
+        shape = (shape + value**2 * clock.shape) / cycles**2
+        moved = (moved - value * clock.moved) / cycles
+        parts = parts / np.maximum(clock.rates[:-1], 1e-12)
+        idle = idle / max(float(clock.rates[-1]), 1e-12)
+    sampling = np.sqrt(np.maximum((influence**2).sum(axis=0), modelled))
+    timing = np.abs(moved) * problem.shift_error_ns
+    rounding = _rounding(problem) * series.step if series.percent else np.zeros_like(value)
+    error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
+    half = _quantile(problem.spread - 1) * error
+    upper = 100.0 if series.percent else np.inf
+    low, high = np.clip(value - half, 0, upper), np.clip(value + half, 0, upper)
+    unknown = np.where(problem.means[:-1].T @ np.repeat(layout.executions, layout.parts) > 0, 0.0, np.nan)
+    known = Values(
+        np.clip(bounded, low, high) + unknown, error + unknown, low + unknown, high + unknown, sampling, np.sqrt(shape), timing, rounding
+    )
+    sets = np.arange(layout.groups, len(value))
+    ordered = layout.parts[problem.place]
+    column = np.repeat(layout.first[:-1][problem.place], ordered)
+    column += np.arange(int(ordered.sum())) - np.repeat(np.cumsum(ordered) - ordered, ordered)
+    return Estimate(
+        known.take(problem.place), known.take(sets), np.minimum(parts, upper)[column], min(idle, upper), found.fit.noise,
+        found.fit.determined, series.percent,
+    )  # fmt: skip
+
+
+def _rounding(problem: Problem) -> FloatArray:
+    """Error from samples that are whole numbers: of kernels longer than samples, whose inner samples are all rounded alike."""
+    layout = problem.layout
+    inside = _ROUNDED * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
+    by_column = np.append(np.repeat(inside * np.sqrt(layout.parts), layout.parts), 0.0)
+    rounding: FloatArray = np.sqrt((problem.means**2).T @ by_column**2)
+    return rounding
+
+
+def _quantile(freedom: FloatArray) -> FloatArray:
+    """Half the width of Student's 90 % interval (Cornish and Fisher's expansion: within 1 % from 3 degrees of freedom on)."""
+    z, n = 1.6448536269514722, np.maximum(freedom, 1.0)
+    terms = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+    result: FloatArray = terms + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    return result

@@ -1,0 +1,96 @@
+"""Puts Nsight Compute's counters beside those estimated from a trace, at the same clock.
+
+Unless told otherwise (--clock-control none, --cache-control none), ncu locks clocks to base and empties the caches before every kernel:
+so compute takes as many cycles and more time, and what a kernel reads comes from memory even where the program finds it in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import FloatArray
+from nsysmap.counters.ncu_csv import NcuKernel
+from nsysmap.counters.ncu_match import Matched
+
+_TENSOR = (
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "sm__pipe_tensor_op_imma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+)
+_CLOCK = ("sm__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.max.per_second")
+_ENOUGH = 5.0  # percent of tensor activity from which a kernel tells the clock
+
+
+@dataclass(frozen=True)
+class FromTrace:
+    """What the trace told, by group of the sequence."""
+
+    duration_ns: FloatArray
+    clock_hz: FloatArray
+    tensor: FloatArray  # percent
+    tensor_error: FloatArray
+    dram: FloatArray  # percent, reads and writes
+    dram_error: FloatArray
+    bandwidth_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """By group; NaN where ncu did not profile it or lacks the metric."""
+
+    ncu_duration_ns: FloatArray
+    ncu_clock_hz: float
+    clock_told_by: str  # ncu, or tensor cycles: the clock at which they are as many as in the trace
+    tensor: FloatArray  # ncu's percent, at the trace's clock and duration
+    tensor_as_printed: FloatArray
+    dram: FloatArray
+    dram_as_printed: FloatArray
+
+
+def compare(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace) -> Comparison:
+    """ncu's values by group, and what they would be in the trace's time."""
+    groups = len(trace.duration_ns)
+    duration = _by_group(profiled, matched, groups, ("gpu__time_duration.sum",))
+    tensor = _by_group(profiled, matched, groups, _TENSOR)
+    moved = _dram_bytes(profiled, matched, groups)
+    clock, told_by = _clock(profiled, matched, trace, (duration, tensor))
+    slower = duration * clock / np.maximum(trace.duration_ns * trace.clock_hz, 1e-9)
+    over = 100.0 / (trace.bandwidth_bytes_per_s / 1e9)
+    return Comparison(duration, clock, told_by, tensor * slower, tensor, moved / trace.duration_ns * over, moved / duration * over)
+
+
+def _clock(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace, measured: tuple[FloatArray, FloatArray]) -> tuple[float, str]:
+    groups = len(trace.duration_ns)
+    told = _by_group(profiled, matched, groups, _CLOCK)
+    if np.isfinite(told).any():
+        return float(np.nanmedian(told)), "ncu"
+    duration, tensor = measured
+    cycles = _by_group(profiled, matched, groups, ("sm__cycles_elapsed.max", "sm__cycles_elapsed.avg", "gpc__cycles_elapsed.max"))
+    if np.isfinite(cycles).any():
+        return float(np.nanmedian(cycles / duration * 1e9)), "ncu"
+    busy = (tensor > _ENOUGH) & (trace.tensor > _ENOUGH) & (duration > 0)
+    if not busy.any():
+        return float("nan"), "nothing"
+    same = trace.tensor * trace.duration_ns * trace.clock_hz / np.where(busy, tensor * duration, 1.0)
+    return float(np.median(same[busy])), "tensor cycles"
+
+
+def _dram_bytes(profiled: Sequence[NcuKernel], matched: Matched, groups: int) -> FloatArray:
+    total = _by_group(profiled, matched, groups, ("dram__bytes.sum",))
+    parts = [_by_group(profiled, matched, groups, (f"dram__bytes_{way}.sum",)) for way in ("read", "write")]
+    return np.where(np.isfinite(total), total, parts[0] + parts[1])
+
+
+def _by_group(profiled: Sequence[NcuKernel], matched: Matched, groups: int, names: tuple[str, ...]) -> FloatArray:
+    """The mean over the profiled executions of each group."""
+    total, count = np.zeros(groups), np.zeros(groups)
+    for kernel, group in zip(profiled, matched.group.tolist(), strict=True):
+        found = kernel.get(*names)
+        if group >= 0 and found is not None:
+            total[group] += found.value
+            count[group] += 1
+    mean: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean

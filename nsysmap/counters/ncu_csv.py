@@ -1,0 +1,182 @@
+"""Reads what Nsight Compute prints with ``--csv``: the pages ``details`` and ``raw``, and what it prints while it profiles.
+
+``details`` has a row a metric, ``raw`` a column a metric with the units in the row below the names.  Lines of the profiled program and
+ncu's own (``==PROF==``) stand before, and may stand between.  Names and values are quoted; numbers are in the machine's language.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.counters.ncu_numbers import decimal_mark, in_base_unit, number
+
+_FIXED = (
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size", "Grid Size",
+    "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Type", "Rule Description",
+    "Estimated Speedup Type", "Estimated Speedup", "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+    "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+)  # fmt: skip
+_NEEDED = ("ID", "Kernel Name")
+_MOST_BYTES = 1 << 30
+_MAKE = "make one with: ncu --csv --page raw PROGRAM > ncu.csv"
+_LABELS = {
+    "Duration": "gpu__time_duration.sum",
+    "Elapsed Cycles": "sm__cycles_elapsed.max",
+    "SM Frequency": "sm__cycles_elapsed.avg.per_second",
+    "DRAM Frequency": "dram__cycles_elapsed.avg.per_second",
+    "DRAM Throughput": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "SM Active Cycles": "sm__cycles_active.avg",
+    "Achieved Occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
+}
+"""What the page ``details`` calls metrics that are read; by section where one label stands for several (see below)."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric of one kernel, in a base unit."""
+
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class NcuKernel:
+    """One profiled execution of a kernel."""
+
+    profile_id: int
+    pid: int | None
+    name: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    metrics: Mapping[str, Measured]
+
+    def get(self, *names: str) -> Measured | None:
+        """The first of these metrics that was measured."""
+        return next((self.metrics[name] for name in names if name in self.metrics), None)
+
+
+def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
+    """The profiled kernels, in the order in which they ran; NsysmapError where the file is not what ncu prints."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise NsysmapError(str(path), f"{path.stat().st_size >> 20} MiB is more than Nsight Compute prints of one run", _MAKE)
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "give a file that ncu --csv wrote") from error
+    return parse_ncu_csv(text, str(path))
+
+
+def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
+    """The same, of a text."""
+    tables = list(_tables(text))
+    if not tables:
+        raise NsysmapError(where, "no table of Nsight Compute in it", _MAKE)
+    kernels: dict[tuple[int, int, int], NcuKernel] = {}
+    for at, (names, rows) in enumerate(tables):
+        read = _long(names, rows) if "Metric Name" in names else _wide(names, rows)
+        for kernel in read:
+            key = (at, kernel.pid or 0, kernel.profile_id)
+            before = kernels.get(key)
+            kernels[key] = kernel if before is None else _with(before, kernel.metrics)
+    if not kernels:
+        raise NsysmapError(where, "Nsight Compute profiled no kernel in it", _MAKE)
+    return tuple(kernels.values())
+
+
+def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Each header with the rows below it; lines that are of no table are left out."""
+    names: list[str] = []
+    rows: list[list[str]] = []
+    for line in csv.reader(each + "\n" for each in text.splitlines() if "," in each and not each.startswith("==")):
+        stripped = [cell.strip() for cell in line]
+        if all(name in stripped for name in _NEEDED):
+            if names and rows:
+                yield names, rows
+            names, rows = stripped, []
+        elif names and len(stripped) == len(names):
+            rows.append(stripped)
+    if names and rows:
+        yield names, rows
+
+
+def _long(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKernel]:
+    at = {name: place for place, name in enumerate(names)}
+    value_at, unit_at, metric_at, section_at = at["Metric Value"], at.get("Metric Unit"), at["Metric Name"], at.get("Section Name")
+    mark = decimal_mark(row[value_at] for row in rows)
+    for row in rows:
+        value = number(row[value_at], mark)
+        label = row[metric_at]
+        metrics = {}
+        if value is not None and label:
+            section = row[section_at] if section_at is not None else ""
+            metrics[_metric_name(label, section)] = Measured(*in_base_unit(value, row[unit_at] if unit_at is not None else ""))
+        kernel = _kernel(row, at, metrics)
+        if kernel is not None:
+            yield kernel
+
+
+def _wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKernel]:
+    at = {name: place for place, name in enumerate(names)}
+    metrics_at = [(place, name) for place, name in enumerate(names) if name not in _FIXED and not name.startswith("thread ")]
+    units = [""] * len(names)
+    body = list(rows)
+    if body and not body[0][at["ID"]]:
+        units = list(body[0])
+        body = body[1:]
+    mark = decimal_mark(row[place] for row in body for place, _ in metrics_at)
+    for row in body:
+        metrics = {}
+        for place, name in metrics_at:
+            value = number(row[place], mark)
+            if value is not None:
+                metrics[name] = Measured(*in_base_unit(value, units[place]))
+        kernel = _kernel(row, at, metrics)
+        if kernel is not None:
+            yield kernel
+
+
+def _metric_name(label: str, section: str) -> str:
+    """The metric behind a label of the page ``details``; other names as they are."""
+    if "__" in label:
+        return label
+    if label == "Memory Throughput" and section == "Memory Workload Analysis":
+        return "dram__bytes.sum.per_second"
+    return _LABELS.get(label, f"{section}: {label}" if section else label)
+
+
+def _kernel(row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, Measured]) -> NcuKernel | None:
+    def cell(name: str) -> str:
+        return row[at[name]] if name in at else ""
+
+    if not cell("ID").isdigit():
+        return None
+    grid = _three(cell("Grid Size")) or _launched(metrics, "grid")
+    block = _three(cell("Block Size")) or _launched(metrics, "block")
+    pid = int(cell("Process ID")) if cell("Process ID").isdigit() else None
+    return NcuKernel(int(cell("ID")), pid, cell("Kernel Name"), grid, block, dict(metrics))
+
+
+def _three(text: str) -> tuple[int, int, int] | None:
+    """``(2, 66, 1)`` or ``2,66,1``."""
+    parts = [part.strip() for part in text.strip("() ").replace("x", ",").split(",")]
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        return None
+    return int(parts[0]), int(parts[1]), int(parts[2])
+
+
+def _launched(metrics: Mapping[str, Measured], what: str) -> tuple[int, int, int] | None:
+    sides = [metrics.get(f"launch__{what}_dim_{side}") for side in "xyz"]
+    if any(side is None for side in sides):
+        return None
+    x, y, z = (int(side.value) for side in sides if side is not None)
+    return x, y, z
+
+
+def _with(kernel: NcuKernel, metrics: Mapping[str, Measured]) -> NcuKernel:
+    both = {**kernel.metrics, **metrics}
+    return NcuKernel(kernel.profile_id, kernel.pid, kernel.name, kernel.grid, kernel.block, both)

@@ -1,0 +1,156 @@
+"""What every metric's estimate shares: which samples are used, how kernels take part in them, and which means are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.part_rates import spread_means
+from nsysmap.counters.ring import Ring, ring_of
+from nsysmap.counters.shares import Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
+
+PARTS_PER_SAMPLE = 8.0
+"""Kernels are divided into parts of a sample's length over that …"""
+SHORTEST_PART_NS = 500.0
+"""… but not shorter: nothing in a kernel changes faster than blocks start and end."""
+FEWEST_PARTS = 4
+"""Also of a kernel that is shorter than a sample: where in it the counter counts is not known either."""
+MOST_COLUMNS = 3000
+MOST_SAMPLES = 200_000
+"""More samples than that are thinned, by whole stretches: the errors are below the counters' resolution long before."""
+_STRETCHES = 64
+_CLUSTERS = 64  # of whole repeats: the errors come from how they differ
+_AROUND = 10  # samples before the first kernel and after the last that are used
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Samples and kernels, ready to be estimated from; groups are numbered in the order in which they run."""
+
+    values: FloatArray  # one row a metric
+    work: Work
+    place: IntArray  # of each of the caller's groups
+    layout: Layout
+    shares: Shares
+    edges: Edges
+    matrix: FloatArray
+    ring: Ring
+    means: FloatArray  # its columns make each group's mean from the rates of the parts, and then each set's
+    cluster: IntArray  # of whole repeats, of each sample
+    clusters: int
+    spread: FloatArray  # over how many clusters the time of each group, and of each set, is spread
+    used: BoolArray
+    left_out: int  # samples that touch work which is no kernel of the sequence
+    thinned: bool
+    period_ns: float
+    shift_error_ns: float
+
+
+def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int) -> Problem:
+    """The problem with all samples near the sequence, or a fair part of them; ``member_of`` is the set of each group, -1 for none."""
+    start, end = shift.moved(samples.start_ns), shift.moved(samples.end_ns)
+    kept, thinned = _thinned(_near(work, start, end, samples.period_ns))
+    start, end, values = start[kept], end[kept], samples.values[:, kept]
+    work, place = in_sequence_order(work)
+    work = taking_part(work, start, end)
+    layout = layout_for(work, samples.period_ns)
+    foreign = touched(work, work.group < 0, start, end)
+    used = ~foreign & np.isfinite(values).all(axis=0)
+    shares = shares_of(work, layout, start, end).kept(used)
+    matrix = gram(shares)
+    cluster, clusters = _clusters(work, start)
+    member = np.full(layout.groups, -1)
+    member[place] = member_of
+    means = np.concatenate([spread_means(layout), _set_means(layout, member, sets)], axis=1)
+    return Problem(
+        values=values, work=work, place=place, layout=layout, shares=shares, edges=edges_of(work, layout, start, end), matrix=matrix,
+        ring=ring_of(matrix), means=means, cluster=cluster, clusters=clusters, spread=_spread(shares, means, cluster, clusters),
+        used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.error_ns,
+    )  # fmt: skip
+
+
+def without(problem: Problem, outliers: BoolArray) -> Problem:
+    """The problem without those samples."""
+    matrix = problem.matrix - gram(problem.shares.kept(outliers))
+    return replace(problem, shares=problem.shares.kept(~outliers), matrix=matrix, used=problem.used & ~outliers)
+
+
+def layout_for(work: Work, period_ns: float) -> Layout:
+    """Parts as fine as the samples tell, coarser where there would be too many."""
+    length, fewest = max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS
+    layout = layout_of(work, length, fewest=fewest)
+    while layout.columns > MOST_COLUMNS and int(layout.parts.max()) > 1:
+        length, fewest = length * 1.5, max(fewest - 1, 1)
+        layout = layout_of(work, length, fewest=fewest)
+    return layout
+
+
+def in_sequence_order(work: Work) -> tuple[Work, IntArray]:
+    """The work with its groups numbered in the order in which they run, and where each group is now.
+
+    Neighbours in time get neighbouring columns: only they share samples, and long sequences can be solved.
+    """
+    inside = (work.group >= 0) & (work.repeat >= 0)
+    group, repeat = work.group[inside], work.repeat[inside]
+    begin = np.full(int(repeat.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begin, repeat, work.start_ns[inside])
+    count = np.bincount(group, minlength=work.groups)
+    late = np.bincount(group, (work.start_ns[inside] - begin[repeat]).astype(np.float64), work.groups)
+    place = np.empty(work.groups, np.int64)
+    place[np.argsort(np.where(count > 0, late / np.maximum(count, 1), np.inf), kind="stable")] = np.arange(work.groups)
+    numbered = np.where(work.group >= 0, place[work.group], -1)
+    return Work(work.start_ns, work.end_ns, numbered, work.repeat, work.groups), place
+
+
+def _near(work: Work, start: FloatArray, end: FloatArray, period: float) -> IntArray:
+    """Samples from a little before the first kernel of the sequence to a little after the last."""
+    inside = work.group >= 0
+    if not inside.any():
+        return np.zeros(0, np.int64)
+    begin, finish = float(work.start_ns[inside].min()), float(work.end_ns[inside].max())
+    return np.flatnonzero((end > begin - _AROUND * period) & (start < finish + _AROUND * period))
+
+
+def _thinned(near: IntArray) -> tuple[IntArray, bool]:
+    if len(near) <= MOST_SAMPLES:
+        return near, False
+    length = MOST_SAMPLES // _STRETCHES
+    begins = np.linspace(0, len(near) - length, _STRETCHES).astype(np.int64)
+    return np.concatenate([near[begin : begin + length] for begin in begins.tolist()]), True
+
+
+def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
+    """Which cluster of whole repeats each sample belongs to; stretches of time where nothing is known to repeat."""
+    inside = work.repeat >= 0
+    repeats = np.unique(work.repeat[inside])
+    if len(repeats) < 2:
+        count = min(_CLUSTERS, max(len(start), 1))
+        return np.arange(len(start)) * count // max(len(start), 1), count
+    begin = np.full(len(repeats), np.iinfo(np.int64).max)
+    np.minimum.at(begin, np.searchsorted(repeats, work.repeat[inside]), work.start_ns[inside])
+    count = min(_CLUSTERS, len(repeats))
+    repeat = np.clip(np.searchsorted(np.sort(begin), start, "right") - 1, 0, None)
+    return repeat * count // len(repeats), count
+
+
+def _set_means(layout: Layout, member: IntArray, sets: int) -> FloatArray:
+    """For each set of groups, the weights of the parts in its mean over time."""
+    inside = np.flatnonzero((member >= 0) & (layout.executions > 0))
+    time = (layout.duration_ns * layout.executions)[inside]
+    total = np.bincount(member[inside], time, sets)
+    weights = np.zeros((layout.groups, sets))
+    weights[inside, member[inside]] = time / np.maximum(total[member[inside]], 1e-12)
+    means: FloatArray = spread_means(layout) @ weights
+    return means
+
+
+def _spread(shares: Shares, means: FloatArray, cluster: IntArray, clusters: int) -> FloatArray:
+    """Over how many clusters the time behind each mean is spread, as if evenly."""
+    columns = shares.columns
+    taken = np.bincount(cluster[shares.sample] * columns + shares.column, shares.share, clusters * columns).reshape(clusters, columns)
+    by_mean = taken @ (means > 0)
+    spread: FloatArray = by_mean.sum(axis=0) ** 2 / np.maximum((by_mean**2).sum(axis=0), 1e-12)
+    return spread

@@ -1,0 +1,88 @@
+"""What counters say of the whole run: how the clock went, and whether the GPU worked for someone else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.model import Shift, Work
+from nsysmap.counters.shares import busy_time
+
+_BUSY = 0.95  # of a sample: with so much of it covered, the sample is of work
+_CLEAR = 3  # samples around work that are not counted as idle: work has before and after what no kernel shows
+_NOISE = 2.0  # percent: rounding, and the counters' own
+_ENDS = 0.1  # of the repeats: what is compared is the first and the last such part
+_FEWEST = 10
+
+
+@dataclass(frozen=True)
+class ClockRun:
+    """How a clock went while kernels ran."""
+
+    first_hz: float  # over the first tenth of the repeats
+    last_hz: float
+    lowest_hz: float  # of a tenth
+    idle_hz: float  # while nothing ran; NaN where something always did
+    repeats: int
+
+    @property
+    def fell(self) -> float:
+        """By which part of the first the last is lower."""
+        return 1.0 - self.last_hz / self.first_hz if self.first_hz > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class OthersWork:
+    """Activity while nothing of the trace ran."""
+
+    idle_share: float  # of the samples in the run, how many are of idle time
+    active_share: float  # of those, in how many SMs were active all the same
+    mean_percent: float  # of them
+    samples: int  # of idle time
+
+
+def clock_run(clock_hz: FloatArray, start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> ClockRun | None:
+    """How the clock went over the repeats; None where there are too few, or no sample is of work alone."""
+    start, end = shift.moved(start_ns), shift.moved(end_ns)
+    share = busy_time(work).share(start, end)
+    inside = work.repeat >= 0
+    repeats = np.unique(work.repeat[inside])
+    begin = np.full(len(repeats), np.iinfo(np.int64).max)
+    np.minimum.at(begin, np.searchsorted(repeats, work.repeat[inside]), work.start_ns[inside])
+    last = float(work.end_ns[inside].max(initial=0))
+    busy = (share >= _BUSY) & (start >= begin.min(initial=0)) & (end <= last) & (clock_hz > 0)
+    repeat = np.searchsorted(np.sort(begin), start[busy], "right") - 1
+    seen = np.bincount(repeat, minlength=len(repeats))
+    if (seen > 0).sum() < _FEWEST:
+        return None
+    mean = np.bincount(repeat, clock_hz[busy], len(repeats))[seen > 0] / seen[seen > 0]
+    count = max(int(len(mean) * _ENDS), 1)
+    tenths = [float(np.median(each)) for each in np.array_split(mean, max(len(mean) // count, 1))]
+    idle = clock_hz[_idle(share) & (clock_hz > 0)]
+    return ClockRun(tenths[0], tenths[-1], min(tenths), float(np.median(idle)) if len(idle) else float("nan"), len(mean))
+
+
+def others_work(sm_active: FloatArray, start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> OthersWork | None:
+    """How active SMs were between the trace's work; None where there was hardly a moment without."""
+    start, end = shift.moved(start_ns), shift.moved(end_ns)
+    if not len(work.start_ns):
+        return None
+    within = (start >= work.start_ns.min()) & (end <= work.end_ns.max())  # outside, the program's own work may not have been traced
+    idle = _idle(busy_time(work).share(start, end)) & within
+    if idle.sum() < _FEWEST:
+        return None
+    values = sm_active[idle]
+    active = values > _NOISE
+    mean = float(values[active].mean()) if active.any() else 0.0
+    return OthersWork(float(idle.sum() / within.sum()), float(active.mean()), mean, int(idle.sum()))
+
+
+def _idle(share: FloatArray) -> BoolArray:
+    """Samples with nothing of the trace in them or near them."""
+    some = np.concatenate([[0], np.cumsum(share > 0)])
+    at = np.arange(len(share))
+    near = some[np.minimum(at + _CLEAR + 1, len(share))] - some[np.maximum(at - _CLEAR, 0)]
+    idle: BoolArray = near == 0
+    return idle

@@ -1,0 +1,233 @@
+"""How much of each sample each part of each kernel takes: the sparse matrix of the estimate, and its normal equations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.model import Work
+
+MOST_PARTS = 24
+"""A kernel is divided into at most that many parts."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns are whose: group g has the columns first[g] to first[g + 1], the last column is time without work."""
+
+    first: IntArray
+    duration_ns: FloatArray  # usual duration of one execution of the group
+    executions: IntArray
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.duration_ns)
+
+    @property
+    def columns(self) -> int:
+        """How many columns there are, the idle one included."""
+        return int(self.first[-1]) + 1
+
+    @property
+    def parts(self) -> IntArray:
+        """Into how many equal parts each group's kernel is divided."""
+        return np.diff(self.first)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Nonzero entries of the matrix, by sample: ``share`` of ``sample`` belongs to ``column``."""
+
+    sample: IntArray
+    column: IntArray
+    share: FloatArray
+    samples: int
+    columns: int
+
+    def applied(self, rates: FloatArray) -> FloatArray:
+        """What the samples would be with these rates of the columns."""
+        return summed(self.sample, self.share * rates[self.column], self.samples)
+
+    def gathered(self, values: FloatArray) -> FloatArray:
+        """The transposed matrix times one value a sample."""
+        return summed(self.column, self.share * values[self.sample], self.columns)
+
+    def kept(self, wanted: BoolArray) -> Shares:
+        """Only these samples' entries; samples keep their numbers."""
+        entries = wanted[self.sample]
+        return Shares(self.sample[entries], self.column[entries], self.share[entries], self.samples, self.columns)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where the parts of the work begin and end, and where among them the samples do."""
+
+    begin_column: IntArray  # of each part, by begin
+    end_column: IntArray  # of each part, by end
+    begun: tuple[IntArray, IntArray]  # parts begun before each sample's start, and before its end
+    ended: tuple[IntArray, IntArray]
+    idle: tuple[FloatArray, FloatArray]  # 1 where nothing runs at each sample's start, and at its end
+    length_ns: FloatArray
+
+    def change(self, layout: Layout, rates: FloatArray) -> FloatArray:
+        """By how much each sample would change for each ns that the samples are taken later."""
+        assert layout.columns == len(rates)
+        up = np.concatenate([[0.0], np.cumsum(rates[self.begin_column])])
+        down = np.concatenate([[0.0], np.cumsum(rates[self.end_column])])
+        first, last = (
+            up[begun] - down[ended] + idle * rates[-1] for begun, ended, idle in zip(self.begun, self.ended, self.idle, strict=True)
+        )
+        change: FloatArray = (last - first) / self.length_ns
+        return change
+
+
+def edges_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Edges:
+    """What tells how samples change when their clock is moved."""
+    column, begin, end = _pieces(work, layout)
+    by_begin, by_end = np.argsort(begin, kind="stable"), np.argsort(end, kind="stable")
+    begins, ends = begin[by_begin], end[by_end]
+    begun = np.searchsorted(begins, start_ns, "right"), np.searchsorted(begins, end_ns, "right")
+    ended = np.searchsorted(ends, start_ns, "right"), np.searchsorted(ends, end_ns, "right")
+    idle = tuple((a == b).astype(np.float64) for a, b in zip(begun, ended, strict=True))
+    return Edges(column[by_begin], column[by_end], begun, ended, (idle[0], idle[1]), end_ns - start_ns)
+
+
+def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """The sum of the values of each index."""
+    total: FloatArray = np.bincount(index, values, size).astype(np.float64, copy=False)
+    return total
+
+
+def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
+    """Into how many parts of about ``part_ns`` the kernels of each group are divided."""
+    inside = work.group >= 0
+    group = work.group[inside]
+    duration = (work.end_ns - work.start_ns)[inside].astype(np.float64)
+    order = np.lexsort((duration, group))
+    executions = np.bincount(group, minlength=work.groups)
+    begins = np.cumsum(executions) - executions
+    ran = executions > 0
+    median = np.zeros(work.groups)
+    median[ran] = duration[order][(begins + executions // 2)[ran]]
+    parts = np.clip(np.round(median / part_ns), fewest, MOST_PARTS).astype(np.int64) if part_ns > 0 else np.full(work.groups, fewest)
+    return Layout(np.concatenate([[0], np.cumsum(parts)]), median, executions)
+
+
+def shares_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
+    """The matrix for samples over these intervals of the kernels' clock, by time and without overlap."""
+    column, begin, end = _pieces(work, layout)
+    sample, entry, share = _overlaps(begin, end, start_ns, end_ns)
+    idle = 1.0 - busy_time(work).share(start_ns, end_ns)
+    some = np.flatnonzero(idle > 0)
+    sample = np.concatenate([sample, some])
+    order = np.argsort(sample, kind="stable")
+    return Shares(
+        sample[order],
+        np.concatenate([column[entry], np.full(len(some), layout.columns - 1)])[order],
+        np.concatenate([share, idle[some]])[order],
+        len(start_ns),
+        layout.columns,
+    )
+
+
+def taking_part(work: Work, start_ns: FloatArray, end_ns: FloatArray) -> Work:
+    """The work that overlaps any of the samples."""
+    some = np.searchsorted(start_ns, work.end_ns, "left") > np.searchsorted(end_ns, work.start_ns, "right")
+    return Work(work.start_ns[some], work.end_ns[some], work.group[some], work.repeat[some], work.groups)
+
+
+def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArray) -> BoolArray:
+    """Which samples those rows of the work take part in."""
+    first = np.searchsorted(end_ns, work.start_ns[rows], "right")
+    last = np.searchsorted(start_ns, work.end_ns[rows], "left")
+    some = last > first
+    steps = np.zeros(len(start_ns) + 1, np.int64)
+    np.add.at(steps, first[some], 1)
+    np.add.at(steps, last[some], -1)
+    return np.cumsum(steps[:-1]) > 0
+
+
+@dataclass(frozen=True)
+class BusyTime:
+    """When anything ran: up to each moment, how long, and how long two or more at once."""
+
+    moments: FloatArray
+    busy: FloatArray
+    several: FloatArray
+
+    def share(self, start_ns: FloatArray, end_ns: FloatArray) -> FloatArray:
+        """How much of each sample the work covers, however many run at once."""
+        covered = np.interp(end_ns, self.moments, self.busy) - np.interp(start_ns, self.moments, self.busy)
+        share: FloatArray = covered / (end_ns - start_ns)
+        return share
+
+
+def busy_time(work: Work) -> BusyTime:
+    """When any of the work ran."""
+    moments = np.concatenate([work.start_ns, work.end_ns])
+    change = np.repeat(np.array([1, -1]), len(work.start_ns))
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order].astype(np.float64)
+    running = np.cumsum(change[order])[:-1]
+    length = np.diff(moments)
+    busy = np.concatenate([[0.0], np.cumsum(length * (running > 0))])
+    several = np.concatenate([[0.0], np.cumsum(length * (running > 1))])
+    return BusyTime(moments, busy, several)
+
+
+def concurrent_share(work: Work) -> FloatArray:
+    """How much of each group's time something else ran as well."""
+    time = busy_time(work)
+    moments, several = time.moments, time.several
+    inside = work.group >= 0
+    start, end, group = work.start_ns[inside], work.end_ns[inside], work.group[inside]
+    overlapped = np.interp(end, moments, several) - np.interp(start, moments, several)
+    total = np.bincount(group, end - start, work.groups)
+    share: FloatArray = np.bincount(group, overlapped, work.groups) / np.maximum(total, 1)
+    return share
+
+
+def gram(shares: Shares) -> FloatArray:
+    """The matrix transposed times itself, dense over the columns."""
+    columns = shares.columns
+    total = summed(shares.column * (columns + 1), shares.share**2, columns * columns)
+    step = 1
+    here = np.flatnonzero(shares.sample[1:] == shares.sample[:-1])
+    while len(here):
+        left, right = shares.column[here], shares.column[here + step]
+        product = shares.share[here] * shares.share[here + step]
+        total += np.bincount(left * columns + right, product, columns * columns)
+        total += np.bincount(right * columns + left, product, columns * columns)
+        step += 1
+        here = here[here + step < len(shares.sample)]
+        here = here[shares.sample[here + step] == shares.sample[here]]
+    return total.reshape(columns, columns)
+
+
+def _pieces(work: Work, layout: Layout) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Column, begin and end of every part of every kernel of the sequence."""
+    inside = np.flatnonzero((work.group >= 0) & (work.end_ns > work.start_ns))
+    parts = layout.parts[work.group[inside]]
+    row = np.repeat(inside, parts)
+    part = _counted(parts)
+    length = (work.end_ns - work.start_ns)[row] / np.repeat(parts, parts)
+    begin = work.start_ns[row] + length * part
+    return layout.first[work.group[row]] + part, begin, begin + length
+
+
+def _overlaps(begin: FloatArray, end: FloatArray, start_ns: FloatArray, end_ns: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Sample, interval and share of the sample, for each sample that each interval overlaps."""
+    first = np.searchsorted(end_ns, begin, "right")
+    count = np.maximum(np.searchsorted(start_ns, end, "left") - first, 0)
+    entry = np.repeat(np.arange(len(begin)), count)
+    sample = np.repeat(first, count) + _counted(count)
+    covered = np.minimum(end[entry], end_ns[sample]) - np.maximum(begin[entry], start_ns[sample])
+    return sample, entry, covered / (end_ns - start_ns)[sample]
+
+
+def _counted(count: IntArray) -> IntArray:
+    """0, 1, … count[i] - 1 for each i in turn."""
+    return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)

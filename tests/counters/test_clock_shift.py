@@ -1,0 +1,45 @@
+"""The offset of the clocks, and its drift, are found from the samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsysmap.counters.clock_shift import clock_shift
+from nsysmap.counters.model import Samples
+from tests.counters.made import sampled, sequence
+
+DURATIONS = [4000, 9000, 2500, 14_000, 6000]
+GAPS = [1500, 500, 0, 2000, 0]
+RATES = [80.0, 95.0, 70.0, 100.0, 90.0]
+
+
+@pytest.mark.parametrize("offset", [0, 1200, -7000, 33_000])
+def test_an_offset_is_found(offset: int) -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    found = clock_shift(sampled(work, RATES, 5000, noise=0.4, offset=offset), work, (0,))
+    assert found is not None
+    assert found.offset_ns == pytest.approx(offset, abs=60)
+    assert abs(found.offset_ns - offset) < 4 * found.error_ns
+
+
+def test_a_drift_is_found() -> None:
+    work = sequence(DURATIONS, GAPS, 300)
+    samples = sampled(work, RATES, 5000, noise=0.4)
+    drifted = [np.round(each * (1 - 40e-6)).astype(np.int64) for each in (samples.start_ns, samples.end_ns)]
+    found = clock_shift(Samples(drifted[0], drifted[1], samples.values, samples.metrics, samples.percent, samples.per_cycle), work, (0,))
+    assert found is not None
+    assert found.drift == pytest.approx(40e-6, rel=0.05)
+    assert np.abs(found.moved(drifted[0]) - samples.start_ns).max() < 200
+
+
+def test_samples_that_follow_nothing_have_no_offset() -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    samples = sampled(work, RATES, 5000)
+    values = np.random.default_rng(0).uniform(0, 100, samples.values.shape)
+    assert clock_shift(Samples(samples.start_ns, samples.end_ns, values, ("a",), (True,), (None,)), work, (0,)) is None
+
+
+def test_without_activity_there_is_no_offset() -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    assert clock_shift(sampled(work, RATES, 5000), work, ()) is None

@@ -1,0 +1,132 @@
+"""Rates by kernel are what made the samples, and the stated errors hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsysmap.counters.estimate import estimate
+from nsysmap.counters.model import Samples, Shift, Work
+from tests.counters.made import dense, non_negative_least_squares, sampled, sequence
+
+DURATIONS = [4000, 9000, 2500, 14_000, 6000]
+GAPS = [0, 500, 0, 2000, 0]
+RATES = [80.0, 0.0, 35.0, 100.0, 12.5]
+
+
+def test_rates_without_noise_are_found() -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    found = estimate(sampled(work, RATES, 5000), work, Shift()).by_metric[0]
+    assert np.allclose(found.groups.value, RATES, atol=0.5)
+    assert found.idle == pytest.approx(0, abs=0.2)
+
+
+@pytest.mark.parametrize("period", [3000, 10_000, 30_000])
+def test_rates_are_those_of_non_negative_least_squares_within_their_errors(period: int) -> None:
+    work = sequence(DURATIONS, GAPS, 80, seed=period)
+    samples = sampled(work, RATES, period, noise=0.5, seed=1)
+    found = estimate(samples, work, Shift()).by_metric[0]
+    matrix = dense(work, samples.start_ns, samples.end_ns)
+    plain = non_negative_least_squares(matrix, samples.values[0], 100.0)[:-1]
+    assert (np.abs(found.groups.value - plain) < 4 * found.groups.error + 0.3).all()
+
+
+def test_nine_of_ten_intervals_hold_the_truth() -> None:
+    held = []
+    for seed in range(40):
+        work = sequence(DURATIONS, GAPS, 40, seed=seed)
+        rates = np.random.default_rng(seed).uniform(5, 95, 5).tolist()
+        found = estimate(sampled(work, rates, 10_000, noise=0.7, seed=seed), work, Shift()).by_metric[0].groups
+        held.append((found.low <= rates) & (rates <= found.high))
+    assert 0.85 <= np.mean(held) <= 0.98
+
+
+def test_values_stay_between_0_and_100() -> None:
+    work = sequence(DURATIONS, GAPS, 6)
+    found = estimate(sampled(work, RATES, 40_000, noise=5.0), work, Shift()).by_metric[0].groups
+    assert found.value.min() >= 0 and found.value.max() <= 100
+    assert found.low.min() >= 0 and found.high.max() <= 100
+
+
+def test_wild_samples_are_set_aside_and_counted() -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    samples = sampled(work, RATES, 5000, noise=0.3)
+    values = samples.values.copy()
+    wild = np.arange(40, values.shape[1], 97)
+    values[0, wild] = 100 - values[0, wild]
+    spoilt = Samples(samples.start_ns, samples.end_ns, values, samples.metrics, samples.percent, samples.per_cycle)
+    found = estimate(spoilt, work, Shift())
+    assert found.outliers >= 0.5 * len(wild)
+    assert np.abs(found.by_metric[0].groups.value - RATES).max() < 4
+
+
+def test_samples_of_work_that_is_no_part_of_the_sequence_are_left_out() -> None:
+    work = sequence(DURATIONS, GAPS, 40)
+    odd = Work(
+        np.append(work.start_ns, work.end_ns[99] + 50), np.append(work.end_ns, work.end_ns[99] + 9000),
+        np.append(work.group, -1), np.append(work.repeat, -1), work.groups,
+    )  # fmt: skip
+    order = np.argsort(odd.start_ns, kind="stable")
+    mixed = Work(odd.start_ns[order], odd.end_ns[order], odd.group[order], odd.repeat[order], odd.groups)
+    found = estimate(sampled(mixed, RATES, 5000), mixed, Shift())
+    assert found.left_out > 0
+    assert np.allclose(found.by_metric[0].groups.value, RATES, atol=1.0)
+
+
+def test_kernels_that_always_run_together_are_not_told_apart() -> None:
+    start = np.arange(0, 4_000_000, 40_000)
+    both = Work(
+        np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2,
+    )  # fmt: skip
+    found = estimate(sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift(), member_of=np.zeros(2, np.int64))
+    assert (found.by_metric[0].groups.error > 10).all()
+    assert (found.concurrent > 0.99).all()
+    together = found.by_metric[0].sets
+    assert together.value[0] == pytest.approx(25.0, abs=0.5)
+    assert together.error[0] < 1
+
+
+def test_a_part_of_cycles_is_weighted_by_the_clock() -> None:
+    work = sequence([20_000, 20_000], [0, 0], 50)
+    share = sampled(work, [60.0, 20.0], 5000)
+    clock = sampled(work, [1.0, 2.0], 5000, percent=False)
+    cycles = np.maximum(clock.values[0], 1e-9)
+    busy = sampled(work, [60.0 * 1.0, 20.0 * 2.0], 5000).values[0]
+    both = Samples(share.start_ns, share.end_ns, np.stack([busy / cycles, clock.values[0]]), ("t", "clock"), (True, False), (1, None))
+    found = estimate(both, work, Shift())
+    assert np.allclose(found.by_metric[0].groups.value, [60, 20], atol=0.5)
+    assert np.allclose(found.by_metric[1].groups.value, [1, 2], atol=0.02)
+
+
+def test_a_set_is_the_mean_over_the_time_of_its_kernels() -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    found = estimate(sampled(work, RATES, 5000, noise=0.3), work, Shift(), member_of=np.array([0, 0, 1, -1, 1])).by_metric[0]
+    assert found.sets.value[0] == pytest.approx((80 * 4000 + 0 * 9000) / 13_000, abs=0.5)
+    assert found.sets.value[1] == pytest.approx((35 * 2500 + 12.5 * 6000) / 8500, abs=0.5)
+    assert (found.sets.error < 1).all()
+
+
+def test_groups_in_any_order_give_the_same() -> None:
+    work = sequence(DURATIONS, GAPS, 50)
+    mixed = np.array([3, 0, 4, 1, 2])
+    other = Work(work.start_ns, work.end_ns, mixed[work.group], work.repeat, 5)
+    samples = sampled(work, RATES, 5000, noise=0.3)
+    first, second = (estimate(samples, each, Shift()).by_metric[0].groups for each in (work, other))
+    assert np.allclose(first.value, second.value[mixed])
+    assert np.allclose(first.error, second.error[mixed])
+
+
+def test_a_group_that_never_ran_has_no_value() -> None:
+    work = sequence(DURATIONS, GAPS, 20)
+    more = Work(work.start_ns, work.end_ns, work.group, work.repeat, 6)
+    found = estimate(sampled(work, RATES, 5000), more, Shift()).by_metric[0].groups
+    assert np.isnan(found.value[5]) and np.isnan(found.error[5])
+    assert np.isfinite(found.value[:5]).all()
+
+
+def test_more_repeats_make_smaller_errors() -> None:
+    errors = []
+    for repeats in (20, 80, 320):
+        work = sequence(DURATIONS, GAPS, repeats)
+        errors.append(float(np.median(estimate(sampled(work, RATES, 20_000, noise=0.5), work, Shift()).by_metric[0].groups.error)))
+    assert errors[0] > 1.4 * errors[1] > 1.4 * 1.4 * errors[2]

@@ -1,0 +1,169 @@
+"""Nsight Compute's CSV is read in its forms and languages, and its kernels are matched to the trace's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.counters.ncu_compare import FromTrace, compare
+from nsysmap.counters.ncu_csv import NcuKernel, parse_ncu_csv, read_ncu_csv
+from nsysmap.counters.ncu_match import SequenceKernel, base_name, match_kernels
+from nsysmap.counters.ncu_numbers import decimal_mark, in_base_unit, number
+
+DATA = Path(__file__).parent / "data"
+
+
+def test_a_row_a_metric() -> None:
+    gemm, relu = read_ncu_csv(DATA / "ncu_details.csv")
+    assert (gemm.name, gemm.grid, gemm.block, gemm.pid) == ("void gemm<float, 128>(int, float *)", (2, 66, 1), (128, 1, 1), 7)
+    assert gemm.metrics["gpu__time_duration.sum"].value == 1_234_500
+    assert gemm.metrics["sm__cycles_elapsed.avg.per_second"].value == pytest.approx(1.41e9)
+    assert gemm.metrics["dram__bytes.sum.per_second"].value == pytest.approx(300.5e9)
+    assert relu.metrics["dram__bytes.sum"].value == 2_500_000
+    assert "smsp__inst.sum" not in relu.metrics
+
+
+def test_a_column_a_metric_with_units_below() -> None:
+    gemm, relu = read_ncu_csv(DATA / "ncu_raw.csv")
+    assert gemm.metrics["dram__bytes.sum"].value == 8_714_752
+    assert gemm.metrics["gpu__time_duration.sum"].value == pytest.approx(25_952)
+    assert gemm.metrics["sm__cycles_elapsed.avg.per_second"].value == pytest.approx(1.395e9)
+    assert set(relu.metrics) == {"gpu__time_duration.sum", "sm__cycles_elapsed.avg.per_second"}
+
+
+def test_a_machine_that_writes_commas_before_decimals() -> None:
+    rows = [
+        '"ID","Process ID","Kernel Name","Block Size","Grid Size","Metric Name","Metric Unit","Metric Value"',
+        '"0","7","gemm","(1, 1, 1)","(1, 1, 1)","dram__bytes.sum","byte","27.595.520"',
+        '"0","7","gemm","(1, 1, 1)","(1, 1, 1)","gpu__time_duration.sum","ns","117.344"',
+        '"0","7","gemm","(1, 1, 1)","(1, 1, 1)","sm__throughput.avg.pct_of_peak_sustained_elapsed","%","65,77"',
+    ]
+    (gemm,) = parse_ncu_csv("\n".join(rows), "ncu.csv")
+    values = {name: each.value for name, each in gemm.metrics.items()}
+    assert values == {
+        "dram__bytes.sum": 27_595_520, "gpu__time_duration.sum": 117_344, "sm__throughput.avg.pct_of_peak_sustained_elapsed": 65.77,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "hello\n", "a,b,c\n1,2,3\n", '"ID","Kernel Name","Metric Name","Metric Value"\n'])
+def test_another_file_is_refused_with_what_to_do(text: str, tmp_path: Path) -> None:
+    (tmp_path / "ncu.csv").write_text(text)
+    with pytest.raises(NsysmapError, match="ncu --csv"):
+        read_ncu_csv(tmp_path / "ncu.csv")
+
+
+@given(st.floats(0, 1e15, allow_nan=False), st.sampled_from([("{:,.3f}", "."), ("{:.4f}", "."), ("{:,.0f}", ".")]))
+def test_numbers_are_read_as_written(value: float, form: tuple[str, str]) -> None:
+    written = form[0].format(value)
+    assert number(written, ".") == pytest.approx(float(written.replace(",", "")))
+    swapped = written.translate(str.maketrans(",.", ".,"))
+    assert number(swapped, ",") == pytest.approx(float(written.replace(",", "")))
+
+
+@given(st.text(max_size=30))
+def test_no_text_breaks_a_number(text: str) -> None:
+    number(text, ".")
+    number(text, ",")
+    in_base_unit(1.0, text)
+
+
+@pytest.mark.parametrize(
+    ("values", "mark"),
+    [
+        (["1,234", "5.5"], "."), (["1.234", "5,5"], ","), (["1,234,567"], "."), (["1.234.567"], ","), (["1.234,5"], ","),
+        (["1,234"], "."), (["1.234"], "."), ([], "."), (["0,123"], ","),
+    ],
+)  # fmt: skip
+def test_the_decimal_mark_is_told_by_the_whole_file(values: list[str], mark: str) -> None:
+    assert decimal_mark(values) == mark
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "base"),
+    [
+        (2.5, "Mbyte", (2.5e6, "byte")), (1.0, "Kibyte", (1024.0, "byte")), (3.0, "usecond", (3000.0, "ns")), (1.0, "s", (1e9, "ns")),
+        (1.4, "Ghz", (1.4e9, "hz")), (1.4, "cycle/nsecond", (1.4e9, "hz")), (2.0, "Gbyte/second", (2e9, "byte/s")),
+        (7.0, "%", (7.0, "%")), (9.0, "register/thread", (9.0, "register/thread")), (1.0, "strange", (1.0, "strange")),
+    ],
+)  # fmt: skip
+def test_units(value: float, unit: str, base: tuple[float, str]) -> None:
+    found, named = in_base_unit(value, unit)
+    assert found == pytest.approx(base[0])
+    assert named == base[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        (
+            "void at::native::vectorized_elementwise_kernel<(int)8, at::CUDAFunctor_add<c10::Half>>(int, T2)",
+            "vectorized_elementwise_kernel",
+        ),
+        ("void at::<unnamed>::vectorized_layer_norm_kernel<c10::Half, float>(int)", "vectorized_layer_norm_kernel"),
+        ("void (anonymous namespace)::f<1>(int)", "f"),
+        ("nvjet_sm90_hsh_144x128_64x6_1x2_h_bz_coopA_bias_TNN", "nvjet_sm90_hsh_144x128_64x6_1x2_h_bz_coopA_bias_TNN"),
+        ("__myl_CastSubMul_0x80c871", "__myl_CastSubMul_0x80c871"),
+        ("vectorized_layer_norm_kernel", "vectorized_layer_norm_kernel"),
+    ],
+)
+def test_base_name(name: str, base: str) -> None:
+    assert base_name(name) == base
+
+
+SEQUENCE = [SequenceKernel(name, (size, 1, 1), (128, 1, 1)) for name, size in (("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5))]
+
+
+def profiled(*rows: tuple[str, int]) -> list[NcuKernel]:
+    return [NcuKernel(at, 1, name, (size, 1, 1), (128, 1, 1), {}) for at, (name, size) in enumerate(rows)]
+
+
+def test_kernels_go_by_name_size_and_order() -> None:
+    found = match_kernels(profiled(("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)), SEQUENCE)
+    assert found.group.tolist() == [0, 1, 2, 3, 4]
+    assert (found.by, found.turns) == (("name", "grid", "block"), 1)
+
+
+def test_a_profile_may_begin_anywhere_leave_out_and_go_round() -> None:
+    assert match_kernels(profiled(("c", 4), ("b", 5), ("a", 1), ("b", 2)), SEQUENCE).group.tolist() == [3, 4, 0, 1]
+    assert match_kernels(profiled(("b", 2), ("b", 5)), SEQUENCE).group.tolist() == [1, 4]
+    assert match_kernels(profiled(("x", 9), ("b", 2), ("y", 8), ("c", 4)), SEQUENCE).group.tolist() == [-1, 1, -1, 3]
+
+
+def test_shortened_names_go_by_size() -> None:
+    found = match_kernels(profiled(("k1", 1), ("k2", 2), ("k3", 3), ("k4", 4), ("k5", 5)), SEQUENCE)
+    assert (found.group.tolist(), found.by) == ([0, 1, 2, 3, 4], ("grid", "block"))
+
+
+def test_repeated_blocks_are_said_to_fit_several_places() -> None:
+    twice = [SequenceKernel(name, (1, 1, 1), (1, 1, 1)) for name in "abab"]
+    assert match_kernels([NcuKernel(0, 1, "b", (1, 1, 1), (1, 1, 1), {})], twice).turns == 2
+
+
+def test_nothing_in_common_matches_nothing() -> None:
+    assert match_kernels(profiled(("x", 9)), SEQUENCE).group.tolist() == [-1]
+    assert match_kernels([], SEQUENCE).group.tolist() == []
+
+
+def test_counters_are_compared_at_the_same_clock() -> None:
+    rows = [
+        '"ID","Process ID","Kernel Name","Block Size","Grid Size","Metric Name","Metric Unit","Metric Value"',
+        '"0","7","a","(128, 1, 1)","(1, 1, 1)","gpu__time_duration.sum","ns","20000"',
+        '"0","7","a","(128, 1, 1)","(1, 1, 1)","sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed","%","50"',
+        '"0","7","a","(128, 1, 1)","(1, 1, 1)","dram__bytes.sum","byte","1000000"',
+        '"0","7","a","(128, 1, 1)","(1, 1, 1)","sm__cycles_elapsed.max","cycle","20000"',
+    ]
+    profile = parse_ncu_csv("\n".join(rows), "ncu.csv")
+    matched = match_kernels(profile, SEQUENCE)
+    nothing = np.full(5, 1.0)
+    trace = FromTrace(np.full(5, 10_000.0), np.full(5, 2e9), nothing, nothing, nothing, nothing, 1e12)
+    found = compare(profile, matched, trace)
+    assert found.ncu_clock_hz == pytest.approx(1e9)
+    assert found.tensor[0] == pytest.approx(50.0)  # as many cycles: half the clock, twice the time
+    assert found.dram_as_printed[0] == pytest.approx(5.0)
+    assert found.dram[0] == pytest.approx(10.0)
+    assert np.isnan(found.tensor[1:]).all()

@@ -1,0 +1,72 @@
+"""Shares of samples are what the obvious loops count."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nsysmap.counters.model import Work
+from nsysmap.counters.shares import busy_time, concurrent_share, edges_of, gram, layout_of, shares_of, touched
+from tests.counters.made import dense
+
+kernels = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60), st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=12)
+
+
+def made_work(rows: list[tuple[int, int, int, int]]) -> Work:
+    rows = sorted(rows)
+    start = np.array([row[0] for row in rows])
+    return Work(
+        start, start + np.array([row[1] for row in rows]), np.array([row[2] for row in rows]), np.array([row[3] for row in rows]), 4
+    )
+
+
+@given(rows=kernels, period=st.integers(3, 90), parts=st.integers(1, 5))
+@settings(max_examples=80, deadline=None)
+def test_shares_are_what_loops_count(rows: list[tuple[int, int, int, int]], period: int, parts: int) -> None:
+    work = made_work(rows)
+    edges = np.arange(0, 600, period).astype(np.float64)
+    layout = layout_of(work, 0.0, fewest=parts)
+    shares = shares_of(work, layout, edges[:-1], edges[1:])
+    found = np.zeros((shares.samples, shares.columns))
+    np.add.at(found, (shares.sample, shares.column), shares.share)
+    by_group = np.add.reduceat(found[:, :-1], layout.first[:-1], axis=1)
+    expected = dense(work, edges[:-1].astype(np.int64), edges[1:].astype(np.int64))
+    assert np.allclose(by_group, expected[:, :-1], atol=1e-9)
+    assert np.allclose(found[:, -1], expected[:, -1], atol=1e-9)
+    assert np.allclose(gram(shares), found.T @ found, atol=1e-9)
+    rates = np.arange(shares.columns, dtype=np.float64)
+    assert np.allclose(shares.applied(rates), found @ rates)
+    values = np.arange(shares.samples, dtype=np.float64)
+    assert np.allclose(shares.gathered(values), found.T @ values)
+
+
+@given(rows=kernels, period=st.integers(3, 90))
+@settings(max_examples=40, deadline=None)
+def test_touched_samples_are_those_that_overlap(rows: list[tuple[int, int, int, int]], period: int) -> None:
+    work = made_work(rows)
+    edges = np.arange(0, 600, period).astype(np.float64)
+    found = touched(work, work.group < 0, edges[:-1], edges[1:])
+    for at, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        overlaps = [
+            max(begin, low) < min(finish, high)
+            for begin, finish, group in zip(work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True)
+            if group < 0 and finish > begin
+        ]
+        assert bool(found[at]) >= any(overlaps)
+
+
+def test_work_beside_other_work_is_counted() -> None:
+    work = Work(np.array([0, 50, 200]), np.array([100, 150, 300]), np.array([0, 1, 2]), np.zeros(3, np.int64), 3)
+    assert concurrent_share(work).tolist() == [0.5, 0.5, 0.0]
+    assert busy_time(work).share(np.array([0.0, 100.0]), np.array([100.0, 200.0])).tolist() == [1.0, 0.5]
+
+
+def test_change_is_the_difference_that_a_later_clock_makes() -> None:
+    work = Work(np.array([100, 300]), np.array([200, 450]), np.array([0, 1]), np.zeros(2, np.int64), 2)
+    layout = layout_of(work, 0.0, fewest=2)
+    start, end = np.array([50.0, 150.0, 250.0, 350.0]), np.array([150.0, 250.0, 350.0, 450.0])
+    rates = np.array([10.0, 20.0, 30.0, 40.0, 1.0])
+    before = shares_of(work, layout, start, end).applied(rates)
+    after = shares_of(work, layout, start + 0.001, end + 0.001).applied(rates)
+    assert np.allclose(edges_of(work, layout, start, end).change(layout, rates), (after - before) / 0.001, atol=1e-6)

@@ -1,0 +1,114 @@
+"""What is not known well enough is said to be so, with what would tell it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsysmap.counters.amounts import bytes_moved, tensor_cycles, tensor_operations
+from nsysmap.counters.estimate import estimate
+from nsysmap.counters.kernel_ends import kernel_ends
+from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.run_facts import clock_run, others_work
+from nsysmap.counters.told import command, remedies_for, told, why_not
+from tests.counters.made import sampled, sequence
+
+
+def test_short_kernels_between_long_samples_are_not_told() -> None:
+    work = sequence([2000, 90_000], [500, 0], 40)
+    found = estimate(sampled(work, [80.0, 30.0], 100_000, noise=0.7), work, Shift())
+    metric = found.by_metric[0]
+    assert told(found, metric).tolist() == [False, True]
+    reason = why_not(found, metric, 0)
+    assert "2.0 µs" in reason and "100 µs" in reason and "40 executions" in reason and "200 kHz would tell" in reason
+    assert why_not(found, metric, 1) == ""
+
+
+def test_what_is_asked_for_does_tell() -> None:
+    work = sequence([4000, 30_000], [500, 0], 40)
+    found = estimate(sampled(work, [80.0, 30.0], 100_000, noise=0.7), work, Shift())
+    remedy = remedies_for(found, found.by_metric[0], 0)[0]
+    assert remedy.frequency_hz == 10_000
+    more = sequence([4000, 30_000], [500, 0], remedy.executions)
+    again = estimate(sampled(more, [80.0, 30.0], 100_000, noise=0.7), more, Shift())
+    assert again.by_metric[0].groups.error[0] < 7
+
+
+def test_few_executions_of_a_short_kernel_tell_nothing() -> None:
+    work = sequence([3000, 90_000], [500, 0], 2)
+    found = estimate(sampled(work, [80.0, 30.0], 5000, noise=0.3), work, Shift())
+    assert "it ran 2 times while counters were sampled: sample 10 inferences" in why_not(found, found.by_metric[0], 0)
+
+
+def test_kernels_that_always_run_together_are_for_nsight_compute() -> None:
+    start = np.arange(0, 4_000_000, 40_000)
+    both = Work(np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)
+    found = estimate(sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift())
+    assert "always runs together: Nsight Compute can" in why_not(found, found.by_metric[0], 0)
+
+
+def test_one_execution_as_long_as_many_samples_is_told() -> None:
+    work = Work(np.array([100_000]), np.array([900_000]), np.array([0]), np.array([0]), 1)
+    found = estimate(sampled(work, [42.0], 5000, noise=0.5), work, Shift())
+    assert told(found, found.by_metric[0]).all()
+    assert found.by_metric[0].groups.value[0] == pytest.approx(42, abs=0.5)
+
+
+def test_what_never_ran_says_so() -> None:
+    work = sequence([3000], [500], 30)
+    more = Work(work.start_ns, work.end_ns, work.group, work.repeat, 2)
+    found = estimate(sampled(work, [80.0], 5000), more, Shift())
+    assert "did not run" in why_not(found, found.by_metric[0], 1)
+
+
+def test_the_command_is_that_of_the_version() -> None:
+    assert "--gpu-metrics-device=0 " in command(100_000, (2023, 4))
+    assert "--gpu-metrics-devices=0 --gpu-metrics-frequency=200000" in command(200_000)
+
+
+def test_rates_become_amounts() -> None:
+    work = sequence([10_000], [2000], 60)
+    percent = sampled(work, [50.0], 5000)
+    clock = sampled(work, [1.5e9], 5000, percent=False)
+    both = Samples(
+        percent.start_ns, percent.end_ns, np.concatenate([percent.values, clock.values]), ("dram", "clock"), (True, False), (None, None)
+    )
+    found = estimate(both, work, Shift())
+    dram, hertz = (each.groups for each in found.by_metric)
+    assert bytes_moved(found, (dram, dram), 1e12).value[0] == pytest.approx(10e-6 * 1e12, rel=0.02)
+    cycles = tensor_cycles(found, dram, hertz)
+    assert cycles.value[0] == pytest.approx(0.5 * 15_000, rel=0.02)
+    assert tensor_operations(cycles, 100, 2048).value[0] == pytest.approx(7500 * 100 * 2048, rel=0.02)
+
+
+def test_idle_ends_of_a_kernel_are_found() -> None:
+    parts = sequence([2000, 6000, 4000], [200, 0, 0], 200)
+    begins = parts.start_ns[parts.group == 0]
+    whole = Work(begins, begins + 12_000, np.zeros(len(begins), np.int64), np.arange(len(begins)), 1)
+    tight = Work(np.concatenate([begins, begins + 2000, begins + 8000]), np.concatenate([begins + 2000, begins + 8000, begins + 12_000]),
+                 np.repeat([0, 1, 2], len(begins)), np.tile(np.arange(len(begins)), 3), 3)  # fmt: skip
+    order = np.argsort(tight.start_ns, kind="stable")
+    ordered = Work(tight.start_ns[order], tight.end_ns[order], tight.group[order], tight.repeat[order], 3)
+    found = estimate(sampled(ordered, [0.0, 100.0, 25.0], 3000), whole, Shift())
+    ends = kernel_ends(found, found.by_metric[0])
+    assert ends.begin_ns[0] == pytest.approx(2000, abs=500)
+    assert ends.end_ns[0] == pytest.approx(3000, abs=500)
+
+
+def test_a_falling_clock_is_seen() -> None:
+    work = sequence([20_000, 20_000], [0, 0], 100)
+    samples = sampled(work, [1.0, 1.0], 5000, percent=False)
+    hertz = np.linspace(1.9e9, 1.5e9, samples.values.shape[1])
+    found = clock_run(hertz, samples.start_ns, samples.end_ns, work, Shift())
+    assert found is not None
+    assert found.fell == pytest.approx(0.19, abs=0.02)
+    assert clock_run(hertz * 0 + 1.7e9, samples.start_ns, samples.end_ns, work, Shift()).fell == 0  # type: ignore[union-attr]
+
+
+def test_activity_between_the_traces_work_is_someone_elses() -> None:
+    work = sequence([20_000], [400_000], 30)
+    samples = sampled(work, [90.0], 5000)
+    quiet = others_work(samples.values[0], samples.start_ns, samples.end_ns, work, Shift())
+    assert quiet is not None and quiet.active_share == 0
+    busy = others_work(np.maximum(samples.values[0], 30.0), samples.start_ns, samples.end_ns, work, Shift())
+    assert busy is not None and (busy.active_share, busy.mean_percent) == (1.0, 30.0)

@@ -1,0 +1,107 @@
+"""GPU metrics are read from exports of any version, whatever is missing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.nsys.sqlite_columns import sqlite_tables
+from nsysmap.nsys.tables import NsysTables
+from nsysmap.trace.gpu_metrics import read_gpu_metrics
+
+KIND = 281479271677952
+NAMES = ["GPC Clock Frequency [MHz]", "SM Active [Throughput %]"]
+Row = tuple[int | None, int, int, int]
+
+
+def export(path: Path, rows: Iterable[Row], names: Iterable[tuple[int, int, str]], *, raw: bool = False) -> NsysTables:
+    with closing(sqlite3.connect(path)) as connection:
+        first = "rawTimestamp INTEGER, " if raw else ""
+        connection.execute(f"CREATE TABLE GPU_METRICS ({first}timestamp INTEGER, typeId INTEGER, metricId INTEGER, value INTEGER)")
+        connection.execute(
+            "CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INTEGER, sourceId INTEGER, typeName TEXT, metricId INTEGER, metricName TEXT)"
+        )
+        connection.executemany(f"INSERT INTO GPU_METRICS VALUES ({'7, ' if raw else ''}?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO TARGET_INFO_GPU_METRICS VALUES (?, 0, '', ?, ?)", names)
+        connection.commit()
+    return sqlite_tables(path)
+
+
+def regular(count: int, *, kind: int = KIND, value: int = 40) -> list[Row]:
+    return [row for at in range(count) for row in ((at * 1000, kind, 0, 1_500_000_000), (at * 1000, kind, 1, value))]
+
+
+def named(kind: int = KIND) -> list[tuple[int, int, str]]:
+    return [(kind, at, name) for at, name in enumerate(NAMES)]
+
+
+def test_a_sample_lasts_to_the_next_and_the_first_is_left_out(tmp_path: Path) -> None:
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", regular(6), named(), raw=True))
+    assert found.start_ns.tolist() == [1000, 2000, 3000, 4000]
+    assert found.end_ns.tolist() == [2000, 3000, 4000, 5000]
+    assert [each.meaning for each in found.metrics] == ["gpc_clock", "sm_active"]
+    assert found.values[1].tolist() == [40.0] * 4
+    assert found.frequency_hz == 1e6
+
+
+def test_each_gpu_has_its_own_samples(tmp_path: Path) -> None:
+    both = export(tmp_path / "a.sqlite", [*regular(5), *regular(5, kind=KIND + 1, value=70)], [*named(), *named(KIND + 1)])
+    assert [(each.device, each.values[1, 0]) for each in read_gpu_metrics(both)] == [(0, 40.0), (1, 70.0)]
+
+
+def test_rows_in_any_order_and_missing_values(tmp_path: Path) -> None:
+    rows = regular(8)
+    del rows[9]  # SM Active of the fifth sample
+    mixed = [rows[at] for at in np.random.default_rng(0).permutation(len(rows))]
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", mixed, named()))
+    assert found.start_ns.tolist() == [1000, 2000, 3000, 4000, 5000, 6000]
+    assert np.isnan(found.values[1, 3]) and np.isfinite(found.values[0]).all()
+
+
+def test_holes_are_counted_and_no_sample_reaches_over_one(tmp_path: Path) -> None:
+    rows = [row for row in regular(20) if not 6000 < int(row[0] or 0) < 10_000]
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, named()))
+    assert found.holes == 1
+    assert (found.end_ns - found.start_ns == 1000).all()
+    assert 6000 not in found.start_ns
+
+
+def test_stretches_that_nsys_mistrusts_are_left_out(tmp_path: Path) -> None:
+    ends = KIND + 512
+    rows: list[Row] = [*regular(20), (5000, ends, 0, 9000)]
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, [*named(), (ends, 0, "EndTimestamp")]))
+    assert found.mistrusted == 4
+    assert not np.isin(found.start_ns, [5000, 6000, 7000, 8000]).any()
+
+
+def test_clocks_above_two_gigahertz_are_not_negative(tmp_path: Path) -> None:
+    rows: list[Row] = [(at, kind, metric, value - (1 << 32) if metric == 0 else value) for at, kind, metric, value in regular(6)]
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, named()))
+    assert (found.values[0] == 1_500_000_000).all()
+
+
+def test_a_metric_without_a_name_goes_by_its_number(tmp_path: Path) -> None:
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", regular(6), named()[:1]))
+    assert [each.name for each in found.metrics] == [NAMES[0], "1"]
+
+
+def test_a_time_that_is_not_known_is_left_out(tmp_path: Path) -> None:
+    rows: list[Row] = [(None, KIND, 0, 5), *regular(6)]
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, named()))
+    assert len(found.start_ns) == 4
+
+
+def test_without_the_tables_nothing_was_sampled(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        connection.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+        connection.commit()
+    assert read_gpu_metrics(sqlite_tables(tmp_path / "a.sqlite")) == ()
+
+
+def test_two_samples_are_too_few(tmp_path: Path) -> None:
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", regular(2), named()))
+    assert len(found.start_ns) == 0
