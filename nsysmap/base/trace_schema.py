@@ -193,6 +193,7 @@ CAPTURE = Spec(
         text("source", "the report's file name"),
         text("nsys_version", "version of nsys that wrote the report", null=True),
         text("schema_version", "version of nsys's export schema", null=True),
+        text("form", "what was read: nsys-rep (exported by nsys), nsys-rep read by nsysmap, SQLite, Parquet, Arrow or JSON lines"),
         integer("duration_ns", "from the first to the last piece of GPU work or host call", "ns"),
         integer("kernels", "kernel rows"),
         integer("memcpys", "memory copy rows"),

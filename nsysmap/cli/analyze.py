@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nsysmap.cli.console import colour, progress, width
-from nsysmap.cli.inputs import onnx_model
+from nsysmap.cli.inputs import onnx_model, reader_option
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
 
 
 @click.command("analyze")
@@ -19,6 +23,7 @@ from nsysmap.cli.inputs import onnx_model
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
+@reader_option
 def analyze_command(  # noqa: PLR0913  # one parameter an option
     *,
     report: str,
@@ -29,6 +34,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     folders: tuple[str, ...],
     params: tuple[str, ...],
     fail_on: str | None,
+    reader: Reader,
 ) -> int:
     """Say what ran, which layer each kernel belongs to, where the time goes, and what the rules find.
 
@@ -55,7 +61,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     rules = chosen_rules(folders, params=parse_params(params))
     with progress() as tell:
         engines = read_engines(engine_files, profile=profile)
-        mapped = map_report(report, engines, model=onnx_model(onnx_file), progress=tell)
+        mapped = map_report(report, engines, model=onnx_model(onnx_file), reader=reader, progress=tell)
         content = report_of(analyze_mapped(mapped, rules=rules, progress=tell))
         for path in files:
             tell(f"writing {path.name}")

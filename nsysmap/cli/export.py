@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
+from nsysmap.cli.inputs import reader_option
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
 
 
 @click.command("export")
@@ -17,7 +22,8 @@ from nsysmap.cli.console import progress
     "--trex", "folder", metavar="DIR", required=True, help="Write graph.json, profile.json and timing.json for NVIDIA's trex into DIR."
 )
 @click.option("--force", is_flag=True, help="Overwrite files that are there already.")
-def export_command(report: str, engine_file: str, folder: str, force: bool) -> None:
+@reader_option
+def export_command(report: str, engine_file: str, folder: str, force: bool, reader: Reader) -> None:
     """Write what a trace measured of an engine in the form of another tool.
 
     REPORT is an .nsys-rep or what `nsys export` made of one, ENGINE the file of trtexec --exportLayerInfo.  With --trex the
@@ -33,7 +39,7 @@ def export_command(report: str, engine_file: str, folder: str, force: bool) -> N
 
     with progress() as tell:
         engines = read_engines([engine_file])
-        mapped = map_report(report, engines, progress=tell)
+        mapped = map_report(report, engines, reader=reader, progress=tell)
         tell("writing")
         files = trex_files(engines[0], measured(mapped), mapped.kernels, mapped.inferences)
         written = write_trex(files, Path(folder), trex_name(Path(engine_file)), [Path(report), Path(engine_file)], force=force)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
+from nsysmap.cli.inputs import reader_option
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
 
 
 @click.command("graph")
@@ -23,8 +28,16 @@ from nsysmap.cli.console import progress
     help="One box for each repeated block or Myelin region; auto: where there are more than 150 layers.",
 )
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file: times where there is no REPORT.")
+@reader_option
 def graph_command(  # noqa: PLR0913  # one parameter an option
-    *, engine_file: str, report: str | None, output: str, color: str | None, collapse: str, profile: str | None
+    *,
+    engine_file: str,
+    report: str | None,
+    output: str,
+    color: str | None,
+    collapse: str,
+    profile: str | None,
+    reader: Reader,
 ) -> None:
     """Draw an engine: its layers, the tensors between them, and where the time goes.
 
@@ -59,7 +72,7 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
             from nsysmap.analysis import measured
             from nsysmap.mapping.mapped_trace import map_report
 
-            mapped = map_report(report, [engine], progress=tell)
+            mapped = map_report(report, [engine], reader=reader, progress=tell)
             held, source = measured(mapped), mapped.trace.source
             notes = tuple(note.text for note in mapped.mapped.notes if note.level == "error")
         tell("drawing")

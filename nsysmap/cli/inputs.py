@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from nsysmap.engine.onnx_model import OnnxModel
+
+
+reader_option = click.option(
+    "--reader",
+    type=click.Choice(["auto", "nsys", "own"]),
+    default="auto",
+    help="Who reads a .nsys-rep: nsys (by an export), nsysmap itself (own), or nsys where one is installed that is new enough (auto).",
+)
 
 
 def onnx_model(path: str | None) -> OnnxModel | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import onnx_model
+from nsysmap.cli.inputs import onnx_model, reader_option
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
 
 
 @click.command()
@@ -18,6 +23,7 @@ from nsysmap.cli.inputs import onnx_model
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@reader_option
 def layers(  # noqa: PLR0913  # one parameter an option
     *,
     engine_file: str,
@@ -29,6 +35,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
     folders: tuple[str, ...],
     params: tuple[str, ...],
     as_json: bool,
+    reader: Reader,
 ) -> None:
     """Show the layers of an engine file, and the time of each where a trace or a profile is given.
 
@@ -65,7 +72,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
         from nsysmap.mapping.mapped_trace import map_report
 
         with progress() as tell:
-            mapped = map_report(report, [engine], model=onnx_model(onnx_file), progress=tell)
+            mapped = map_report(report, [engine], model=onnx_model(onnx_file), reader=reader, progress=tell)
             notes = tuple(note for note in notes_of(mapped) if note not in engine.notes)
             of_trace = OfTrace(mapped.trace.source, measured(mapped), notes)
     if as_json:

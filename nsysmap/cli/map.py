@@ -11,10 +11,11 @@ import click
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import onnx_model
+from nsysmap.cli.inputs import onnx_model, reader_option
 
 if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import MappedTrace
+    from nsysmap.trace.open_report import Reader
 
 
 @click.command("map")
@@ -24,8 +25,16 @@ if TYPE_CHECKING:
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
 @click.option("--explain", "kernel_id", metavar="KERNEL_ID", type=int, help="Show every piece of evidence for one kernel instead.")
 @click.option("--json", "as_json", is_flag=True, help="With --explain: one JSON object.")
+@reader_option
 def map_command(  # noqa: PLR0913  # one parameter an option
-    *, report: str, engine_files: tuple[str, ...], output: str | None, onnx_file: str | None, kernel_id: int | None, as_json: bool
+    *,
+    report: str,
+    engine_files: tuple[str, ...],
+    output: str | None,
+    onnx_file: str | None,
+    kernel_id: int | None,
+    as_json: bool,
+    reader: Reader,
 ) -> None:
     """Write which layer each kernel belongs to, one row a kernel, and how that is known.
 
@@ -49,7 +58,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     if output not in (None, "-"):
         check_output(Path(output), SUFFIXES, [Path(path) for path in (report, *engine_files, onnx_file) if path])
     with progress() as tell:
-        mapped = map_report(report, read_engines(engine_files), model=onnx_model(onnx_file), progress=tell)
+        mapped = map_report(report, read_engines(engine_files), model=onnx_model(onnx_file), reader=reader, progress=tell)
         if not len(mapped.kernels):
             raise NsysmapError(
                 report,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from nsysmap.cli.console import progress
+from nsysmap.cli.inputs import reader_option
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
 
 
 @click.command("what-if")
@@ -27,8 +33,9 @@ from nsysmap.cli.console import progress
     "A NAME that ends in * is every layer that begins so. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
-def what_if_command(
-    report: str, engine_files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool
+@reader_option
+def what_if_command(  # noqa: PLR0913  # one parameter an option
+    *, report: str, engine_files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool, reader: Reader
 ) -> None:
     """Say what a change to the program would save, by replaying the timeline with and without it.
 
@@ -48,7 +55,7 @@ def what_if_command(
 
     check_change(names, layers_named)
     with progress() as tell:
-        mapped = map_report(report, read_engines(engine_files), progress=tell)
+        mapped = map_report(report, read_engines(engine_files), reader=reader, progress=tell)
         tell("replaying the timeline")
         answers = predict_changes(mapped, names, layers_named)
     if as_json:

@@ -20,7 +20,7 @@ from nsysmap.mapping.by_order import inferences_of
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.model import Trace
-from nsysmap.trace.open_report import open_trace
+from nsysmap.trace.open_report import Reader, open_trace
 from nsysmap.trace.steady import steady_inferences
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 
@@ -78,11 +78,16 @@ def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engin
 
 
 def map_report(
-    report: str | Path, engines: Sequence[Engine], *, model: OnnxModel | None = None, progress: Progress | None = None
+    report: str | Path,
+    engines: Sequence[Engine],
+    *,
+    model: OnnxModel | None = None,
+    reader: Reader = "auto",
+    progress: Progress | None = None,
 ) -> MappedTrace:
-    """The report's kernels with their inferences and layers; ``model`` (of onnx_file.read_model) names the parts of opaque regions."""
+    """The report's kernels with their inferences and layers; ``model`` (of onnx_model.read_model) names the parts of opaque regions."""
     tell = progress or silent
-    trace = open_trace(report, progress=progress)
+    trace = open_trace(report, reader=reader, progress=progress)
     tell("mapping kernels to layers")
     return map_trace(trace, engines, model=model)
 

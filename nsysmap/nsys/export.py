@@ -30,6 +30,20 @@ def report_version(path: Path) -> str | None:
     return found.group(1).decode().replace("@", ".") if found else None
 
 
+def nsys_for(path: Path) -> Nsys | None:
+    """The nsys that would export this report; None where none is installed, or each is older than the report.
+
+    NsysmapError where the environment's ``NSYS`` names something else.
+    """
+    written_by = report_version(path) or ""
+    try:
+        return next((nsys for nsys in installed_nsys() if not older(nsys.version, written_by)), None)
+    except NsysmapError:
+        if os.environ.get("NSYS"):
+            raise
+        return None
+
+
 def export(path: Path, *, progress: Progress | None = None) -> Path:
     """The SQLite export of a report, from the cache or made now; the report's own folder is never written to.
 

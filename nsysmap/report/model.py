@@ -44,6 +44,7 @@ class TraceFacts:
     source: str
     nsys_version: str | None
     schema_version: str | None
+    form: str
     tensorrt_version: str | None
     duration_ns: int
     cuda_graph_trace: str

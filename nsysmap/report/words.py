@@ -60,6 +60,7 @@ def captured(report: Report) -> list[tuple[str, str]]:
     versions = f"nsys {trace.nsys_version or 'unknown'} (schema {trace.schema_version or 'unknown'})"
     versions += f", TensorRT {trace.tensorrt_version}" if trace.tensorrt_version else ""
     pairs = [(f"GPU {gpu.device}" if len(report.gpus) > 1 else "GPU", gpu_words(gpu)) for gpu in report.gpus]
+    versions += "; read by nsysmap itself" if trace.form == "nsys-rep read by nsysmap" else ""
     pairs += [("trace", f"{duration(trace.duration_ns)}: {work}; {places}"), ("CUDA graphs", graph_words(trace)), ("versions", versions)]
     for engine in report.engines:
         name = "engine" if len(report.engines) == 1 else f"engine {engine.number}"

@@ -38,6 +38,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "source": trace.source,
         "nsys_version": trace.nsys_version,
         "schema_version": trace.schema_version,
+        "form": trace.recording.form,
         "duration_ns": max(ends) - min(starts) if starts else 0,
         "kernels": len(kernels),
         "memcpys": len(trace.memcpys),

@@ -1,27 +1,88 @@
-"""Opens whatever a person has of a trace: a report, which nsys exports first, or an export in any form."""
+"""Opens whatever a person has of a trace: a report, which nsys exports or we read ourselves, or an export in any form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, get_args
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Note
+from nsysmap.base.table import MISSING
 from nsysmap.nsys import export_cache
-from nsysmap.nsys.export import export, report_version
-from nsysmap.nsys.forms import exported_tables
+from nsysmap.nsys.export import export, nsys_for, report_version
+from nsysmap.nsys.forms import exported_tables, head_of
+from nsysmap.nsys.looks import looks_like
+from nsysmap.nsys.own_reader import own_tables
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 
+Reader = Literal["auto", "nsys", "own"]
+READERS: tuple[Reader, ...] = get_args(Reader)
+"""Who reads a .nsys-rep: nsys, by an export; nsysmap itself; or (auto) nsys where one is installed that is not older, else nsysmap."""
 
-def open_trace(report: str | Path, *, progress: Callable[[str], None] | None = None) -> Trace:
-    """The trace in a .nsys-rep (exported through nsys into the cache) or in an export of one; ``progress`` is told what is being done."""
+Progress = Callable[[str], None]
+
+
+def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progress | None = None) -> Trace:
+    """The trace in a .nsys-rep, or in an export of one; ``progress`` is told what is being done.
+
+    NsysmapError where it is neither, is damaged, or the reader that was asked for cannot read it.
+    """
     path = Path(report)
     tables = exported_tables(path)
     if tables is not None:
         return trace_of(tables, source=path.name)
+    if reader == "own":
+        return _own(path, progress)
+    if reader == "auto" and nsys_for(path) is None:
+        return _own(path, progress)
+    if reader == "nsys":
+        return _by_export(path, progress)
+    try:
+        return _with_graph_traces(_by_export(path, progress), path)
+    except NsysmapError as refused:
+        return _own_instead(path, refused, progress)
+
+
+def _own(path: Path, progress: Progress | None) -> Trace:
+    other = looks_like(path, head_of(path))
+    if other is not None:
+        raise NsysmapError(str(path), *other)
+    if progress is not None:
+        progress("reading the report")
+    return trace_of(own_tables(path), source=path.name)
+
+
+def _own_instead(path: Path, refused: NsysmapError, progress: Progress | None) -> Trace:
+    """What nsys refused, read by ourselves; nsys's own refusal where we cannot read it either."""
+    try:
+        trace = _own(path, progress)
+    except NsysmapError:
+        raise refused from None
+    told = f"nsys could not export the report ({refused.what}); nsysmap read it itself."
+    return replace(trace, notes=(*trace.notes, Note("info", told)))
+
+
+def _with_graph_traces(trace: Trace, path: Path) -> Trace:
+    """The trace with the executions of whole CUDA graphs that the report holds and nsys 2023.4's export leaves out."""
+    replayed = trace.api_calls.text("kind").equals("graph-launch").any() and (trace.kernels.ints("graph_node_id") == MISSING).all()
+    if not replayed or len(trace.cuda_graph_traces):
+        return trace
+    try:
+        own = _own(path, None)
+    except NsysmapError:
+        return trace
+    if not len(own.cuda_graph_traces) or len(own.api_calls) != len(trace.api_calls):
+        return trace
+    told = "The executions of whole CUDA graphs are read from the report itself: nsys's export of it leaves them out."
+    return replace(trace, cuda_graph_traces=own.cuda_graph_traces, notes=(*trace.notes, Note("info", told)))
+
+
+def _by_export(path: Path, progress: Progress | None) -> Trace:
     made = _exported(path, progress)
     try:
         return trace_of(_tables(path, made), source=path.name)
@@ -30,7 +91,7 @@ def open_trace(report: str | Path, *, progress: Callable[[str], None] | None = N
         return trace_of(_tables(path, _exported(path, progress)), source=path.name)
 
 
-def _exported(path: Path, progress: Callable[[str], None] | None) -> Path:
+def _exported(path: Path, progress: Progress | None) -> Path:
     return export(path, progress=None if progress is None else lambda percent: progress(f"exporting with nsys: {percent} %"))
 
 

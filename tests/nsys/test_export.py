@@ -80,9 +80,9 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 
 
 def error_of(path: Path) -> NsysmapError:
-    """What is told of a report that cannot be exported, however it is opened."""
+    """What is told of a report that nsys cannot export, where it is nsys that shall."""
     with pytest.raises(NsysmapError) as caught:
-        open_trace(path)
+        open_trace(path, reader="nsys")
     assert "\n" not in str(caught.value)
     return caught.value
 

@@ -1,0 +1,50 @@
+"""Reads a report itself, where no nsys is installed or it is older than the report: the same tables that nsys would export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.base.note import Note
+from nsysmap.base.table import Text
+from nsysmap.nsys.report_metrics import GPU_METRICS
+from nsysmap.nsys.report_tables import METRIC_COLUMNS, Report, read_report
+from nsysmap.nsys.tables import Columns, NsysTables, spelling
+
+FORM = "nsys-rep read by nsysmap"
+
+
+def own_tables(path: Path) -> NsysTables:
+    """The tables of a report, by nsys's names; NsysmapError where it is none, is damaged, or of a layout that is not known."""
+    report = read_report(path)
+    tables: dict[str, Columns] = {
+        **report.tables,
+        "StringIds": {"id": np.arange(len(report.strings)), "value": Text.of(text or None for text in report.strings)},
+        "META_DATA_CAPTURE": _said_of_the_capture(report),
+    }
+    columns = {name: list(held) for name, held in tables.items()}
+    if report.samples:
+        columns[GPU_METRICS] = list(METRIC_COLUMNS)
+
+    def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Columns:
+        held = report.table(table) if table == GPU_METRICS else tables[table]
+        return {name: held[name] for name in (*integers, *texts)}
+
+    return NsysTables(path, FORM, spelling(columns), fetch, report.nsys_version, tuple(_doubts(report)))
+
+
+def _said_of_the_capture(report: Report) -> Columns:
+    """What was asked for, in the form of an export's rows; environment and command line are not read."""
+    rows = [("CAPTURE_EVENT_TYPE", what) for what in report.collected]
+    rows += [("CUDA_GRAPH_TRACE_OPTIONS:MODE", report.graph_trace)] if report.graph_trace else []
+    return {"name": Text.of(name for name, _ in rows), "value": Text.of(value for _, value in rows)}
+
+
+def _doubts(report: Report) -> list[Note]:
+    notes = [Note("warning", f"The report may not be read whole: {told}.") for told in report.disagreements]
+    if report.unread:
+        what = ", ".join(f"{count:,} of {kind}" for kind, count in sorted(report.unread.items()))
+        notes.append(Note("warning", f"The report holds events that this version of nsysmap does not know, and leaves out: {what}."))
+    return notes

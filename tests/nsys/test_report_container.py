@@ -1,0 +1,94 @@
+"""A container opens when it is whole and says so truly; everything else is an error that names what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.nsys.report_container import is_report, open_container
+from nsysmap.nsys.report_tables import read_report
+from tests.made_report import Made, container, message
+from tests.report_events import kernel, nvtx
+
+
+def made(**changes: object) -> Made:
+    held = Made(events=[kernel(i, i + 5) for i in range(10)] + [nvtx(59, (7, "x"), (10, 200))], strings=["[Unknown]", "k"])
+    for name, value in changes.items():
+        setattr(held, name, value)
+    return held
+
+
+def test_a_whole_report_opens(tmp_path: Path) -> None:
+    path = made(per_block=4).write(tmp_path / "a.nsys-rep")
+    assert is_report(path)
+    opened = open_container(path)
+    assert (opened.counts.events, opened.counts.strings, len(opened.blocks)) == (11, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ({1: 12}, "11 and 0 events where the file says 12 and 0"),
+        ({15: 3}, "11 and 0 events where the file says 11 and 3"),
+        ({3: 1}, "2 strings where the file says 1"),
+        ({1: 10**15}, "a count of 1000000000000000"),
+    ],
+)
+def test_a_count_that_is_wrong_is_an_error(tmp_path: Path, counts: dict[int, int], message: str) -> None:
+    path = made(counts=counts).write(tmp_path / "a.nsys-rep")
+    with pytest.raises(NsysmapError, match=message):
+        read_report(path)
+
+
+def test_every_cut_is_an_error(tmp_path: Path) -> None:
+    data = made().data()
+    path = tmp_path / "a.nsys-rep"
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        assert not is_report(path)
+        with pytest.raises(NsysmapError):
+            read_report(path)
+
+
+CASES: list[tuple[Callable[[bytes], bytes], str]] = [
+    (lambda _: b"hello, world", "is not an nsys report"),
+    (lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a Git LFS pointer"),
+    (lambda data: data[:-100], "is cut off"),
+    (lambda data: data[:-16] + bytes(8) + data[-8:], "its table of sections is not where its end says"),
+    (lambda data: data.replace(b"Raw Sampling Data", b"Raw Sampling Date"), "it has the sections 'Raw Sampling Date'"),
+    (lambda data: data.replace(b"QDTEXT00", b"QDTEXT01"), "its events begin with b'QDTEXT01', where b'QDTEXT00' is expected"),
+    (lambda data: data.replace(b"\x0a\x03lz4\x10", b"\x0a\x03zst\x10"), "its events are compressed with 'zst', where lz4 is expected"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CASES)
+def test_what_is_no_report_is_named(tmp_path: Path, change: Callable[[bytes], bytes], message: str) -> None:
+    path = tmp_path / "a.nsys-rep"
+    path.write_bytes(change(made().data()))
+    with pytest.raises(NsysmapError, match=message):
+        read_report(path)
+
+
+def test_the_first_line_decides_nothing(tmp_path: Path) -> None:
+    path = made(line=b"Some Other Profiler 7\n").write(tmp_path / "a.nsys-rep")
+    assert len(read_report(path).read("CUPTI_ACTIVITY_KIND_KERNEL", ("start",))["start"]) == 10
+
+
+def test_a_block_that_would_fill_the_memory_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.nsys-rep"
+    bomb = made(events=[bytes(60_000_000)])
+    path.write_bytes(bomb.data())
+    with pytest.raises(NsysmapError, match="which no real events are"):
+        read_report(path)
+
+
+def test_a_section_beyond_the_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.nsys-rep"
+    data = container({"Raw Sampling Data": b"x"}, b"NVIDIA\n")
+    table = message((1, [(1, "Raw Sampling Data"), (2, 7), (3, 10**9)]))
+    path.write_bytes(data[:8] + table + (8).to_bytes(8, "little") + data[-8:])
+    with pytest.raises(NsysmapError, match="a section 'Raw Sampling Data' of 1000000000 bytes"):
+        read_report(path)
