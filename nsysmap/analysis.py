@@ -20,6 +20,7 @@ from nsysmap.base.trace_schema import DEVICES
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.tables import EngineTables, engine_tables, layers_table
+from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.names.decode import names_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
@@ -37,6 +38,7 @@ from nsysmap.timing.layer_times import profiled_layer_times
 from nsysmap.timing.measured import Measured, measure
 from nsysmap.timing.precision import engine_precision_table
 from nsysmap.timing.roofline import roofline_table
+from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.whole_graph import hidden_replays
@@ -108,6 +110,7 @@ class Tables:
     device_times: Table
     idle_totals: Table
     hidden_replays: Table
+    trtexec_times: Table
     whatif: Table
     # what was found
     rule_outcomes: Table
@@ -168,11 +171,12 @@ class Analysis:
         return frame
 
 
-def analyze(
+def analyze(  # noqa: PLR0913  # one parameter a file or an option
     report: str | Path,
     engine: str | Path | Sequence[str | Path] | None = None,
     *,
     profile: str | Path | None = None,
+    times: str | Path | None = None,
     rules: Sequence[Rule] | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
@@ -180,11 +184,20 @@ def analyze(
 
     ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
     folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
+    ``times`` is what trtexec measured without the profiler (see :func:`unprofiled_times`).
     Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
     engines = read_engines(paths, profile=profile)
-    return analyze_mapped(map_report(report, engines, progress=progress), rules=rules, progress=progress)
+    measured_times = unprofiled_times(times, paths)
+    return analyze_mapped(map_report(report, engines, progress=progress), rules=rules, times=measured_times, progress=progress)
+
+
+def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:
+    """What trtexec measured without the profiler: in this file (--exportTimes, or its log), else in an engine file that is such a log."""
+    if path is not None:
+        return read_times(path)
+    return next((found for file in engine_files if (found := times_in(file)) is not None), None)
 
 
 def measured(mapped: MappedTrace) -> Measured:
@@ -202,21 +215,24 @@ def _capture(mapped: MappedTrace) -> Table:
     return capture_facts(mapped.trace, mapped.tensorrt, version)
 
 
-def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, progress: Progress | None = None) -> Analysis:
+def analyze_mapped(
+    mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, times: TrtexecTimes | None = None, progress: Progress | None = None
+) -> Analysis:
     """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
     tell = progress or silent
     tell("adding up")
     trace, kernels, inferences = mapped.trace, mapped.kernels, mapped.inferences
     names = names_table(kernels.text("name").values)
-    times = measured(mapped)
+    spent = measured(mapped)
     inside = engine_tables(mapped.engines, compute=_compute_capability(trace.devices, kernels))
     gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table)
     capture = _capture(mapped)
-    busy = device_times(trace, times.steady_state, hidden=hides_work(capture))
+    busy = device_times(trace, spent.steady_state, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
-    observed, facts = _observed(mapped, times, inside)
+    observed, facts = _observed(mapped, spent, inside)
     tell("replaying the timeline")
     predicted = what_if(observed, facts, chosen_changes((), (), facts))
+    figures = inference_figures(inferences, gaps)
     tables = Tables(
         api_calls=trace.api_calls,
         nvtx_ranges=trace.nvtx_ranges,
@@ -233,27 +249,28 @@ def analyze_mapped(mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, 
         kernels=kernels,
         names=names,
         engine_fits=mapped.mapped.engine_fits,
-        kernel_runs=kernel_runs(kernels, inferences, mapped.steady, hidden_layers(times.layers, inside.engines_with_tensors)),
+        kernel_runs=kernel_runs(kernels, inferences, mapped.steady, hidden_layers(spent.layers, inside.engines_with_tensors)),
         roofline=facts.roofline,
         coverage=totals.coverage(kernels),
         unmapped=totals.unmapped(kernels),
         kernel_totals=by_name,
         kernel_families=totals.by_family(by_name),
-        layer_kinds=layer_kinds(times.layers),
-        repeated_layers=repeated_layers(times.layers),
+        layer_kinds=layer_kinds(spent.layers),
+        repeated_layers=repeated_layers(spent.layers),
         gaps=gaps,
         device_times=busy,
         idle_totals=idle_totals(gaps, busy),
         hidden_replays=_hidden(mapped, capture),
         whatif=predicted,
-        **vars(inference_figures(inferences, gaps)),
-        **vars(times),
+        trtexec_times=trtexec_table(times, figures.inference_groups),
+        **vars(figures),
+        **vars(spent),
         **vars(inside),
         **{spec.name: Table.empty(spec) for spec in ANSWER_TABLES},
     )
     tell("running the rules")
     outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name())
-    notes = notes_of(mapped)
+    notes = (*notes_of(mapped), *trtexec_notes(times, tables.trtexec_times))
     tables = replace(
         tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
     )

@@ -275,3 +275,24 @@ REGION_PARTS = Spec(
         real("share_of_region_time", "of the region's kernel time"),
     ),
 )
+
+
+TRTEXEC_TIMES = Spec(
+    "trtexec_times",
+    "What trtexec measured without the profiler (--times), beside the same of this trace, one row a measure.",
+    (
+        text("measure", "enqueue, h2d, gpu_compute, d2h, latency (the three before it), interval (between two queries: 1 / throughput)"),
+        text("source", "file that trtexec wrote"),
+        row_in("group_id", "inference_groups", null=True),
+        integer("queries", "that trtexec measured", null=True),
+        integer("trtexec_ns", "median of its queries", "ns", null=True),
+        integer("trtexec_mean_ns", "their mean", "ns", null=True),
+        integer("trtexec_min_ns", "the shortest", "ns", null=True),
+        integer("trtexec_max_ns", "the longest", "ns", null=True),
+        integer("trtexec_p99_ns", "the 99th percentile", "ns", null=True),
+        integer("traced_ns", "median of the steady-state inferences of that group in this trace", "ns", null=True),
+        integer("profiling_ns", "how much longer it is in the trace: what profiling cost, if the two runs are alike", "ns", null=True),
+        text("told", "the difference in words", null=True),
+    ),
+    key=("measure",),
+)

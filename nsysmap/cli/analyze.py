@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.argument("report")
 @click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("--times", metavar="FILE", help="trtexec --exportTimes file or log of a run without the profiler: says what profiling cost.")
 @click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the report: .json, .md or .db. Repeatable.")
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
@@ -29,6 +30,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     report: str,
     engine_files: tuple[str, ...],
     profile: str | None,
+    times: str | None,
     outputs: tuple[str, ...],
     onnx_file: str | None,
     folders: tuple[str, ...],
@@ -45,7 +47,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     Example:
       nsysmap analyze report.nsys-rep engine.json -o report.md -o report.json
     """
-    from nsysmap.analysis import analyze_mapped
+    from nsysmap.analysis import analyze_mapped, unprofiled_times
     from nsysmap.base.output_file import check_output
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.build import report_of
@@ -55,14 +57,15 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.rules.parameters import parse_params
 
     files = [Path(path) for path in outputs]
-    inputs = [Path(path) for path in (report, *engine_files, profile, onnx_file) if path]
+    inputs = [Path(path) for path in (report, *engine_files, profile, times, onnx_file) if path]
     for path in files:
         check_output(path, SUFFIXES, inputs)
     rules = chosen_rules(folders, params=parse_params(params))
     with progress() as tell:
         engines = read_engines(engine_files, profile=profile)
+        measured = unprofiled_times(times, engine_files)
         mapped = map_report(report, engines, model=onnx_model(onnx_file), reader=reader, progress=tell)
-        content = report_of(analyze_mapped(mapped, rules=rules, progress=tell))
+        content = report_of(analyze_mapped(mapped, rules=rules, times=measured, progress=tell))
         for path in files:
             tell(f"writing {path.name}")
             write_report(content, path)

@@ -1,0 +1,99 @@
+"""What trtexec measured without the profiler beside what this trace shows: what profiling cost."""
+
+from __future__ import annotations
+
+from nsysmap.base.note import Note
+from nsysmap.base.result_schema import TRTEXEC_TIMES
+from nsysmap.base.table import Table
+from nsysmap.base.units import duration
+from nsysmap.engine.trtexec_times import MEASURES, Measure, TrtexecTimes
+
+_TRACED = {"enqueue": "enqueue_median_ns", "gpu_compute": "gpu_span_median_ns", "interval": "median_ns"}
+_WORDS = {"enqueue": "enqueue", "gpu_compute": "GPU compute", "h2d": "H2D", "d2h": "D2H", "latency": "latency", "interval": "per inference"}
+_SHOWN = ("interval", "enqueue", "gpu_compute", "latency")
+_ANOTHER = 3.0  # times as long, or as short: no cost of profiling
+_LEAST_NS = 1000
+_LEAST_SHARE = 0.01
+
+
+def trtexec_table(times: TrtexecTimes | None, groups: Table) -> Table:
+    """The table `trtexec_times`: the inferences compared are those of the group with the most; no rows where nothing was given."""
+    if times is None:
+        return Table.empty(TRTEXEC_TIMES)
+    known = [row for row in groups.records() if row["steady"]]
+    group = max(known, key=lambda row: int(str(row["steady"])), default=None)
+    rows = []
+    for name in MEASURES:
+        measure = times.measures.get(name)
+        if measure is None:
+            continue
+        traced = group.get(_TRACED.get(name, "")) if group is not None else None
+        traced_ns = None if traced is None else int(str(traced))
+        measured_ns = measure.median_ns if measure.median_ns is not None else measure.mean_ns
+        cost_ns = None if traced_ns is None or measured_ns is None else traced_ns - measured_ns
+        rows.append(
+            {
+                "measure": name,
+                "source": times.source,
+                "group_id": group["group_id"] if group is not None and traced_ns is not None else None,
+                "queries": times.queries,
+                "trtexec_ns": measure.median_ns,
+                "trtexec_mean_ns": measure.mean_ns,
+                "trtexec_min_ns": measure.min_ns,
+                "trtexec_max_ns": measure.max_ns,
+                "trtexec_p99_ns": measure.p99_ns,
+                "traced_ns": traced_ns,
+                "profiling_ns": cost_ns,
+                "told": _told(name, measure, traced_ns, group),
+            }
+        )
+    return Table.of_rows(TRTEXEC_TIMES, rows)
+
+
+def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
+    """The table in a sentence or two, and what keeps the two runs from being alike."""
+    if times is None:
+        return []
+    by_measure = {str(row["measure"]): row for row in table.records()}
+    parts = []
+    for name in _SHOWN:
+        row = by_measure.get(name)
+        if row is not None:
+            value = row["trtexec_ns"] if row["trtexec_ns"] is not None else row["trtexec_mean_ns"]
+            here = "" if row["traced_ns"] is None else f" (here {duration(int(str(row['traced_ns'])))})"
+            parts.append(f"{_WORDS[name]} {'–' if value is None else duration(int(str(value)))}{here}")
+    queries = f", {times.queries:,} queries" if times.queries else ""
+    notes = [Note("info", f"Without the profiler, as trtexec measured it ({times.source}{queries}): {'; '.join(parts)}.")]
+    notes += [Note("info", str(row["told"])) for row in by_measure.values() if row["told"] and row["measure"] in ("enqueue", "gpu_compute")]
+    if times.by_layer:
+        notes.append(
+            Note(
+                "warning",
+                f"{times.source} was measured while trtexec timed single layers (no --separateProfileRun): all its times are longer.",
+            )
+        )
+    return notes
+
+
+def _told(name: str, measure: Measure, traced_ns: int | None, group: dict[str, object] | None) -> str | None:
+    """The difference in words; None where there is nothing to compare."""
+    measured_ns = measure.median_ns if measure.median_ns is not None else measure.mean_ns
+    if traced_ns is None or not measured_ns or group is None or name not in ("enqueue", "gpu_compute"):
+        return None
+    what = {"enqueue": "An enqueue", "gpu_compute": "From its first to its last piece of GPU work, an inference"}[name]
+    ratio = traced_ns / measured_ns
+    if not 1 / _ANOTHER < ratio < _ANOTHER:
+        return (
+            f"{what} takes {duration(traced_ns)} here and {duration(measured_ns)} with trtexec: too far apart to be the cost of profiling. "
+            "Another engine, shape, GPU or clock, or a CUDA graph in one of the two."
+        )
+    cost_ns = traced_ns - measured_ns
+    if abs(cost_ns) < max(_LEAST_NS, _LEAST_SHARE * measured_ns):
+        return f"{what} takes as long under the profiler as without it."
+    if cost_ns < 0:
+        return f"{what} takes {duration(-cost_ns)} less here than with trtexec: the conditions differ (clock, shape, transfers or streams)."
+    kernels = int(str(group["kernels"])) if group["kernels"] is not None else 0
+    each = f", {duration(cost_ns / kernels)} for each of its {kernels:,} kernels" if kernels else ""
+    if name == "enqueue":
+        return f"Tracing makes an enqueue {duration(cost_ns)} longer{each}."
+    return f"{what} takes {duration(cost_ns)} longer here than without the profiler{each}: launches that are traced come later."
