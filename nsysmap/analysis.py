@@ -44,8 +44,10 @@ from nsysmap.trace.lacking import lacking
 from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.model import Observed
-from nsysmap.whatif.predict import what_if
+from nsysmap.whatif.model import Observed, read_model
+from nsysmap.whatif.predict import predicted, what_if
+from nsysmap.whatif.profiler import MACHINES
+from nsysmap.whatif.replayed import replayed_tables
 
 if TYPE_CHECKING:
     import pandas
@@ -112,6 +114,8 @@ class Tables:
     hidden_replays: Table
     trtexec_times: Table
     whatif: Table
+    replayed_inferences: Table
+    replayed_work: Table
     # what was found
     rule_outcomes: Table
     findings: Table
@@ -231,8 +235,8 @@ def analyze_mapped(
     by_name = totals.by_kernel_name(kernels, names)
     observed, facts = _observed(mapped, spent, inside)
     tell("replaying the timeline")
-    predicted = what_if(observed, facts, chosen_changes((), (), facts))
     figures = inference_figures(inferences, gaps)
+    model = read_model(observed, facts, MACHINES)
     tables = Tables(
         api_calls=trace.api_calls,
         nvtx_ranges=trace.nvtx_ranges,
@@ -261,8 +265,9 @@ def analyze_mapped(
         device_times=busy,
         idle_totals=idle_totals(gaps, busy),
         hidden_replays=_hidden(mapped, capture),
-        whatif=predicted,
+        whatif=predicted(model, chosen_changes((), (), facts)),
         trtexec_times=trtexec_table(times, figures.inference_groups),
+        **vars(replayed_tables(model)),
         **vars(figures),
         **vars(spent),
         **vars(inside),

@@ -188,6 +188,37 @@ WHATIF = Spec(
 )
 
 
+REPLAYED_INFERENCES = Spec(
+    "replayed_inferences",
+    "The inferences that what-if's times are of, one by one, replayed without the profiler; no rows where there is no replay.",
+    (
+        row_in("inference", "inferences"),
+        integer("thread", "nsys globalTid of the enqueuing thread"),
+        real("weight", "for how many inferences of the trace it stands"),
+        integer("begin_ns", "end of the one before it on its thread, in the replay", "ns"),
+        integer("end_ns", "its own end", "ns"),
+        integer("quick_ns", "from the one to the other on a quicker host and driver", "ns"),
+        integer("slow_ns", "the same on a slower one", "ns"),
+        integer("recorded_ns", "the same as recorded, under the profiler", "ns"),
+    ),
+    key=("inference",),
+)
+
+
+REPLAYED_WORK = Spec(
+    "replayed_work",
+    "The GPU work of that replay, in order of its start there.",
+    (
+        text("kind", "kernel, HtoD, DtoH, copy, memset or graph"),
+        row_in("kernel_id", "kernels", null=True),
+        integer("start_ns", "when it began in the replay", "ns"),
+        integer("end_ns", "when it ended there", "ns"),
+        integer("recorded_start_ns", "when it began as recorded", "ns"),
+        integer("recorded_end_ns", "when it ended as recorded", "ns"),
+    ),
+)
+
+
 COVERAGE = Spec(
     "coverage",
     "How many kernels, and how much of their time, each mapping method settled; over the whole trace.",

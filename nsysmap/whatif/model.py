@@ -16,7 +16,7 @@ from nsysmap.whatif.profiler import Machine, ProfilerCosts, profiler_costs, unpr
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
-from nsysmap.whatif.timeline import Timeline
+from nsysmap.whatif.timeline import Timeline, Work
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
 TOLERANCE = 0.05
@@ -54,6 +54,13 @@ class Model:
     recorded_ns: int
     error: float
     without: dict[Machine, Timeline]  # without the profiler, on each machine; the first is the likely one
+
+    @cached_property
+    def placed(self) -> list[tuple[Work, int, int]]:
+        """Every piece of GPU work of the likely machine, with its start and end in the replay."""
+        found: list[tuple[Work, int, int]] = []
+        replay(self.likely, placed=found)
+        return found
 
     @cached_property
     def before(self) -> dict[Machine, int]:

@@ -29,7 +29,11 @@ after as well."""
 
 def what_if(observed: Observed, facts: EngineFacts | None, changes: Sequence[Change], *, machines: tuple[Machine, ...] = MACHINES) -> Table:
     """One row a change (WHATIF): its figures, or why it does not apply, or why they cannot be told."""
-    model = read_model(observed, facts, machines)
+    return predicted(read_model(observed, facts, machines), changes)
+
+
+def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Table:
+    """The same for a model that is read already."""
     if isinstance(model, NoModel):
         shared = {
             "answer": "cannot-tell",

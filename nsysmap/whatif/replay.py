@@ -22,6 +22,7 @@ class _Gpu:
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
     busy: dict[int, tuple[list[int], list[int], list[float]]] = field(default_factory=dict)  # per queue: starts, ends, needs
+    placed: list[tuple[Work, int, int]] | None = None  # every work with its start and end, where that is wanted
 
     def run(self, work: Work, ready: int) -> int:
         """The end of this work, which could begin at ``ready`` were its queue empty."""
@@ -57,6 +58,8 @@ class _Gpu:
             self.tail[queue] = end
         self.tail_copy[queue] = work.kind in COPIES
         self.done[work.number] = end
+        if self.placed is not None:
+            self.placed.append((work, start, end))
         return end
 
     def _end_beside_others(self, work: Work, start: int) -> int:
@@ -95,9 +98,9 @@ Finished = tuple[dict[int, int], ...]
 """Per thread: the end on the GPU of each of its inferences' enqueued work, in ns from the begin of the replay."""
 
 
-def replay(timeline: Timeline) -> Finished:
-    """When each inference is done on the GPU."""
-    gpu = _Gpu(timeline.costs, _may_share(timeline))
+def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = None) -> Finished:
+    """When each inference is done on the GPU; every piece of GPU work goes into ``placed``, with its start and end."""
+    gpu = _Gpu(timeline.costs, _may_share(timeline), placed=placed)
     finished: list[dict[int, int]] = [{} for _ in timeline.threads]
     waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
     locked = timeline.locked if len(waiting) > 1 else 0.0
@@ -166,15 +169,23 @@ def period_ns(timeline: Timeline, finished: Finished) -> float:
     NaN where no inference counts.
     """
     rate = 0.0
+    for weights, lengths in zip(timeline.weights, lengths_ns(timeline, finished), strict=True):
+        total = sum(weights[one] for one in lengths)
+        if total > 0:
+            rate += total / max(sum((end - begin) * weights[one] for one, (begin, end) in lengths.items()), 1.0)
+    return 1.0 / rate if rate else float("nan")
+
+
+def lengths_ns(timeline: Timeline, finished: Finished) -> list[dict[int, tuple[int, int]]]:
+    """Per thread the inferences that count, each with the end of the one before it and its own."""
+    found = []
     together = min((max(ends.values()) for ends in finished if ends), default=0)  # later one thread has the GPU to itself
     for ends, weights in zip(finished, timeline.weights, strict=True):
         before = dict(zip(sorted(ends)[1:], sorted(ends), strict=False))
         counting = [one for one in weights if one in ends and one in before]
         counting = [one for one in counting if ends[one] <= together] or counting
-        total = sum(weights[one] for one in counting)
-        if total > 0:
-            rate += total / max(sum((ends[one] - ends[before[one]]) * weights[one] for one in counting), 1.0)
-    return 1.0 / rate if rate else float("nan")
+        found.append({one: (ends[before[one]], ends[one]) for one in counting})
+    return found
 
 
 def recorded(timeline: Timeline) -> Finished:

@@ -1,0 +1,52 @@
+"""The replay without the profiler, inference by inference and piece by piece."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsysmap.analysis import Tables, analyze
+from tests.places import FIXTURES
+
+CAPTURES = ["bert_trt10/sync", "bert_trt10/graph", "two_shapes/sync", "bert_split_trt10/threads", "aux_streams/graph"]
+
+
+def tables_of(name: str) -> Tables:
+    folder = FIXTURES / name.split("/", maxsplit=1)[0]
+    return analyze(FIXTURES / f"{name}.nsys-rep", folder / "engine.json", rules=[]).tables
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_its_inferences_take_on_average_what_every_change_is_compared_with(name: str) -> None:
+    tables = tables_of(name)
+    replayed = tables.replayed_inferences
+    rate = 0.0
+    for thread in np.unique(replayed.ints("thread")).tolist():
+        mine = replayed.take(replayed.ints("thread") == thread)
+        weight = mine.floats("weight")
+        rate += weight.sum() / ((mine.ints("end_ns") - mine.ints("begin_ns")) * weight).sum()
+    assert {row.integer("before_ns") for row in tables.whatif} == {round(1 / rate)}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_no_kernel_takes_longer_than_recorded_and_each_inference_holds_those_of_its_own(name: str) -> None:
+    tables = tables_of(name)
+    work, replayed = tables.replayed_work, tables.replayed_inferences
+    kernel = work.ints("kernel_id") >= 0
+    length = (work.ints("end_ns") - work.ints("start_ns"))[kernel]
+    recorded = (work.ints("recorded_end_ns") - work.ints("recorded_start_ns"))[kernel]
+    alone = len(np.unique(tables.kernels.ints("stream"))) == 1
+    assert (length > 0).all()
+    if alone:  # kernels beside others can take longer than where the profiler kept them apart
+        assert (length <= recorded).all()
+    of = tables.kernels.ints("inference")[work.ints("kernel_id")[kernel]]
+    ends = work.ints("end_ns")[kernel]
+    for row in replayed:
+        mine = ends[of == row.integer("inference")]
+        assert mine.max() == row.integer("end_ns")
+
+
+def test_a_trace_that_cannot_be_replayed_has_no_rows() -> None:
+    tables = analyze(FIXTURES / "bert_trt10/graph_whole.nsys-rep", rules=[]).tables
+    assert not len(tables.replayed_inferences)
+    assert not len(tables.replayed_work)
