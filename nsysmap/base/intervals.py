@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import rows_by_value, sorted_order
+from nsysmap.base.groups import rows_by_value, runs, sorted_order
 from nsysmap.base.table import MISSING, BoolArray, IntArray
 
 _STEPS = 64  # how far the search walks outwards one range at a time before it doubles its steps
@@ -114,6 +114,35 @@ def union(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
     if len(start) == 0:
         return start, end
     return np.concatenate([start[:1], gaps.end_ns]), np.append(gaps.start_ns, end.max())
+
+
+def union_ns(start_ns: IntArray, end_ns: IntArray) -> int:
+    """How long the union of the intervals is, in ns; order does not matter."""
+    left, right = union(start_ns, end_ns)
+    return int((right - left).sum())
+
+
+def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], count: int) -> IntArray:
+    """For each group (0 to count - 1) how long the union of its intervals (starts, ends) is, in ns; MISSING for one that has none.
+
+    The rows must be sorted by group, then start.  All are MISSING where the times lie too far apart to be told: absurd input.
+    """
+    lengths = np.full(count, MISSING, np.int64)
+    start_ns, end_ns = intervals
+    if len(group) == 0:
+        return lengths
+    origin = int(start_ns.min())
+    room = int(end_ns.max()) - origin + 1  # a later group's times all lie above an earlier one's
+    if room > (2**62) // (count + 1):
+        return lengths
+    shift = group * room - origin
+    start, end = start_ns + shift, end_ns + shift
+    reached = np.maximum.accumulate(end)
+    before = np.concatenate([[np.int64(0)], reached[:-1]])
+    fresh = np.maximum(end - np.maximum(start, before), 0)
+    present, first, _ = runs(group)
+    lengths[present] = np.add.reduceat(fresh, first)
+    return lengths
 
 
 def covered(start_ns: IntArray, end_ns: IntArray, within: tuple[IntArray, IntArray]) -> IntArray:

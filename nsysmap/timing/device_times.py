@@ -7,12 +7,13 @@ import numpy as np
 from nsysmap.base.intervals import covered
 from nsysmap.base.report_schema import DEVICE_TIMES, IDLE_TOTALS
 from nsysmap.base.table import IntArray, Table
+from nsysmap.trace.gpu_work import gpu_work_by_device
 from nsysmap.trace.model import Trace
 
 
 def device_times(trace: Trace, steady_state: Table, *, hidden: bool) -> Table:
     """The table `device_times`; ``steady_state`` is STEADY_STATE, ``hidden`` says that work on the GPUs is not in the trace."""
-    work = _work_by_device(trace)
+    work = gpu_work_by_device(trace)
     found = []
     for device, window, inferences, (start, end) in _windows(work, steady_state):
         known = device in work and not hidden
@@ -31,12 +32,6 @@ def device_times(trace: Trace, steady_state: Table, *, hidden: bool) -> Table:
             }
         )
     return Table.of_rows(DEVICE_TIMES, found)
-
-
-def _work_by_device(trace: Trace) -> dict[int, tuple[IntArray, IntArray]]:
-    work = (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)
-    device, start, end = (np.concatenate([table.ints(column) for table in work]) for column in ("device", "start_ns", "end_ns"))
-    return {one: (start[device == one], end[device == one]) for one in np.unique(device).tolist()}
 
 
 def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) -> list[tuple[int, str, int, tuple[int, int]]]:

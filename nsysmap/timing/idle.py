@@ -24,7 +24,8 @@ from nsysmap.base.intervals import Spans, holes
 from nsysmap.base.result_schema import GAPS
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.timing.idle_causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, UNKNOWN, Host, Pieces, joined
-from nsysmap.trace.copies import holds_pageable
+from nsysmap.trace.copies import hold_the_host
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
@@ -108,7 +109,7 @@ def _gpu_work(trace: Trace) -> _Work:
     kind = trace.api_calls.text("kind")
     graph_launch = np.flatnonzero(kind.equals("graph-launch"))
     parts = []
-    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
+    for table in gpu_work(trace):
         rows = len(table)
         node = table.ints("graph_node_id") if table is not trace.cuda_graph_traces else np.ones(rows, np.int64)
         launch = table.ints("launch")
@@ -122,17 +123,11 @@ def _gpu_work(trace: Trace) -> _Work:
             correlation=table.ints("correlation"),
             kernel=np.arange(rows) if table is trace.kernels else np.full(rows, MISSING, np.int64),
             graph=(node != MISSING) | (np.isin(launch, graph_launch) if len(graph_launch) else np.zeros(rows, np.bool_)),
-            holding=_holding(table) if copies else np.zeros(rows, np.bool_),
+            holding=hold_the_host(table) & (node == MISSING) if copies else np.zeros(rows, np.bool_),
         )
         parts.append(part)
     work = _Work(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Work.__dataclass_fields__))
     return work.take(np.lexsort((work.start_ns, work.device)))
-
-
-def _holding(copies: Table) -> BoolArray:
-    on_device = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
-    holding: BoolArray = ((~copies.bools("asynchronous") & ~on_device) | holds_pageable(copies)) & (copies.ints("graph_node_id") == MISSING)
-    return holding
 
 
 def _all_holes(work: _Work) -> _Idle:

@@ -8,6 +8,7 @@ from nsysmap.base.groups import distinct, rows_by_value
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import CAPTURE
 from nsysmap.names.decode import decode
+from nsysmap.trace.gpu_work import gpu_column, gpu_work
 from nsysmap.trace.lacking import gpu_unrecorded
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -28,7 +29,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         mode = "graph"
     else:
         mode = "node" if graph_kernels or len(graph_launches) else "none"
-    work = (kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)
+    work = gpu_work(trace)
     starts = [int(table.ints("start_ns")[0]) for table in (*work, calls) if len(table)]
     ends = [int(table.ints("end_ns").max()) for table in (*work, calls) if len(table)]
     domain = trace.nvtx_ranges.text("domain")
@@ -79,13 +80,11 @@ def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:
 
 def _overhead(trace: Trace) -> int:
     """Time in which the profiler held a thread that launched GPU work, within the window of that work, in ns."""
-    launched = np.concatenate([table.ints("launch") for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)])
+    launched = gpu_column(trace, "launch")
     if not len(launched) or not len(trace.overheads):
         return 0
     threads = distinct(gather(trace.api_calls.ints("thread"), launched))
-    work = [table for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces) if len(table)]
-    begin = min(int(table.ints("start_ns")[0]) for table in work)
-    end = max(int(table.ints("end_ns").max()) for table in work)
+    begin, end = int(gpu_column(trace, "start_ns").min()), int(gpu_column(trace, "end_ns").max())
     rows = np.isin(trace.overheads.ints("thread"), threads[threads >= 0])
     start_ns = np.clip(trace.overheads.ints("start_ns")[rows], begin, end)
     end_ns = np.clip(trace.overheads.ints("end_ns")[rows], begin, end)

@@ -14,8 +14,7 @@ def blocking_copies(trace: Trace) -> BoolArray:
     blocking = calls.text("kind").equals("copy")
     rows = copies.ints("launch")
     known = rows >= 0
-    device_only = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
-    holding = (~copies.bools("asynchronous") & ~device_only) | holds_pageable(copies)
+    holding = hold_the_host(copies)
     blocking[rows[known & ~holding]] = False
     blocking[rows[known & holding]] = calls.text("kind").equals("copy")[rows[known & holding]]
     asynchronous = calls.text("api").where(lambda name: "Async" in name or "Prefetch" in name)
@@ -25,6 +24,13 @@ def blocking_copies(trace: Trace) -> BoolArray:
     return result
 
 
-def holds_pageable(copies: Table) -> BoolArray:
+def hold_the_host(copies: Table) -> BoolArray:
+    """Per copy: whether its call keeps the host: without Async (but for one within GPU memory), or of pageable memory, which is staged."""
+    device_only = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
+    holding: BoolArray = (~copies.bools("asynchronous") & ~device_only) | _of_pageable_memory(copies)
+    return holding
+
+
+def _of_pageable_memory(copies: Table) -> BoolArray:
     """Per copy: whether one side is pageable host memory, which an asynchronous copy must stage."""
     return copies.text("source").equals("pageable") | copies.text("target").equals("pageable")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray
+from nsysmap.names.metric_names import Metric, metric
 from nsysmap.nsys.tables import NsysTables
-from nsysmap.trace.metric_names import Metric, metric
 
 _GPU = 0xFF
 _END = "EndTimestamp"

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.base.groups import distinct_rows, numbered, runs, sorted_order
-from nsysmap.base.intervals import innermost
+from nsysmap.base.intervals import innermost, union_ns_by_group
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
+from nsysmap.trace.gpu_work import gpu_column, gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -144,7 +145,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     work = _gpu_work(trace, of_call, of_kernel)
     first_start = _extreme(np.minimum, work.start_ns, work.inference, count)
     last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
-    busy = _busy(work, count)
+    busy = union_ns_by_group(work.inference, (work.start_ns, work.end_ns), count)
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
     inside = np.flatnonzero(of_kernel >= 0)
     launched = launch_order(trace.kernels, inside, of_kernel[inside])
@@ -201,12 +202,8 @@ class _Work:
 
 def _gpu_work(trace: Trace, of_call: IntArray, of_kernel: IntArray) -> _Work:
     """Kernels, and the copies, memsets and whole-graph runs launched inside an inference; sorted by inference, then start."""
-    numbers, starts, ends = [of_kernel], [trace.kernels.ints("start_ns")], [trace.kernels.ints("end_ns")]
-    for table in (trace.memcpys, trace.memsets, trace.cuda_graph_traces):
-        numbers.append(gather(of_call, table.ints("launch")))
-        starts.append(table.ints("start_ns"))
-        ends.append(table.ints("end_ns"))
-    number, start, end = np.concatenate(numbers), np.concatenate(starts), np.concatenate(ends)
+    others = [gather(of_call, table.ints("launch")) for table in gpu_work(trace)[1:]]
+    number, start, end = np.concatenate([of_kernel, *others]), gpu_column(trace, "start_ns"), gpu_column(trace, "end_ns")
     rows = np.flatnonzero(number >= 0)
     rows = rows[sorted_order(number[rows], start[rows])]
     return _Work(number[rows], start[rows], end[rows])
@@ -219,25 +216,6 @@ def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) ->
         present, first, _ = runs(group)
         result[present] = reduce.reduceat(values, first)
     return result
-
-
-def _busy(work: _Work, count: int) -> IntArray:
-    """Per inference the length of the union of its GPU work, in ns; MISSING where it has none."""
-    busy = np.full(count, MISSING, np.int64)
-    if len(work.inference) == 0:
-        return busy
-    origin = int(work.start_ns.min())
-    room = int(work.end_ns.max()) - origin + 1  # a later inference's times all lie above an earlier one's
-    if room > (2**62) // (count + 1):
-        return busy  # times too far apart to be told: absurd input
-    shift = work.inference * room - origin
-    start, end = work.start_ns + shift, work.end_ns + shift
-    reached = np.maximum.accumulate(end)
-    before = np.concatenate([[np.int64(0)], reached[:-1]])
-    fresh = np.maximum(end - np.maximum(start, before), 0)
-    present, first, _ = runs(work.inference)
-    busy[present] = np.add.reduceat(fresh, first)
-    return busy
 
 
 def _shapes(kernels: Table, of_kernel: IntArray, order: IntArray, count: int) -> IntArray:

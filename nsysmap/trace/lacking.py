@@ -12,6 +12,7 @@ from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, BoolArray, IntArray
 from nsysmap.base.units import counted
 from nsysmap.nsys.program import older
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.recording import Recording
 
@@ -56,7 +57,7 @@ def unrecorded(trace: Trace) -> Unrecorded:
 
 def gpu_unrecorded(trace: Trace) -> bool:
     """Whether the host launched work, and the trace has no row of any work on a GPU."""
-    if any(len(table) for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)):
+    if any(len(table) for table in gpu_work(trace)):
         return False
     kind = trace.api_calls.text("kind")
     asked = (kind.equals("launch") | kind.equals("copy") | kind.equals("memset")) & (trace.api_calls.ints("result") == 0)
@@ -173,7 +174,7 @@ def _built_before(trace: Trace) -> str:
 def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
     """Which of these API calls have no work on a GPU, by process and correlation id (two rows may have the same)."""
     calls = trace.api_calls
-    work = (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)
+    work = gpu_work(trace)
     seen = np.zeros(len(calls) + 1, np.bool_)
     for table in work:
         seen[table.ints("launch")[table.ints("launch") >= 0]] = True

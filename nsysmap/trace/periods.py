@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value
 from nsysmap.base.table import MISSING, BoolArray, IntArray
+from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.launch_order import launch_order, launch_time
 from nsysmap.trace.model import Trace
 from nsysmap.trace.repeats import Launches, Pieces, cut_inferences
@@ -141,7 +142,7 @@ def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     launch = kernels.ints("launch")[rows]
     replayed = (kernels.ints("graph_node_id")[rows] != MISSING) & (launch != MISSING)
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed  # a graph launch runs an inference
-    syncs = _between(trace, rows, _waits(trace)) + fresh
+    syncs = _between(trace, rows, trace.api_calls.text("kind").equals("sync") | blocking_copies(trace)) + fresh
     copies = _between(trace, rows, trace.api_calls.text("kind").equals("copy"))
     found = Launches(codes, syncs, copies, gap, replayed=bool(replayed.all()))
     return _Group(rows, cut_inferences(found, expected=expected))
@@ -154,16 +155,6 @@ def _renumbered(codes: IntArray) -> IntArray:
     used = distinct_rows(codes, size)
     number[used] = np.arange(len(used))
     return number[codes]
-
-
-def _waits(trace: Trace) -> BoolArray:
-    """Calls in which the host waits for the GPU: synchronisations and blocking copies."""
-    calls = trace.api_calls
-    kind, api = calls.text("kind"), calls.text("api")
-    blocking = np.array([*(value is not None and "Async" not in value for value in api.values), False])
-    copies = kind.equals("copy") & blocking[api.codes]
-    result: BoolArray = kind.equals("sync") | copies
-    return result
 
 
 def _between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:

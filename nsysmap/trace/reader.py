@@ -29,6 +29,7 @@ from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
@@ -173,7 +174,7 @@ def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:
 
 def _check_sums(path: Path, trace: Trace) -> None:
     """NsysmapError where the rows of a table last so long together that sums of them would not be true."""
-    timed = (trace.kernels, trace.api_calls, trace.memcpys, trace.memsets, trace.syncs, trace.cuda_graph_traces, trace.overheads)
+    timed = (*gpu_work(trace), trace.api_calls, trace.syncs, trace.overheads)
     for table in timed:
         total_ns = float((table.ints("end_ns") - table.ints("start_ns")).sum(dtype=np.float64))
         if total_ns > _LONGEST_SUM_NS:

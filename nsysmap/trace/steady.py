@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysmap.base.intervals import union_ns
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.base.trace_schema import STEADY_STATE
 
@@ -24,7 +25,7 @@ def steady_windows(inferences: Table) -> Table:
                 "end_ns": end,
                 "window_ns": end - start,
                 "inferences": int(mine.sum()),
-                "span_ns": _union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
+                "span_ns": union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
             }
         )
     return Table.of_rows(STEADY_STATE, parts)
@@ -34,15 +35,6 @@ def steady_inferences(inferences: Table) -> IntArray:
     """The numbers of the complete inferences after the warm-up."""
     rows: IntArray = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
     return rows
-
-
-def _union_ns(starts: IntArray, ends: IntArray) -> int:
-    if not len(starts):
-        return 0
-    order = np.argsort(starts, kind="stable")
-    starts, reached = starts[order], np.maximum.accumulate(ends[order])
-    before = np.concatenate([starts[:1], reached[:-1]])
-    return int(np.maximum(reached - np.maximum(starts, before), 0).sum())
 
 
 _LONGEST_TURN = 8  # inferences of a pass

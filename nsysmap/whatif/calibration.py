@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import MISSING, IntArray
+from nsysmap.trace.gpu_work import gpu_column
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.timeline import Costs
 from nsysmap.whatif.window import Window
@@ -107,11 +108,8 @@ def _sync_costs(trace: Trace, window: Window) -> tuple[IntArray, IntArray]:
     calls = trace.api_calls
     rows = _window_calls(trace, window)
     rows = rows[calls.text("kind").take(rows).equals("sync")]
-    finished = []
-    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
-        end_ns = table.ints("end_ns")
-        finished.append(end_ns[(table.ints("process") == window.process) & window.holds(end_ns)])
-    ends = np.sort(np.concatenate(finished))
+    finished = gpu_column(trace, "end_ns")
+    ends = np.sort(finished[(gpu_column(trace, "process") == window.process) & window.holds(finished)])
     start, end = calls.ints("start_ns")[rows], calls.ints("end_ns")[rows]
     if len(ends) == 0 or len(rows) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

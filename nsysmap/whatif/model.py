@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from nsysmap.base.table import FloatArray, Table
+from nsysmap.trace.gpu_work import gpu_column
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -127,9 +128,8 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
     """Why GPU work is hidden (of the whole trace, or in the window): graph launches of which the trace has neither nodes nor runs."""
     calls = trace.api_calls
     launches = calls.text("kind").equals("graph-launch")
-    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
-        rows = table.ints("launch")
-        launches[rows[rows >= 0]] = False
+    shown = gpu_column(trace, "launch")
+    launches[shown[shown >= 0]] = False
     if window is not None:
         launches &= window.holds(calls.ints("start_ns")) & (calls.ints("process") == window.process)
     if not launches.any():

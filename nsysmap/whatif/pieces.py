@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.timeline import WorkKind
 from nsysmap.whatif.window import Window
@@ -34,7 +35,7 @@ class Pieces:
 def find_pieces(trace: Trace, window: Window) -> Pieces:
     """The pieces of the window's process and device."""
     columns: dict[str, list[IntArray]] = defaultdict(list)
-    for kind, table in enumerate((trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces)):
+    for kind, table in enumerate(gpu_work(trace)):
         keep = np.flatnonzero(
             (table.ints("process") == window.process) & (table.ints("device") == window.device) & (table.ints("launch") >= 0)
         )

@@ -10,7 +10,9 @@ from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import covered
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, duration
+from nsysmap.trace.gpu_work import gpu_column
 from nsysmap.trace.model import Trace
+from nsysmap.trace.steady import inferences_a_pass
 
 REPLAYED = 24
 """Inferences of a thread that are replayed: the first, middle and last third of them from as many parts of the steady run."""
@@ -157,7 +159,8 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
     if not any(weights):
         return NoWindow("the trace does not show three steady inferences of one thread in a row")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
-    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, _pass(main), notes)
+    a_pass = inferences_a_pass(main.like[main.like != MISSING])
+    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes)
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
         return NoWindow(f"another process kept GPU {home[1]} busy {foreign:.0%} of the time: what it holds up cannot be told apart")
@@ -199,24 +202,9 @@ def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, 
     return result
 
 
-def _pass(thread: _Thread) -> int:
-    """How many inferences make a pass: kernel sequences that come in the same turn throughout; 1 where there is no such turn."""
-    like = thread.like[thread.like != MISSING]
-    kinds = len(distinct(like))
-    for period in range(2, _MOST_SEQUENCES + 1):
-        if kinds < 2 or len(like) < 3 * period:
-            return 1
-        if (like[period:] == like[:-period]).all():
-            return period
-    return 1
-
-
 def _foreign_share(trace: Trace, window: Window) -> float:
     """The share of the window in which work of another process was on the device."""
-    starts, ends = [], []
-    for table in (trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces):
-        rows = np.flatnonzero((table.ints("device") == window.device) & (table.ints("process") != window.process))
-        starts.append(table.ints("start_ns")[rows])
-        ends.append(table.ints("end_ns")[rows])
-    busy = covered(np.concatenate(starts), np.concatenate(ends), within=(window.begin_ns, window.end_ns))
+    foreign = (gpu_column(trace, "device") == window.device) & (gpu_column(trace, "process") != window.process)
+    start, end = gpu_column(trace, "start_ns")[foreign], gpu_column(trace, "end_ns")[foreign]
+    busy = covered(start, end, within=(window.begin_ns, window.end_ns))
     return float(busy.sum()) / max(float((window.end_ns - window.begin_ns).sum()), 1.0)

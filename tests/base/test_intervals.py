@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysmap.base import intervals
-from nsysmap.base.intervals import Spans, covered, cut, earlier_ending_later, holes, innermost, inside, union
+from nsysmap.base.intervals import Spans, covered, cut, earlier_ending_later, holes, innermost, inside, union, union_ns, union_ns_by_group
 from nsysmap.base.table import MISSING, IntArray
 
 OPEN_END = 1_000
@@ -140,3 +140,17 @@ def test_inside_is_strict(pairs: list[tuple[int, int]], moments: list[int]) -> N
     left, right = union(*_arrays(pairs))
     found = inside(left, right, np.array(moments, np.int64))
     assert found.tolist() == [any(a < moment < b for a, b in zip(left.tolist(), right.tolist(), strict=True)) for moment in moments]
+
+
+WORK = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30)
+
+
+@given(WORK)
+def test_the_union_of_a_group_is_as_long_as_the_instants_that_it_covers(work: list[tuple[int, int, int]]) -> None:
+    rows = np.array(sorted(work), np.int64)
+    busy = union_ns_by_group(rows[:, 0], (rows[:, 1], rows[:, 1] + rows[:, 2]), 4).tolist()
+    for number in {inference for inference, _, _ in work}:
+        covered = {t for inference, start, length in work if inference == number for t in range(start, start + length)}
+        assert busy[number] == len(covered)
+        mine = rows[rows[:, 0] == number]
+        assert busy[number] == union_ns(mine[:, 1], mine[:, 1] + mine[:, 2])

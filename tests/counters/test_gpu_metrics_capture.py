@@ -20,9 +20,9 @@ from nsysmap.counters.ncu_compare import FromTrace, compare
 from nsysmap.counters.ncu_csv import read_ncu_csv
 from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
 from nsysmap.counters.told import told
+from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.trace.gpu_metrics import read_gpu_metrics
-from nsysmap.trace.metric_names import ACTIVITY, PREFERRED
 from tests.places import CAPTURES
 
 SHARED = CAPTURES / "gpu_metrics"

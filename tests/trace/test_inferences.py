@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nsysmap.trace.inferences import Inferences, _busy, _Work, find_inferences
+from nsysmap.trace.inferences import Inferences, find_inferences
 from nsysmap.trace.reader import read_trace
 from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
 from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
@@ -113,15 +111,3 @@ def test_a_trace_without_ranges_and_graphs_has_no_inferences(tmp_path: Path) -> 
     file = NsysFile()
     file.kernel("k", 100, 1, process=PROCESS)
     assert len(found(file, tmp_path).table) == 0
-
-
-WORK = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30)
-
-
-@given(WORK)
-def test_busy_time_is_the_length_of_the_union(work: list[tuple[int, int, int]]) -> None:
-    rows = np.array(sorted(work), np.int64)
-    busy = _busy(_Work(rows[:, 0], rows[:, 1], rows[:, 1] + rows[:, 2]), 4).tolist()
-    for number in {inference for inference, _, _ in work}:
-        covered = {t for inference, start, length in work if inference == number for t in range(start, start + length)}
-        assert busy[number] == len(covered)

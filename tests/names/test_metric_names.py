@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.trace.metric_names import PREFERRED, metric
+from nsysmap.names.metric_names import PREFERRED, metric
 
 NAMES = [
     ("GPC Clock Frequency [MHz]", "gpc_clock", "hertz", ""),
