@@ -19,6 +19,8 @@ from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import DEVICES
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
+from nsysmap.engine.onnx_model import read_model as onnx_model
+from nsysmap.engine.reader import read_engine
 from nsysmap.engine.tables import EngineTables, engine_tables, layers_table
 from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
@@ -41,6 +43,7 @@ from nsysmap.timing.roofline import roofline_table
 from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.lacking import lacking
+from nsysmap.trace.open_report import Reader
 from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -181,11 +184,14 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     *,
     profile: str | Path | None = None,
     times: str | Path | None = None,
+    onnx: str | Path | None = None,
     rules: Sequence[Rule] | None = None,
+    reader: Reader = "auto",
     progress: Progress | None = None,
 ) -> Analysis:
     """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
 
+    ``onnx`` is the model behind the engine: it names what runs inside opaque regions.
     ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
     folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
     ``times`` is what trtexec measured without the profiler (see :func:`unprofiled_times`).
@@ -194,7 +200,40 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
     engines = read_engines(paths, profile=profile)
     measured_times = unprofiled_times(times, paths)
-    return analyze_mapped(map_report(report, engines, progress=progress), rules=rules, times=measured_times, progress=progress)
+    model = onnx_model(onnx) if onnx is not None else None
+    mapped = map_report(report, engines, model=model, reader=reader, progress=progress)
+    return analyze_mapped(mapped, rules=rules, times=measured_times, progress=progress)
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """One engine, and what a report measured of it; no times and an empty source where there is no report."""
+
+    engine: Engine
+    source: str  # the report's file name
+    times: Measured | None
+    notes: tuple[Note, ...]  # beside the engine's own
+
+
+def engine_run(  # noqa: PLR0913  # one parameter a file or an option
+    engine_file: str | Path,
+    report: str | Path | None = None,
+    *,
+    profile: str | Path | None = None,
+    onnx: str | Path | None = None,
+    reader: Reader = "auto",
+    progress: Progress | None = None,
+) -> EngineRun:
+    """The engine of a file, with what a report measured of it; of several in the file the one that ran, or the last.
+
+    Raises NsysmapError for input that cannot be used.
+    """
+    if report is None:
+        return EngineRun(replace(read_engine(engine_file, profile=profile), source=Path(engine_file).name), "", None, ())
+    engines = read_engines([engine_file], profile=profile)
+    mapped = map_report(report, engines, model=onnx_model(onnx) if onnx is not None else None, reader=reader, progress=progress)
+    engine = mapped.engines[0]
+    return EngineRun(engine, mapped.trace.source, measured(mapped), tuple(note for note in notes_of(mapped) if note not in engine.notes))
 
 
 def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:

@@ -12,9 +12,9 @@ from nsysmap.base.terminal import escaped
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
+def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Something to tell each step to: shown on a terminal's standard error once a step has taken a second, and wiped at the end."""
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield lambda _text: None
         return
     import threading

@@ -7,41 +7,46 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import reader_option
+from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engine
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
 @click.command("export")
-@click.argument("report")
-@click.argument("engine_file", metavar="ENGINE")
+@report_and_engine
 @click.option(
     "--trex", "folder", metavar="DIR", required=True, help="Write graph.json, profile.json and timing.json for NVIDIA's trex into DIR."
 )
 @click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+@quiet_option
 @reader_option
-def export_command(report: str, engine_file: str, folder: str, force: bool, reader: Reader) -> None:
+def export_command(*, files: tuple[str, ...], folder: str, force: bool, quiet: bool, reader: Reader) -> None:
     """Write what a trace measured of an engine in the form of another tool.
 
-    REPORT is an .nsys-rep or what `nsys export` made of one, ENGINE the file of trtexec --exportLayerInfo.  With --trex the
-    times of profile.json are measured kernel times: per layer and inference, as trtexec --exportProfile would give them.
+    REPORT is an .nsys-rep or what `nsys export` made of one, ENGINE the file of trtexec --exportLayerInfo, in either order.
+    With --trex the times of profile.json are measured kernel times: per layer and inference, as trtexec --exportProfile would give them.
 
     \b
     Example:
       nsysmap export --trex trex/ report.nsys-rep engine.json
     """
     from nsysmap.analysis import measured
+    from nsysmap.mapping.given_files import one_engine
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.trex import trex_files, trex_name, trex_words, write_trex
 
-    with progress() as tell:
+    engine_file, report = one_engine(files)
+    if report is None:
+        raise NsysmapError(engine_file, "is an engine without a run of it", "give the report too")
+    with progress(quiet=quiet) as tell:
         engines = read_engines([engine_file])
         mapped = map_report(report, engines, reader=reader, progress=tell)
         tell("writing")
-        files = trex_files(engines[0], measured(mapped), mapped.kernels, mapped.inferences)
-        written = write_trex(files, Path(folder), trex_name(Path(engine_file)), [Path(report), Path(engine_file)], force=force)
-    for line in trex_words(files, written):
+        contents = trex_files(engines[0], measured(mapped), mapped.kernels, mapped.inferences)
+        written = write_trex(contents, Path(folder), trex_name(Path(engine_file)), [Path(report), Path(engine_file)], force=force)
+    for line in () if quiet else trex_words(contents, written):
         click.echo(escaped(line))

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import onnx_model, reader_option
+from nsysmap.cli.inputs import engine_and_report, reader_option
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
 @click.command()
-@click.argument("engine_file", metavar="ENGINE")
+@engine_and_report
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
-@click.option("--trace", "report", metavar="REPORT", help="Report of a run: adds measured times and what each Myelin region spends.")
-@click.option("--onnx", "onnx_file", metavar="MODEL", help="With --trace, the ONNX model behind the engine: names what opaque regions run.")
+@click.option("--trace", metavar="REPORT", help="The report, where it is not among the files.")
+@click.option(
+    "--onnx", "onnx_file", metavar="MODEL", help="With a report, the ONNX model behind the engine: names what opaque regions run."
+)
 @click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
 @click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 @reader_option
 def layers(  # noqa: PLR0913  # one parameter an option
     *,
-    engine_file: str,
+    files: tuple[str, ...],
     profile: str | None,
-    report: str | None,
+    trace: str | None,
     onnx_file: str | None,
     precision: bool,
     findings: bool,
@@ -40,44 +42,39 @@ def layers(  # noqa: PLR0913  # one parameter an option
     """Show the layers of an engine file, and the time of each where a trace or a profile is given.
 
     ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan
-    where TensorRT is installed.  With --trace, opaque {ForeignNode[...]} regions are shown by part.
+    where TensorRT is installed.  REPORT adds measured times, and opaque {ForeignNode[...]} regions are shown by part.
 
     \b
     Examples:
       nsysmap layers engine.json --profile profile.json
-      nsysmap layers engine.json --trace report.nsys-rep
-      nsysmap layers engine.json --trace report.nsys-rep --precision
+      nsysmap layers engine.json report.nsys-rep
+      nsysmap layers engine.json report.nsys-rep --precision
     """
-    from nsysmap.engine.reader import read_engine
+    from nsysmap.analysis import engine_outcomes, engine_run
+    from nsysmap.mapping.given_files import one_engine
     from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
 
-    engine = read_engine(engine_file, profile=profile)
+    engine_file, report = one_engine(files if trace is None else (*files, trace))
     if findings:
         if report is not None or precision or as_json:
-            raise click.UsageError("--findings stands alone; with a trace, `nsysmap analyze` shows what the rules find.")
-        from nsysmap.analysis import engine_outcomes
+            raise click.UsageError("--findings stands alone; with a report, `nsysmap analyze` shows what the rules find.")
         from nsysmap.report.findings import findings_text
         from nsysmap.rules.packs import chosen_rules
         from nsysmap.rules.parameters import parse_params
 
-        click.echo(findings_text(engine_outcomes(engine, rules=chosen_rules(folders, params=parse_params(params)))))
+        rules = chosen_rules(folders, params=parse_params(params))
+        click.echo(findings_text(engine_outcomes(engine_run(engine_file, profile=profile).engine, rules=rules)))
         return
     if folders or params:
         raise click.UsageError("--rules and --param are about what --findings shows.")
     if onnx_file is not None and report is None:
-        raise click.UsageError("--onnx needs the report of a run too: --trace REPORT.")
-    of_trace = None
-    if report is not None:
-        from nsysmap.analysis import measured, notes_of
-        from nsysmap.mapping.mapped_trace import map_report
-
-        with progress() as tell:
-            mapped = map_report(report, [engine], model=onnx_model(onnx_file), reader=reader, progress=tell)
-            notes = tuple(note for note in notes_of(mapped) if note not in engine.notes)
-            of_trace = OfTrace(mapped.trace.source, measured(mapped), notes)
+        raise click.UsageError("--onnx needs the report of a run too.")
+    with progress() as tell:
+        run = engine_run(engine_file, report, profile=profile, onnx=onnx_file, reader=reader, progress=tell)
+    of_trace = OfTrace(run.source, run.times, run.notes) if run.times is not None else None
     if as_json:
         import json
 
-        click.echo(json.dumps(layers_json(engine, of_trace, precision=precision), indent=1))
+        click.echo(json.dumps(layers_json(run.engine, of_trace, precision=precision), indent=1))
     else:
-        click.echo(precision_text(engine, of_trace) if precision else layers_text(engine, of_trace))
+        click.echo(precision_text(run.engine, of_trace) if precision else layers_text(run.engine, of_trace))

@@ -11,7 +11,7 @@ import click
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import onnx_model, reader_option
+from nsysmap.cli.inputs import onnx_model, quiet_option, reader_option, report_and_engines
 
 if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import MappedTrace
@@ -19,27 +19,35 @@ if TYPE_CHECKING:
 
 
 @click.command("map")
-@click.argument("report")
-@click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
-@click.option("-o", "--output", metavar="FILE", help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output.")
+@report_and_engines
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output. Repeatable, one a format.",
+)
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
 @click.option("--explain", "kernel_id", metavar="KERNEL_ID", type=int, help="Show every piece of evidence for one kernel instead.")
 @click.option("--json", "as_json", is_flag=True, help="With --explain: one JSON object.")
+@quiet_option
 @reader_option
 def map_command(  # noqa: PLR0913  # one parameter an option
     *,
-    report: str,
-    engine_files: tuple[str, ...],
-    output: str | None,
+    files: tuple[str, ...],
+    outputs: tuple[str, ...],
     onnx_file: str | None,
     kernel_id: int | None,
     as_json: bool,
+    quiet: bool,
     reader: Reader,
 ) -> None:
     """Write which layer each kernel belongs to, one row a kernel, and how that is known.
 
     REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
-    one, layers are those that the trace's NVTX ranges name.  Without -o only the coverage is shown.
+    one, layers are those that the trace's NVTX ranges name.  The files may stand in any order.  Without -o only the
+    coverage is shown.
 
     \b
     Examples:
@@ -47,37 +55,44 @@ def map_command(  # noqa: PLR0913  # one parameter an option
       nsysmap map report.nsys-rep engine.json --explain 1234
     """
     from nsysmap.base.output_file import check_output
+    from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.kernel_map import SUFFIXES, coverage_line, write_map, write_rows
     from nsysmap.timing.totals import coverage
 
-    if kernel_id is not None and output is not None:
+    if kernel_id is not None and outputs:
         raise click.UsageError("--explain shows one kernel and writes no map: leave -o out.")
     if as_json and kernel_id is None:
         raise click.UsageError("--json goes with --explain; for the whole map write -o FILE.json.")
-    if output not in (None, "-"):
-        check_output(Path(output), SUFFIXES, [Path(path) for path in (report, *engine_files, onnx_file) if path])
-    with progress() as tell:
-        mapped = map_report(report, read_engines(engine_files), model=onnx_model(onnx_file), reader=reader, progress=tell)
+    if quiet and not outputs:
+        raise click.UsageError("--quiet without -o FILE would show nothing.")
+    given = given_files(files)
+    written = [Path(path) for path in outputs if path != "-"]
+    for path in written:
+        check_output(path, SUFFIXES, [Path(one) for one in (*files, onnx_file) if one])
+    with progress(quiet=quiet) as tell:
+        mapped = map_report(given.report, read_engines(given.engines), model=onnx_model(onnx_file), reader=reader, progress=tell)
         if not len(mapped.kernels):
             raise NsysmapError(
-                report,
+                given.report,
                 "has no GPU kernels to map",
                 "run `nsysmap analyze` on it: it says what the trace has, what it lacks, and how to capture that",
             )
-        if output == "-":
+        for path in written:
+            tell(f"writing {path.name}")
+            write_map(mapped.kernels, path)
+        if "-" in outputs:
             write_rows(mapped.kernels, sys.stdout.buffer)
-        elif output is not None:
-            tell("writing the map")
-            write_map(mapped.kernels, Path(output))
     if kernel_id is not None:
         _explain(mapped, kernel_id, as_json=as_json)
+        return
+    if quiet:
         return
     for note in (*mapped.trace.notes, *mapped.mapped.notes):
         click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
     line = coverage_line(coverage(mapped.kernels))
-    click.echo(line, err=output is not None)
-    if output is None:
+    click.echo(line, err=bool(outputs))
+    if not outputs:
         click.echo("one row a kernel: add -o FILE.csv, .parquet or .json")
 
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import reader_option
+from nsysmap.cli.inputs import reader_option, report_and_engines
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
 @click.command("what-if")
-@click.argument("report")
-@click.argument("engine_files", metavar="[ENGINE]...", nargs=-1)
+@report_and_engines
 @click.option(
     "--change",
     "names",
@@ -34,28 +33,30 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 @reader_option
-def what_if_command(  # noqa: PLR0913  # one parameter an option
-    *, report: str, engine_files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool, reader: Reader
+def what_if_command(
+    *, files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool, reader: Reader
 ) -> None:
     """Say what a change to the program would save, by replaying the timeline with and without it.
 
     \b
     REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
     (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; aux-streams and
-    join-kernels need it.  docs/what-if.md says what each change is and how to read the figures.
+    join-kernels need it; the files may stand in any order.  docs/what-if.md says what each change is and how to read the figures.
 
     \b
     Example:
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
     """
     from nsysmap.analysis import predict_changes
+    from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.whatif import whatif_json, whatif_text
     from nsysmap.whatif.change import check_change
 
     check_change(names, layers_named)
+    given = given_files(files)
     with progress() as tell:
-        mapped = map_report(report, read_engines(engine_files), reader=reader, progress=tell)
+        mapped = map_report(given.report, read_engines(given.engines), reader=reader, progress=tell)
         tell("replaying the timeline")
         answers = predict_changes(mapped, names, layers_named)
     if as_json:

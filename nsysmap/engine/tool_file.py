@@ -71,11 +71,9 @@ def _encoding(head: bytes) -> str | None:
 def refuse_other_files(file: Path, head: bytes, wanted: str, remedy: str) -> None:
     """NsysmapError where the first bytes or the suffix say that it is another kind of file; ``remedy`` is for one that is empty."""
     if head.startswith((b"NVIDIA Tegra Profiler", b"NVIDIA Nsight Systems")) or file.suffix in (".nsys-rep", ".qdrep"):
-        raise NsysmapError(str(file), f"is an nsys report, not {wanted}", "give the report first and the engine file second")
+        raise NsysmapError(str(file), f"is an nsys report, not {wanted}", f"give {wanted} in its place")
     if head.startswith(b"SQLite format 3"):
-        raise NsysmapError(
-            str(file), f"is a SQLite file (an exported nsys report?), not {wanted}", "give the report first and the engine file second"
-        )
+        raise NsysmapError(str(file), f"is a SQLite file (an exported nsys report?), not {wanted}", f"give {wanted} in its place")
     if file.suffix == ".onnx":
         raise NsysmapError(
             str(file),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 _AGAIN = "copy it again from where it was captured, or capture it again"
 _REPORT = "give a .nsys-rep, or what `nsys export` made of one"
-_REPORT_FIRST = "give the report first and the engine file second"
+_REPORT_TOO = "give the report of a run too: a .nsys-rep, or what `nsys export` made of one"
 _HEADER = b"NVIDIA Tegra Profiler Report"
 _MAGICS = (
     (b"\x1f\x8b", "is compressed with gzip", "unpack it first: gunzip FILE"),
@@ -22,8 +22,8 @@ _MAGICS = (
     ),
     (b"version https://git-lfs", "is a pointer of Git LFS to a file that is not here", "fetch it: git lfs pull"),
     (b"\x7fELF", "is a program or a library, not a report", _REPORT),
-    (b"ftrt", "is a TensorRT engine, not a report", _REPORT_FIRST),
-    (b"ptrt", "is a TensorRT engine, not a report", _REPORT_FIRST),
+    (b"ftrt", "is a TensorRT engine, not a report", _REPORT_TOO),
+    (b"ptrt", "is a TensorRT engine, not a report", _REPORT_TOO),
 )
 _ENGINE_SUFFIXES = (".engine", ".plan", ".trt", ".rtx")
 
@@ -40,11 +40,11 @@ def looks_like(path: Path, head: bytes) -> tuple[str, str] | None:
         if head.startswith(magic):
             return what, remedy
     if suffix in _ENGINE_SUFFIXES:
-        return "is a TensorRT engine, not a report", _REPORT_FIRST
+        return "is a TensorRT engine, not a report", _REPORT_TOO
     if head.lstrip()[:1] in (b"{", b"["):
         if b'"traceEvents"' in head or b'"schemaVersion"' in head:
             return "is a Chrome trace, as PyTorch's profiler writes it, not a report of nsys", _REPORT
-        return "is JSON, not a report", _REPORT_FIRST
+        return "is JSON, not a report", _REPORT_TOO
     if head.startswith(b"NVIDIA "):
         return ("is cut off in its first line", _AGAIN) if len(head) < 64 and b"\n" not in head else None
     if _HEADER.startswith(head):

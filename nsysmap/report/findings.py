@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from nsysmap.base.units import duration
-from nsysmap.rules.finding import Outcome, by_cost
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import counted, duration
+from nsysmap.rules.finding import Finding, Outcome, by_cost
 
 WIDTH = 100
 
@@ -28,6 +29,13 @@ def findings_text(outcomes: Sequence[Outcome]) -> str:
             reasons.setdefault(outcome.skipped, []).append(outcome.rule)
     for reason, names in reasons.items():
         lines += _wrapped(f"could not tell: {', '.join(names)}: {reason}", "  ")
+    return "\n".join(lines)
+
+
+def failed_text(findings: Sequence[Finding], severity: str) -> str:
+    """Why `--fail-on` failed: how many findings are so severe, and each with its rule and message, on a line."""
+    lines = [f"failed: {counted(len(findings), 'finding')} of severity {severity} or graver (--fail-on {severity})"]
+    lines += [f"  {finding.severity} {finding.rule}: {escaped(' '.join(finding.message.split()))}" for finding in findings]
     return "\n".join(lines)
 
 

@@ -53,6 +53,17 @@ class Outcome:
         return self.skipped is None and not self.findings and not self.folded
 
 
+SEVERITIES: tuple[Level, ...] = ("error", "warning", "info")
+"""The gravest first."""
+
+
+def at_least(findings: Iterable[Finding], severity: Level) -> tuple[Finding, ...]:
+    """Those findings that are so severe, or more; the gravest first."""
+    grave = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    chosen = (finding for finding in findings if finding.severity in grave)
+    return tuple(sorted(chosen, key=lambda finding: grave.index(finding.severity)))
+
+
 def by_cost(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
     """All findings, the most costly first; those without a known cost last."""
     return tuple(sorted((finding for outcome in outcomes for finding in outcome.findings), key=order))

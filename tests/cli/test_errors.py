@@ -211,12 +211,12 @@ def test_a_missing_engine(nsysmap: Command) -> None:
 
 
 def test_an_engine_given_as_the_report(nsysmap: Command) -> None:
-    refuses(nsysmap, ENGINE, "is JSON, not a report", "first")
+    refuses(nsysmap, ENGINE, "is JSON, not a report", "give the report")
 
 
 @pytest.mark.parametrize("path", [SYNC, REPORT])
 def test_a_report_given_as_the_engine(nsysmap: Command, path: Path) -> None:
-    refuses(nsysmap, path, "not an engine", "report first", report=SYNC, engine=path)
+    refuses(nsysmap, path, "is a second report, not an engine", "give one report", report=SYNC, engine=path)
 
 
 @pytest.mark.parametrize("text", ["", '{"Layers": [', "[]", '{"a": 1}', '{"Layers": "none"}', "hello", '{"Layers": [1, 2]}', "\x00\x01"])

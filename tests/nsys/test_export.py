@@ -153,8 +153,8 @@ def test_a_newer_version_that_nsys_itself_names_is_told(stand_in: StandIn, repor
         ("a.nsys-rep", b"\x1f\x8b\x08....", "gzip", "gunzip"),
         ("a.ncu-rep", b"NVR\0....", "Nsight Compute", "nsys profile"),
         ("a.json", b'{"schemaVersion": 1, "traceEvents": []}', "Chrome trace", "nsys export"),
-        ("a.nsys-rep", b' {"Layers": []}', "JSON", "engine file second"),
-        ("model.plan", b"ftrt....", "TensorRT engine", "engine file second"),
+        ("a.nsys-rep", b' {"Layers": []}', "JSON", "give the report"),
+        ("model.plan", b"ftrt....", "TensorRT engine", "give the report"),
         ("a.qdstrm", b"\x00\x01", "QDSTRM", "QdstrmImporter"),
     ],
 )

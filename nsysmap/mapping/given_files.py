@@ -1,0 +1,71 @@
+"""Tells by their content which of the files that a person gives is the report, and which are engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.engine.tool_file import head_of, is_binary
+from nsysmap.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC
+from nsysmap.nsys.json_lines import is_json_lines
+from nsysmap.nsys.sqlite_columns import SQLITE_MAGIC
+
+_REPORT_MAGICS = (b"NVIDIA Tegra Profiler", b"NVIDIA Nsight Systems", SQLITE_MAGIC, ARROW_MAGIC, PARQUET_MAGIC, b"NVR\0", b"\x89HDF\r\n")
+_REPORT_SUFFIXES = {".nsys-rep", ".qdrep", ".qdstrm", ".sqlite"}
+_ENGINE_MAGICS = (b"ftrt", b"ptrt")
+_ENGINE_SUFFIXES = {".engine", ".plan", ".trt", ".rtx", ".json", ".onnx"}
+_REPORT, _NAMED_SO, _UNKNOWN, _ENGINE = 3, 2, 1, 0
+
+
+@dataclass(frozen=True)
+class GivenFiles:
+    """The report, and the engine files in the order in which they were given."""
+
+    report: str
+    engines: tuple[str, ...]
+
+
+def given_files(paths: Sequence[str]) -> GivenFiles:
+    """The report and the engine files among ``paths``, in whichever order; the first is the report where nothing tells.
+
+    A file that cannot be read is left to its reader, which says what is wrong with it.
+    """
+    likely = [_likeness(path) for path in paths]
+    if likely.count(_REPORT) > 1:
+        second = [path for path, like in zip(paths, likely, strict=True) if like == _REPORT][1]
+        raise NsysmapError(second, "is a second report, not an engine", "give one report, with the engine files that ran in it")
+    at = likely.index(max(likely))
+    return GivenFiles(paths[at], tuple(paths[:at]) + tuple(paths[at + 1 :]))
+
+
+def one_engine(paths: Sequence[str]) -> tuple[str, str | None]:
+    """The engine file and the report, where there is one, of a command about one engine; in whichever order."""
+    if len(paths) == 1:
+        if _likeness(paths[0]) == _REPORT:
+            raise NsysmapError(paths[0], "is a report, not an engine", "give the engine file that ran in it too")
+        return paths[0], None
+    given = given_files(paths)
+    if len(given.engines) > 1:
+        raise NsysmapError(given.engines[1], "is a second engine file", "give one engine file, and the report that it ran in")
+    return given.engines[0], given.report
+
+
+def _likeness(path: str) -> int:
+    """How likely the file is a report: by how it begins, else by its name."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            return _REPORT
+        head = head_of(file)
+    except (NsysmapError, OSError, ValueError):  # its reader says so
+        head = b""
+    if head.startswith(_REPORT_MAGICS) or is_json_lines(head):
+        return _REPORT
+    suffix = file.suffix.lower()
+    if head.startswith(_ENGINE_MAGICS) or suffix in _ENGINE_SUFFIXES:
+        return _ENGINE
+    if suffix in _REPORT_SUFFIXES:
+        return _NAMED_SO
+    return _UNKNOWN if not head or is_binary(head) else _ENGINE

@@ -1,0 +1,66 @@
+"""Which of the given files is the report: told by content, in whichever order they are given."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+
+import pytest
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.mapping.given_files import GivenFiles, given_files, one_engine
+from tests.places import FIXTURES
+
+CAPTURE = FIXTURES / "bert_trt10"
+ENGINE = str(CAPTURE / "engine.json")
+
+
+@pytest.mark.parametrize("report", ["sync.nsys-rep", "sync.sqlite"])
+def test_the_report_is_found_wherever_it_stands(report: str) -> None:
+    files = [str(CAPTURE / report), ENGINE, str(CAPTURE / "profile.json")]
+    for order in itertools.permutations(files):
+        assert given_files(order) == GivenFiles(files[0], tuple(path for path in order if path != files[0]))
+
+
+def test_the_name_counts_only_where_the_content_says_nothing(tmp_path: Path) -> None:
+    named_engine = tmp_path / "engine.json"
+    named_engine.write_bytes((CAPTURE / "sync.sqlite").read_bytes()[:4096])
+    named_report = tmp_path / "run.sqlite"
+    named_report.write_text('["conv1"]')
+    assert given_files([str(named_report), str(named_engine)]).report == str(named_engine)
+
+
+def test_an_export_in_a_folder_and_one_as_json_lines_are_reports(tmp_path: Path) -> None:
+    lines = tmp_path / "export.json"
+    lines.write_text('{"data":["a"]}\n')
+    assert given_files([ENGINE, str(lines)]).report == str(lines)
+    assert given_files([ENGINE, str(tmp_path)]).report == str(tmp_path)
+
+
+def test_what_is_packed_is_told_by_what_is_in_it(tmp_path: Path) -> None:
+    report, engine = tmp_path / "a.gz", tmp_path / "b.gz"
+    report.write_bytes(gzip.compress((CAPTURE / "sync.nsys-rep").read_bytes()[:100]))
+    engine.write_bytes(gzip.compress(b'{"Layers": []}'))
+    assert given_files([str(engine), str(report)]).report == str(report)
+
+
+def test_a_missing_file_is_the_report_by_its_suffix_and_the_engine_otherwise() -> None:
+    assert given_files([ENGINE, "none.nsys-rep"]).report == "none.nsys-rep"
+    assert given_files(["none.json", str(CAPTURE / "sync.sqlite")]).engines == ("none.json",)
+    assert given_files(["none", "neither"]).report == "none"
+
+
+def test_two_reports_are_one_too_many() -> None:
+    with pytest.raises(NsysmapError, match=r"sync\.sqlite: is a second report"):
+        given_files([str(CAPTURE / "sync.nsys-rep"), ENGINE, str(CAPTURE / "sync.sqlite")])
+
+
+def test_of_a_command_about_one_engine_the_report_may_be_missing_and_the_engine_may_not() -> None:
+    report = str(CAPTURE / "sync.sqlite")
+    assert one_engine([ENGINE]) == (ENGINE, None)
+    assert one_engine([report, ENGINE]) == one_engine([ENGINE, report]) == (ENGINE, report)
+    with pytest.raises(NsysmapError, match="is a report, not an engine"):
+        one_engine([report])
+    with pytest.raises(NsysmapError, match="is a second engine file"):
+        one_engine([ENGINE, report, ENGINE])
