@@ -16,7 +16,7 @@ from nsysmap.base.report_schema import HIDDEN_REPLAYS
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.schema import ANSWER_TABLES
 from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import DEVICES
+from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
@@ -24,6 +24,7 @@ from nsysmap.engine.reader import read_engine
 from nsysmap.engine.tables import EngineTables, engine_tables, layers_table
 from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
+from nsysmap.mapping.selection import Selection
 from nsysmap.names.decode import names_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.rules.packs import chosen_rules
@@ -187,6 +188,7 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     onnx: str | Path | None = None,
     rules: Sequence[Rule] | None = None,
     reader: Reader = "auto",
+    selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
     """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
@@ -195,13 +197,14 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
     folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
     ``times`` is what trtexec measured without the profiler (see :func:`unprofiled_times`).
+    ``selection`` is the part of the report that all figures are of.
     Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
     engines = read_engines(paths, profile=profile)
     measured_times = unprofiled_times(times, paths)
     model = onnx_model(onnx) if onnx is not None else None
-    mapped = map_report(report, engines, model=model, reader=reader, progress=progress)
+    mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
     return analyze_mapped(mapped, rules=rules, times=measured_times, progress=progress)
 
 
@@ -222,6 +225,7 @@ def engine_run(  # noqa: PLR0913  # one parameter a file or an option
     profile: str | Path | None = None,
     onnx: str | Path | None = None,
     reader: Reader = "auto",
+    selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> EngineRun:
     """The engine of a file, with what a report measured of it; of several in the file the one that ran, or the last.
@@ -231,7 +235,8 @@ def engine_run(  # noqa: PLR0913  # one parameter a file or an option
     if report is None:
         return EngineRun(replace(read_engine(engine_file, profile=profile), source=Path(engine_file).name), "", None, ())
     engines = read_engines([engine_file], profile=profile)
-    mapped = map_report(report, engines, model=onnx_model(onnx) if onnx is not None else None, reader=reader, progress=progress)
+    model = onnx_model(onnx) if onnx is not None else None
+    mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
     engine = mapped.engines[0]
     return EngineRun(engine, mapped.trace.source, measured(mapped), tuple(note for note in notes_of(mapped) if note not in engine.notes))
 
@@ -254,8 +259,13 @@ def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
 
 
 def _capture(mapped: MappedTrace) -> Table:
+    """The facts about the trace: of a part of it, how much is in the part, and what the whole shows and hides."""
     version = next((engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None)
-    return capture_facts(mapped.trace, mapped.tensorrt, version)
+    facts = capture_facts(mapped.trace, mapped.tensorrt, version)
+    if mapped.selected is None:
+        return facts
+    whole = {name: data for name, data in mapped.selected.capture.columns.items() if name.startswith("has_") or name == "cuda_graph_trace"}
+    return facts.with_columns(CAPTURE, whole)
 
 
 def analyze_mapped(
@@ -312,6 +322,8 @@ def analyze_mapped(
         **vars(inside),
         **{spec.name: Table.empty(spec) for spec in ANSWER_TABLES},
     )
+    if mapped.selected is not None:
+        tables = Tables(**{name: mapped.as_in_report(table) for name, table in tables.by_name().items()})
     tell("running the rules")
     outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name())
     notes = (*notes_of(mapped), *trtexec_notes(times, tables.trtexec_times))
@@ -363,7 +375,8 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
     """What the reader must know before believing the figures."""
     trace = mapped.trace
     notes = [note for engine in mapped.engines for note in engine.notes]
-    notes += [*trace.notes, *lacking(trace, str(capture["cuda_graph_trace"]))]
+    lacks = lacking(trace, str(capture["cuda_graph_trace"])) if mapped.selected is None else []
+    notes += [*trace.notes, *lacks]
     notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
     if count := capture["unmatched_launches"]:
         told = f"No launch call in the trace: {counted(int(str(count)), 'kernel')}; the capture began or ended between the two."
@@ -371,7 +384,8 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
     inferences = mapped.inferences
     if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
         notes.append(Note("info", f"Not in the medians: {counted(warmup, 'warm-up inference')} (slower than those after)."))
-    if cut := int(np.count_nonzero(~inferences.bools("complete"))):
+    cut_here = 0 if mapped.selected is None else len(mapped.selected.cut)
+    if (cut := int(np.count_nonzero(~inferences.bools("complete"))) - cut_here) > 0:
         notes.append(Note("info", f"Not in the medians: {counted(cut, 'inference')} cut by the begin or end of the capture."))
     if len(trace.kernels) and not len(inferences):
         notes.append(

@@ -9,7 +9,7 @@ GPU_KERNELS = Spec(
     "gpu_kernels",
     "Executions of kernels on the GPU, by start time.",
     (
-        integer("kernel_id", "row number, from 0"),
+        integer("kernel_id", "its number in the report, from 0"),
         *WHEN,
         *WHERE,
         *LAUNCHED,
@@ -236,7 +236,7 @@ INFERENCES = Spec(
     "inferences",
     "Executions of an engine, by start time; by `inferences`.",
     (
-        integer("inference", "row number, from 0"),
+        integer("inference", "its number in the report, from 0"),
         integer("start_ns", "begin of its first host call or GPU work", "ns"),
         integer("end_ns", "end of its last host call or GPU work", "ns"),
         integer("process", "nsys globalPid"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import colour, progress, width
-from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engines
+from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
 
 if TYPE_CHECKING:
     from nsysmap.base.note import Level
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
 @quiet_option
 @reader_option
+@selecting
 def analyze_command(  # noqa: PLR0913  # one parameter an option
     *,
     files: tuple[str, ...],
@@ -68,8 +69,9 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     rules = chosen_rules(folders, params=parse_params(params))
     with progress(quiet=quiet) as tell:
         analysis = analyze(
-            given.report, given.engines, profile=profile, times=times, onnx=onnx_file, rules=rules, reader=reader, progress=tell
-        )
+            given.report, given.engines, profile=profile, times=times, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(),
+            progress=tell,
+        )  # fmt: skip
         content = report_of(analysis)
         for path in written:
             tell(f"writing {path.name}")

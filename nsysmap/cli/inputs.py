@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from nsysmap.engine.onnx_model import OnnxModel
+    from nsysmap.mapping.selection import Selection
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 report_and_engines = click.argument("files", metavar="REPORT [ENGINE]...", nargs=-1, required=True)
 """The report and engine files of a command, in whichever order; given_files tells them apart."""
@@ -24,6 +27,49 @@ reader_option = click.option(
     type=click.Choice(["auto", "nsys", "own"]),
     default="auto",
     help="Who reads a .nsys-rep: nsys (by an export), nsysmap itself (own), or nsys where one is installed that is new enough (auto).",
+)
+
+
+def selecting(command: Command) -> Command:
+    """The command with the options that choose a part of the report, which :func:`chosen` reads."""
+    for option in reversed(_SELECTION):
+        command = option(command)
+    return command
+
+
+def chosen() -> Selection | None:
+    """The part of the report that the running command's options choose; None for all of it."""
+    from nsysmap.mapping.selection import Selection, inference_numbers, time_ns
+
+    given = click.get_current_context().meta
+    since, until, numbers = (given.get(f"nsysmap.{name}") for name in ("since", "until", "inference"))
+    selection = Selection(
+        since_ns=None if since is None else time_ns(since),
+        until_ns=None if until is None else time_ns(until),
+        inferences=None if numbers is None else inference_numbers(numbers),
+        devices=given.get("nsysmap.device", ()),
+        pids=given.get("nsysmap.pid", ()),
+        streams=given.get("nsysmap.stream", ()),
+    )
+    return None if selection == Selection() else selection
+
+
+def _kept(context: click.Context, option: click.Parameter, value: object) -> None:
+    context.meta[f"nsysmap.{option.name}"] = value
+
+
+def _option(name: str, metavar: str, words: str, *, numbers: bool = False) -> Callable[[Command], Command]:
+    kind = int if numbers else str
+    return click.option(name, metavar=metavar, type=kind, multiple=numbers, callback=_kept, expose_value=False, help=words)
+
+
+_SELECTION = (
+    _option("--since", "TIME", "Only GPU work launched at or after TIME of the report: a number with ns (the default), us, ms or s."),
+    _option("--until", "TIME", "Only GPU work launched before TIME."),
+    _option("--inference", "N..M", "Only inferences N to M, or N alone, by their numbers in the report, from 0."),
+    _option("--device", "N", "Only work on this CUDA device. Repeatable.", numbers=True),
+    _option("--pid", "N", "Only work of this process. Repeatable.", numbers=True),
+    _option("--stream", "N", "Only work on streams of this number. Repeatable.", numbers=True),
 )
 
 

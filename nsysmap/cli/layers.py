@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import engine_and_report, reader_option
+from nsysmap.cli.inputs import chosen, engine_and_report, reader_option, selecting
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 @reader_option
+@selecting
 def layers(  # noqa: PLR0913  # one parameter an option
     *,
     files: tuple[str, ...],
@@ -69,8 +70,10 @@ def layers(  # noqa: PLR0913  # one parameter an option
         raise click.UsageError("--rules and --param are about what --findings shows.")
     if onnx_file is not None and report is None:
         raise click.UsageError("--onnx needs the report of a run too.")
+    if chosen() is not None and report is None:
+        raise click.UsageError("What selects a part of a report needs the report too.")
     with progress() as tell:
-        run = engine_run(engine_file, report, profile=profile, onnx=onnx_file, reader=reader, progress=tell)
+        run = engine_run(engine_file, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell)
     of_trace = OfTrace(run.source, run.times, run.notes) if run.times is not None else None
     if as_json:
         import json

@@ -11,7 +11,7 @@ import click
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import onnx_model, quiet_option, reader_option, report_and_engines
+from nsysmap.cli.inputs import chosen, onnx_model, quiet_option, reader_option, report_and_engines, selecting
 
 if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import MappedTrace
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="With --explain: one JSON object.")
 @quiet_option
 @reader_option
+@selecting
 def map_command(  # noqa: PLR0913  # one parameter an option
     *,
     files: tuple[str, ...],
@@ -64,6 +65,8 @@ def map_command(  # noqa: PLR0913  # one parameter an option
         raise click.UsageError("--explain shows one kernel and writes no map: leave -o out.")
     if as_json and kernel_id is None:
         raise click.UsageError("--json goes with --explain; for the whole map write -o FILE.json.")
+    if kernel_id is not None and chosen() is not None:
+        raise click.UsageError("--explain shows one kernel of the whole report: leave the options out that select a part of it.")
     if quiet and not outputs:
         raise click.UsageError("--quiet without -o FILE would show nothing.")
     given = given_files(files)
@@ -71,18 +74,20 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     for path in written:
         check_output(path, SUFFIXES, [Path(one) for one in (*files, onnx_file) if one])
     with progress(quiet=quiet) as tell:
-        mapped = map_report(given.report, read_engines(given.engines), model=onnx_model(onnx_file), reader=reader, progress=tell)
-        if not len(mapped.kernels):
+        engines = read_engines(given.engines)
+        mapped = map_report(given.report, engines, model=onnx_model(onnx_file), reader=reader, selection=chosen(), progress=tell)
+        if not len(mapped.kernels) and mapped.selected is None:
             raise NsysmapError(
                 given.report,
                 "has no GPU kernels to map",
                 "run `nsysmap analyze` on it: it says what the trace has, what it lacks, and how to capture that",
             )
+        kernels = mapped.as_in_report(mapped.kernels)
         for path in written:
             tell(f"writing {path.name}")
-            write_map(mapped.kernels, path)
+            write_map(kernels, path)
         if "-" in outputs:
-            write_rows(mapped.kernels, sys.stdout.buffer)
+            write_rows(kernels, sys.stdout.buffer)
     if kernel_id is not None:
         _explain(mapped, kernel_id, as_json=as_json)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import reader_option, report_and_engines
+from nsysmap.cli.inputs import chosen, reader_option, report_and_engines, selecting
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 @reader_option
+@selecting
 def what_if_command(
     *, files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool, reader: Reader
 ) -> None:
@@ -56,12 +57,15 @@ def what_if_command(
     check_change(names, layers_named)
     given = given_files(files)
     with progress() as tell:
-        mapped = map_report(given.report, read_engines(given.engines), reader=reader, progress=tell)
+        mapped = map_report(given.report, read_engines(given.engines), reader=reader, selection=chosen(), progress=tell)
         tell("replaying the timeline")
         answers = predict_changes(mapped, names, layers_named)
     if as_json:
         import json
 
-        click.echo(json.dumps(whatif_json(answers), indent=1))
+        selected = {} if mapped.selected is None else {"selected": mapped.selected.selection.words()}
+        click.echo(json.dumps({**whatif_json(answers), **selected}, indent=1))
     else:
+        if mapped.selected is not None:
+            click.echo(f"selected: {mapped.selected.selection.words()}")
         click.echo(whatif_text(answers, mapped.trace.source))

@@ -18,6 +18,7 @@ from nsysmap.engine.profile import with_profile
 from nsysmap.engine.reader import read_engines_in
 from nsysmap.mapping.by_order import inferences_of
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
+from nsysmap.mapping.selection import Selected, Selection, select
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import Reader, open_trace
@@ -37,6 +38,11 @@ class MappedTrace:
     engines: tuple[Engine, ...]
     found: Inferences
     mapped: Mapped
+    selected: Selected | None = None  # where `trace` is a part of the report only
+
+    def as_in_report(self, table: Table) -> Table:
+        """The table with the numbers that inferences and kernels have in the report, of which a part may be selected."""
+        return table if self.selected is None else self.selected.as_in_the_whole(table)
 
     @cached_property
     def kernels(self) -> Table:
@@ -77,26 +83,43 @@ def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engin
     return [replace(one, source=f"{name} (engine {number} of {len(found)})", among=name) for number, one in enumerate(found, 1)]
 
 
-def map_report(
+def map_report(  # noqa: PLR0913  # one parameter an option
     report: str | Path,
     engines: Sequence[Engine],
     *,
     model: OnnxModel | None = None,
     reader: Reader = "auto",
+    selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """The report's kernels with their inferences and layers; ``model`` (of onnx_model.read_model) names the parts of opaque regions."""
+    """The report's kernels with their inferences and layers; ``model`` (of onnx_model.read_model) names the parts of opaque regions.
+
+    With a ``selection``, of that part of the report only.
+    """
     tell = progress or silent
     trace = open_trace(report, reader=reader, progress=progress)
     tell("mapping kernels to layers")
-    return map_trace(trace, engines, model=model)
+    return map_trace(trace, engines, model=model, selection=selection)
 
 
-def map_trace(trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None) -> MappedTrace:
+def map_trace(
+    trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None, selection: Selection | None = None
+) -> MappedTrace:
     """The same for a trace that is read already; of a file that lists several engines those count that ran."""
-    result = _map_all(trace, engines, model)
+    tensorrt = tensorrt_ranges(trace.nvtx_ranges)
+    found = inferences_of(trace, tensorrt, engines)
+    selected = None
+    if selection is not None:
+        selected = select(trace, tensorrt, found, selection)
+        trace, found = selected.trace, selected.found
+        tensorrt = tensorrt_ranges(trace.nvtx_ranges)
+    result = MappedTrace(trace, tensorrt, tuple(engines), found, map_kernels(trace, tensorrt, found, engines, model), selected)
     ran = _that_ran(result)
-    return result if len(ran) == len(engines) else _map_all(trace, ran, model)
+    if len(ran) == len(engines):
+        return result
+    if selected is None:
+        found = inferences_of(trace, tensorrt, ran)
+    return MappedTrace(trace, tensorrt, tuple(ran), found, map_kernels(trace, tensorrt, found, ran, model), selected)
 
 
 def _that_ran(result: MappedTrace) -> list[Engine]:
@@ -113,13 +136,6 @@ def _that_ran(result: MappedTrace) -> list[Engine]:
             note = Note("info", f"{engine.among} lists {len(like)} engines: {engine.source} {why}.")
             kept.append(replace(engine, notes=(*engine.notes, note), among=""))
     return kept
-
-
-def _map_all(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None) -> MappedTrace:
-    tensorrt = tensorrt_ranges(trace.nvtx_ranges)
-    found = inferences_of(trace, tensorrt, engines)
-    mapped = map_kernels(trace, tensorrt, found, engines, model)
-    return MappedTrace(trace, tensorrt, tuple(engines), found, mapped)
 
 
 def silent(_text: str) -> None:

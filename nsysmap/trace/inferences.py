@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,26 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
         of_kernel = np.where(periods >= 0, periods + len(executions.start_ns), of_kernel)
         executions = _joined(executions, _periodic(trace, periods))
     return _summary(trace, executions, of_call, of_kernel, len(tensorrt.calls) - len(used))
+
+
+def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray) -> Inferences:
+    """Some inferences of a longer trace: ``trace`` is the part of it, ``whole`` has these inferences only, by the calls of the part.
+
+    Their work is totalled anew; which were warm-up stays, as does which were complete, but for those that are ``cut``.
+    """
+    table = whole.table
+    executions = _Executions(
+        start_ns=table.ints("enqueue_start_ns"),
+        end_ns=table.ints("enqueue_end_ns"),
+        process=table.ints("process"),
+        thread=table.ints("thread"),
+        found_by=table.text("found_by"),
+        launch_api=table.text("launch_api"),
+        graph=table.bools("cuda_graph"),
+    )
+    part = _summary(trace, executions, whole.of_call, of_kernel, whole.empty_calls)
+    judged = {"warmup": table.bools("warmup"), "complete": table.bools("complete") & ~cut}
+    return replace(part, table=part.table.with_columns(INFERENCES, judged))
 
 
 def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool) -> BoolArray:

@@ -1,0 +1,291 @@
+"""A part of a trace that a user chose: by time, inference, device, process and stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.note import Note
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.base.units import counted
+from nsysmap.trace.capture_facts import capture_facts
+from nsysmap.trace.inferences import Inferences, part_of
+from nsysmap.trace.lacking import lacking
+from nsysmap.trace.launches import gather
+from nsysmap.trace.model import Trace
+from nsysmap.trace.raw_rows import compact
+from nsysmap.trace.tensorrt_ranges import TensorRtRanges
+
+_TIME = re.compile(r"(\d{1,18})(?:\.(\d{0,9}))?(ns|us|ms|s)?")
+_UNITS = {"ns": 0, "us": 3, "ms": 6, "s": 9}
+_NUMBERS = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?")
+_WORK = ("kernels", "memcpys", "memsets", "cuda_graph_traces")
+_HOST = ("api_calls", "nvtx_ranges", "overheads", "osrt_calls")
+_FOREVER_NS = 2**62
+_NAMED = 5  # numbers that a message lists
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen; all that is given must hold, and what is not given chooses nothing."""
+
+    since_ns: int | None = None
+    until_ns: int | None = None
+    inferences: tuple[int, int] | None = None  # the first and the last
+    devices: tuple[int, ...] = ()
+    pids: tuple[int, ...] = ()
+    streams: tuple[int, ...] = ()
+
+    def words(self) -> str:
+        """What was chosen, for people."""
+        parts = []
+        if self.inferences is not None:
+            first, last = self.inferences
+            parts.append(f"inference {first}" if first == last else f"inferences {first} to {last}")
+        if self.since_ns is not None:
+            parts.append(f"from {self.since_ns:,} ns on")
+        if self.until_ns is not None:
+            parts.append(f"before {self.until_ns:,} ns")
+        for name, values in (("device", self.devices), ("pid", self.pids), ("stream", self.streams)):
+            if values:
+                parts.append(f"{name} {' or '.join(map(str, values))}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The chosen part of a trace, and the numbers that its kernels and inferences have in the whole."""
+
+    selection: Selection
+    trace: Trace
+    found: Inferences
+    capture: Table  # CAPTURE, of the whole trace
+    inferences: IntArray  # for each inference here its number in the whole trace
+    cut: IntArray  # those numbers of the inferences of which a part is chosen
+
+    def as_in_the_whole(self, table: Table) -> Table:
+        """The table with the numbers of inferences and kernels as they are in the whole trace."""
+        numbers = {"inferences": self.inferences, "kernels": self.trace.kernels.ints("kernel_id")}
+        changed = {
+            column.name: gather(numbers[column.row_of], table.ints(column.name))
+            for column in table.spec.columns
+            if column.row_of in numbers and column.kind == "int"
+        }
+        if table.spec is INFERENCES:
+            changed["inference"] = self.inferences
+        return table.with_columns(table.spec, changed) if changed else table
+
+
+def time_ns(text: str) -> int:
+    """The time that a user wrote, in ns: a number with ns (which may be left out), us, ms or s behind it."""
+    found = _TIME.fullmatch(text.strip().lower())
+    if found is None:
+        raise NsysmapError(f"time {text}", "is not a time", "write a number and ns, us, ms or s, such as 1.25s; without a unit it is in ns")
+    whole, fraction, unit = found.groups()
+    digits = _UNITS[unit or "ns"]
+    if len((fraction or "").rstrip("0")) > digits:
+        raise NsysmapError(f"time {text}", "is finer than a nanosecond", "times in a trace are whole nanoseconds")
+    return int(whole + (fraction or "").rstrip("0").ljust(digits, "0"))
+
+
+def inference_numbers(text: str) -> tuple[int, int]:
+    """The first and the last inference of N or N..M."""
+    found = _NUMBERS.fullmatch(text.strip())
+    first, last = (int(found.group(1)), int(found.group(2) or found.group(1))) if found else (1, 0)
+    if first > last:
+        raise NsysmapError(f"inference {text}", "is no number and no range of numbers", "write 12, or 10..20 for these and all between")
+    return first, last
+
+
+def select(trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection: Selection) -> Selected:
+    """The chosen part of the trace.
+
+    A kernel, copy, memset or graph execution is in it by the moment of its launch call (its own start where that is not in the trace).
+    Of the host's calls and ranges those are kept that overlap the time from the first to the last moment chosen: they tell what the
+    host did meanwhile.  Ranges in which nodes of a CUDA graph were created, and those nodes, stay too, whenever that was.
+    NsysmapError where nothing is chosen.
+    """
+    inference_of = _inference_of_work(trace, found)
+    placed = {name: _placed(getattr(trace, name), selection) for name in _WORK}
+    timed = {name: _timed(getattr(trace, name), inference_of[name], selection) for name in _WORK}
+    chosen = {name: placed[name] & timed[name] for name in _WORK}
+    kept = _kept_inferences(found, inference_of, chosen, selection)
+    _check(trace, found, selection, anything=bool(len(kept)) or any(rows.any() for rows in chosen.values()))
+    cut = _distinct(inference_of, {name: placed[name] & ~timed[name] for name in _WORK})
+    begin, end = _window(trace, found.table.take(kept), chosen, selection)
+    rows = {name: np.flatnonzero(chosen[name]) for name in _WORK}
+    rows |= {
+        name: np.flatnonzero(_overlapping(getattr(trace, name), begin, end) & _of_pid(getattr(trace, name), selection)) for name in _HOST
+    }
+    launches = [getattr(trace, name).ints("launch")[rows[name]] for name in _WORK]
+    rows["api_calls"] = np.union1d(rows["api_calls"], np.concatenate([launch[launch >= 0] for launch in launches]))
+    rows["nvtx_ranges"] = np.union1d(rows["nvtx_ranges"], _around_nodes(trace))
+    rows["syncs"] = np.flatnonzero(_overlapping(trace.syncs, begin, end) & _placed(trace.syncs, replace(selection, streams=())))
+    smaller = _taken(trace, rows, selection)
+    renumbered = np.full(len(found.table), MISSING, np.int64)
+    renumbered[kept] = np.arange(len(kept))
+    part = part_of(
+        smaller,
+        replace(found, table=found.table.take(kept), of_call=gather(renumbered, found.of_call[rows["api_calls"]])),
+        gather(renumbered, inference_of["kernels"][rows["kernels"]]),
+        np.isin(kept, cut),
+    )
+    cut_here = kept[np.isin(kept, cut)]
+    capture = capture_facts(trace, tensorrt, None)
+    lacks = lacking(trace, capture.only().text("cuda_graph_trace"))  # of the whole: the part has launches whose work is not chosen
+    notes = (*trace.notes, *lacks, *_notes(trace, smaller, selection, cut_here))
+    return Selected(selection, replace(smaller, notes=notes), part, capture, kept, cut_here)
+
+
+def _inference_of_work(trace: Trace, found: Inferences) -> dict[str, IntArray]:
+    """For each row of the tables of GPU work its inference."""
+    return {
+        name: found.membership.ints("inference") if name == "kernels" else gather(found.of_call, getattr(trace, name).ints("launch"))
+        for name in _WORK
+    }
+
+
+def _placed(table: Table, selection: Selection) -> BoolArray:
+    """Which rows are of the chosen devices, processes and streams."""
+    chosen = np.ones(len(table), np.bool_)
+    for name, values in (("device", selection.devices), ("pid", selection.pids), ("stream", selection.streams)):
+        if values:
+            chosen &= np.isin(table.ints(name), values)
+    return chosen
+
+
+def _timed(table: Table, inference: IntArray, selection: Selection) -> BoolArray:
+    """Which rows are of the chosen time and inferences."""
+    chosen = np.ones(len(table), np.bool_)
+    if selection.inferences is not None:
+        chosen &= (inference >= selection.inferences[0]) & (inference <= selection.inferences[1])
+    if selection.since_ns is not None or selection.until_ns is not None:
+        chosen &= _within(_moments(table), selection)
+    return chosen
+
+
+def _within(moment: IntArray, selection: Selection) -> BoolArray:
+    inside = np.ones(len(moment), np.bool_)
+    if selection.since_ns is not None:
+        inside &= moment >= selection.since_ns
+    if selection.until_ns is not None:
+        inside &= moment < selection.until_ns
+    return inside
+
+
+def _kept_inferences(found: Inferences, inference_of: dict[str, IntArray], chosen: dict[str, BoolArray], selection: Selection) -> IntArray:
+    """The inferences with chosen work; of those whose work the trace does not show, the ones that began at a chosen time."""
+    table = found.table
+    number = table.ints("inference")
+    hidden = np.isin(number, _distinct(inference_of, {name: np.ones(len(rows), np.bool_) for name, rows in chosen.items()}), invert=True)
+    hidden &= _placed(table, selection) & _within(table.ints("start_ns"), selection)
+    if selection.inferences is not None:
+        hidden &= (number >= selection.inferences[0]) & (number <= selection.inferences[1])
+    return np.union1d(_distinct(inference_of, chosen), number[hidden])
+
+
+def _distinct(inference_of: dict[str, IntArray], rows: dict[str, BoolArray]) -> IntArray:
+    found = np.unique(np.concatenate([inference_of[name][mask] for name, mask in rows.items()]))
+    return found[found >= 0]
+
+
+def _window(trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selection: Selection) -> tuple[int, int]:
+    """From the first to the last moment chosen, host and GPU; all time where none was chosen."""
+    if selection.inferences is None and selection.since_ns is None and selection.until_ns is None:
+        return -_FOREVER_NS, _FOREVER_NS
+    begins, ends = inferences.ints("start_ns").tolist(), inferences.ints("end_ns").tolist()
+    for name, rows in chosen.items():
+        begins.append(int(_moments(getattr(trace, name))[rows].min(initial=_FOREVER_NS)))
+        ends.append(int(getattr(trace, name).ints("end_ns")[rows].max(initial=-_FOREVER_NS)))
+    begin, end = min(begins), max(ends)
+    if selection.since_ns is not None:
+        begin = max(begin, selection.since_ns) if selection.inferences else selection.since_ns
+    if selection.until_ns is not None and not selection.inferences:
+        end = max(end, selection.until_ns - 1)
+    return begin, end
+
+
+def _moments(table: Table) -> IntArray:
+    """When each piece of GPU work was launched; when it began where that is not known."""
+    launched = table.ints("launch_start_ns")
+    return np.where(launched == MISSING, table.ints("start_ns"), launched)
+
+
+def _overlapping(table: Table, begin: int, end: int) -> BoolArray:
+    overlaps: BoolArray = (table.ints("start_ns") <= end) & (table.ints("end_ns") >= begin)
+    return overlaps
+
+
+def _of_pid(table: Table, selection: Selection) -> BoolArray:
+    if not selection.pids:
+        return np.ones(len(table), np.bool_)
+    pid = (table.ints("thread") >> 24) & 0xFFFFFF
+    return np.isin(pid, selection.pids)
+
+
+def _around_nodes(trace: Trace) -> IntArray:
+    """The ranges that were open while a node of a CUDA graph was created."""
+    created = trace.cuda_graph_nodes.ints("start_ns")  # in order of time
+    first = np.searchsorted(created, trace.nvtx_ranges.ints("start_ns"), "left")
+    after = np.searchsorted(created, trace.nvtx_ranges.ints("end_ns"), "right")
+    return np.flatnonzero(after > first)
+
+
+def _taken(trace: Trace, rows: dict[str, IntArray], selection: Selection) -> Trace:
+    call = np.full(len(trace.api_calls), MISSING, np.int64)
+    call[rows["api_calls"]] = np.arange(len(rows["api_calls"]))
+    tables = {}
+    for name, at in rows.items():
+        table: Table = getattr(trace, name)
+        columns = {key: compact(data.take(at)) if isinstance(data, Text) else data.take(at) for key, data in table.columns.items()}
+        if "launch" in columns:
+            columns["launch"] = gather(call, table.ints("launch")[at])
+        tables[name] = Table(table.spec, columns)
+    records = trace.event_records.with_columns(trace.event_records.spec, {"launch": gather(call, trace.event_records.ints("launch"))})
+    devices = trace.devices.take(np.isin(trace.devices.ints("device"), selection.devices)) if selection.devices else trace.devices
+    changed: dict[str, Any] = dict(tables)  # fields of Trace by name
+    return replace(trace, **changed, event_records=records.take(records.ints("launch") >= 0), devices=devices)
+
+
+def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: bool) -> None:
+    """NsysmapError where what was asked for is not in the trace."""
+    work: list[Table] = [getattr(trace, name) for name in _WORK]
+    if selection.inferences is not None and selection.inferences[0] >= len(found.table):
+        those = f"its inferences are 0 to {len(found.table) - 1}" if len(found.table) else "no inference was recognised in it"
+        raise NsysmapError(trace.source, f"has no {replace(Selection(), inferences=selection.inferences).words()}", those)
+    for name, values in (("device", selection.devices), ("pid", selection.pids), ("stream", selection.streams)):
+        held = np.unique(np.concatenate([table.ints(name) for table in (*work, found.table)]))
+        held = held[held != MISSING]
+        absent = [value for value in values if value not in held]
+        if absent:
+            shown = ", ".join(map(str, held[:_NAMED].tolist())) + (", …" if len(held) > _NAMED else "")
+            raise NsysmapError(trace.source, f"has no GPU work of {name} {absent[0]}", f"it has that of {name} {shown or '(none at all)'}")
+    if not anything:
+        starts = [int(table.ints("start_ns").min()) for table in work if len(table)]
+        ends = [int(table.ints("end_ns").max()) for table in work if len(table)]
+        there = f"its GPU work is from {min(starts):,} ns to {max(ends):,} ns" if starts else "it has no GPU work at all"
+        raise NsysmapError(trace.source, f"has nothing of what was selected ({selection.words()})", there)
+
+
+def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> list[Note]:
+    """What was chosen, and what that does to the figures."""
+    chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
+    notes = [
+        Note("info", f"Selected: {selection.words()}; {chosen}. All figures are of these; numbers and times are those of the whole report.")
+    ]
+    if len(cut):
+        numbers = ", ".join(map(str, cut[:_NAMED].tolist())) + (", …" if len(cut) > _NAMED else "")
+        notes.append(
+            Note("warning", f"The selection cuts {_inferences(cut)} {numbers}: only a part of the work is in it, and not in the medians.")
+        )
+    return notes
+
+
+def _inferences(numbers: Sequence[int] | IntArray) -> str:
+    return "inference" if len(numbers) == 1 else f"{len(numbers):,} inferences:"
