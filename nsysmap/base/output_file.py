@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.marked_folder import is_abandoned, marked_folder
 
 _HEAD_BYTES = 65536
+_NAME_BYTES = 100
+_UNFINISHED = ".part"
 
 
 def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:
@@ -20,6 +24,7 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) ->
             str(path), f"the suffix {path.suffix!r} names no known format" if path.suffix else "has no suffix", f"use {known}"
         )
     with _named(path):
+        _followed(path)
         if path.is_dir():
             raise NsysmapError(str(path), "is a directory", "give a file name")
         for given in inputs:
@@ -50,7 +55,7 @@ def _precious(path: Path) -> str | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside ``path`` to write to: it takes its place at the end of the block, and is gone if the block fails.
+    """A path to write to, in a folder of our own beside ``path``: it takes its place at the end of the block, and is gone if that fails.
 
     A symbolic link is followed; what is no plain file (a pipe, /dev/stdout) is written directly.  A full disk, a folder that is
     gone and the like raise NsysmapError.
@@ -59,17 +64,25 @@ def replacing(path: Path) -> Iterator[Path]:
         with _named(path):
             yield path
         return
-    target = path.resolve()
-    fresh = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
-    try:
-        with _named(path):
-            fresh.unlink(missing_ok=True)
+    with _named(path):
+        target = _followed(path)
+        name = os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])
+        for left in target.parent.glob(f".*{_UNFINISHED}"):  # of a run that was killed
+            if is_abandoned(left):
+                shutil.rmtree(left, ignore_errors=True)
+        with marked_folder(target.with_name(f".{name}.{os.getpid()}{_UNFINISHED}")) as folder:
+            fresh = folder / target.name
             yield fresh
             if target.exists():
                 fresh.chmod(target.stat().st_mode & 0o7777)
             fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
+
+
+def _followed(path: Path) -> Path:
+    """Where the path leads through symbolic links; OSError where they go round in a circle."""
+    with suppress(FileNotFoundError):
+        path.stat()
+    return Path(os.path.realpath(path))
 
 
 @contextmanager

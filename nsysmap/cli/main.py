@@ -51,7 +51,7 @@ for command in (analyze_command, map_command, layers, graph_command, what_if_com
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit status 2."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _stop)
     gc.set_threshold(100_000)  # hundreds of thousands of small values are made, hardly one of them in a cycle

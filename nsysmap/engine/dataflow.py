@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import elements, tensor_bytes
 
 if TYPE_CHECKING:
     import networkx
+
+MOST_EDGES, MOST_EDGES_A_TENSOR = 100_000, 20
+"""Of an engine: a tensor written in parts joins each of its readers to each part, so a small file could ask for millions of edges.
+
+Engines have about one edge a tensor; the most come of dense networks, whose hundredth layer reads the parts of all before it.
+"""
 
 
 @dataclass(frozen=True)
@@ -114,32 +122,53 @@ def ancestors(flow: Flow, index: int, steps: int) -> Iterable[int]:
 
 
 def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:
-    """Producer, consumer and the tensor that passes between them, each pair and name once; see `edges_table`."""
-    written: dict[tuple[int | None, str], list[tuple[Layer, Tensor]]] = defaultdict(list)
+    """Producer, consumer and the tensor that passes between them, each pair and name once; see `edges_table`.
+
+    NsysmapError where more edges come of it than any engine has (MOST_EDGES, MOST_EDGES_A_TENSOR).
+    """
+    tensors = sum(len(layer.inputs) + len(layer.outputs) for layer in engine.layers)
+    left = MOST_EDGES + MOST_EDGES_A_TENSOR * tensors
+    written: dict[tuple[int | None, str], _Written] = defaultdict(_Written)
     for layer in engine.layers:
         seen: set[str] = set()
         for tensor in layer.inputs:
             if tensor.name not in seen:
                 seen.add(tensor.name)
-                for source, part in _producers(written.get((layer.optimization_profile, tensor.name), []), tensor):
+                producers = written[layer.optimization_profile, tensor.name].producers_of(tensor)
+                left -= len(producers)
+                if left < 0:
+                    most = MOST_EDGES + MOST_EDGES_A_TENSOR * tensors
+                    what = f"joins its layers by more than {most:,} edges, which its {tensors:,} tensors do not explain"
+                    raise NsysmapError(engine.source, what, "export it again: trtexec --loadEngine=ENGINE --exportLayerInfo=FILE.json")
+                for source, part in producers:
                     yield source, layer, part
         for tensor in layer.outputs:
-            written[layer.optimization_profile, tensor.name].append((layer, tensor))
+            written[layer.optimization_profile, tensor.name].add(layer, tensor)
 
 
-def _producers(writers: Sequence[tuple[Layer, Tensor]], tensor: Tensor) -> list[tuple[Layer, Tensor]]:
-    """The nearest writer with the tensor as it is read; or the last few with the part of each, where those make up exactly what is read."""
-    nearest = [(layer, tensor) for layer, _ in writers[-1:]]
-    wanted = elements(tensor)
-    if wanted is None:
-        return nearest
-    parts: list[tuple[Layer, Tensor]] = []
-    for layer, part in reversed(writers):
-        held = elements(part)
-        if not held or held > wanted:
+class _Written:
+    """The layers that wrote a tensor of one name, in order, with the elements of what they wrote added up."""
+
+    def __init__(self) -> None:
+        self._writers: list[tuple[Layer, Tensor]] = []
+        self._sums: list[int] = [0]  # sum of the elements of the first writers, by how many
+        self._first = 0  # the writers before this one are apart: one after them wrote nothing, or what is not known
+
+    def add(self, layer: Layer, tensor: Tensor) -> None:
+        held = elements(tensor) or 0
+        self._writers.append((layer, tensor))
+        self._sums.append(self._sums[-1] + held)
+        if not held:
+            self._first = len(self._writers)
+
+    def producers_of(self, tensor: Tensor) -> list[tuple[Layer, Tensor]]:
+        """The nearest writer with the tensor as it is read; or the last few with the part of each, where those make up what is read."""
+        nearest = [(layer, tensor) for layer, _ in self._writers[-1:]]
+        wanted = elements(tensor)
+        if wanted is None:
             return nearest
-        parts.append((layer, part))
-        wanted -= held
-        if wanted == 0:
-            return nearest if len(parts) == 1 else parts[::-1]
-    return nearest
+        before = self._sums[-1] - wanted
+        first = bisect_left(self._sums, before, self._first)
+        if first >= len(self._writers) - 1 or self._sums[first] != before:
+            return nearest
+        return self._writers[first:]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.marked_folder import MARK, is_abandoned, marked_folder
 
 _FORMAT = 1  # part of every name: raise it when an export of the same bytes must be made anew
 _EXPORT = re.compile(r"[0-9a-f]{32}-[0-9.]+-f\d+\.sqlite")
 _WORKING = "export-"
-_MARK = "made-by-nsysmap"
-_MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n"
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ def clear_cache() -> Cleared:
             files += 1
             size += entry.size_bytes
         for left in _abandoned(folder):
-            held = [path for path in left.rglob("*") if path.is_file() and not path.is_symlink() and path.name != _MARK]
+            held = [path for path in left.rglob("*") if path.is_file() and not path.is_symlink() and path.name != MARK]
             files += len(held)
             size += sum(path.stat().st_size for path in held)
             shutil.rmtree(left, ignore_errors=True)
@@ -128,37 +125,17 @@ def clear_cache() -> Cleared:
 
 @contextmanager
 def working_folder() -> Iterator[Path]:
-    """A folder of our own inside the cache, removed at the end however that comes.
-
-    The mark in it says that nsysmap made it, and is locked for as long as it is in use.
-    """
+    """A folder of our own inside the cache, removed at the end however that comes."""
     cache = cache_folder()
-    try:
-        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in _abandoned(cache):
-            shutil.rmtree(left, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=_WORKING, dir=cache))
-    except OSError as error:
-        raise unwritable(cache, error) from error
-    try:
-        with _marked(folder):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _marked(folder: Path) -> Iterator[None]:
-    try:
-        mark = (folder / f"{_MARK}.new").open("wb")
-        fcntl.flock(mark, fcntl.LOCK_EX)
-        mark.write(_MARK_TEXT)
-        mark.flush()
-        (folder / f"{_MARK}.new").rename(folder / _MARK)  # nobody sees it before it is locked
-    except OSError as error:
-        raise unwritable(folder.parent, error) from error
-    with mark:
-        yield
+    with ExitStack() as stack:
+        try:
+            cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for left in _abandoned(cache):
+                shutil.rmtree(left, ignore_errors=True)
+            folder = stack.enter_context(marked_folder(cache / f"{_WORKING}{os.getpid()}"))
+        except OSError as error:
+            raise unwritable(cache, error) from error
+        yield folder
 
 
 def unwritable(folder: Path, error: OSError) -> NsysmapError:
@@ -168,24 +145,7 @@ def unwritable(folder: Path, error: OSError) -> NsysmapError:
 
 def _abandoned(cache: Path) -> list[Path]:
     """The working folders that nsysmap marked and no living process holds: those of runs that were killed."""
-    return [path for path in _entries(cache) if path.name.startswith(_WORKING) and _is_abandoned(path)]
-
-
-def _is_abandoned(folder: Path) -> bool:
-    try:
-        if not stat.S_ISDIR(folder.lstat().st_mode):
-            return False
-        number = os.open(folder / _MARK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # no mark: not ours, or just made, or just being removed
-        return False
-    with os.fdopen(number, "rb") as mark:
-        if not stat.S_ISREG(os.fstat(number).st_mode) or mark.read(len(_MARK_TEXT) + 1) != _MARK_TEXT:
-            return False
-        try:
-            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # it is in use
-            return False
-    return True
+    return [path for path in _entries(cache) if path.name.startswith(_WORKING) and is_abandoned(path)]
 
 
 def _entries(folder: Path) -> list[Path]:

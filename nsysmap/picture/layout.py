@@ -7,11 +7,13 @@ it goes along the foot of the page and through the gutter before that column.  T
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf, log
+
+from nsysmap.base.errors import NsysmapError
 
 Point = tuple[float, float]
 Segment = tuple[Point, ...]
@@ -24,6 +26,16 @@ _PAGE_SHAPE = 1.5
 """Width over height that the number of columns aims at."""
 _WIDEST_ROW = 8
 _SWEEPS, _STRAIGHTENINGS = 6, 4
+
+MOST_BOXES = 20_000
+"""Of a drawing: it takes seconds, and nobody sees more in it; engines have some thousands of layers."""
+MOST_LANES = 50_000_000
+"""Lanes that are kept apart, counted as the square of the tensors that pass each row: ten seconds of work.
+
+Networks have some tens of tensors beside a row: a dense network of 500 layers comes to 5,000,000.
+"""
+MOST_PIECES = 2_000_000
+"""Of line, counted as readers of a tensor times the rows that it passes in a column: 600 MB; 2,000 layers that all read one tensor."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +58,14 @@ class Layout:
 
 
 def layout(boxes: int, links: Sequence[Link]) -> Layout:
-    """Places for so many boxes; box numbers grow in the order of execution, links that run against it are drawn upwards."""
+    """Places for so many boxes; box numbers grow in the order of execution, links that run against it are drawn upwards.
+
+    NsysmapError where it would be more work than any network explains: MOST_BOXES, MOST_LANES, MOST_PIECES.
+    """
     if not boxes:
         return Layout(0, 0, (), tuple(() for _ in links))
+    if boxes > MOST_BOXES:
+        raise _too_large(f"{boxes:,} boxes, and is drawn up to {MOST_BOXES:,}")
     trunks = _trunks_of(links)
     row = _rows_of(boxes, links)
     rows: list[list[int]] = [[] for _ in range(max(row) + 1)]
@@ -62,7 +79,9 @@ def layout(boxes: int, links: Sequence[Link]) -> Layout:
         for at in range(first, end):
             for box in rows[at]:
                 column[box] = number
-    page = _page(_Grid(rows, row, column, columns, near), trunks)
+    grid = _Grid(rows, row, column, columns, near)
+    _check_work(grid, trunks)
+    page = _page(grid, trunks)
     ways = _ways(page, links, trunks)
     corners = tuple((page.x[box] - BOX_WIDTH / 2, page.top(row[box])) for box in range(boxes))
     points = [point for way in ways for segment in way for point in segment]
@@ -72,6 +91,10 @@ def layout(boxes: int, links: Sequence[Link]) -> Layout:
     down = max([y for _, y in points] + [y + BOX_HEIGHT for _, y in corners])
     moved = tuple(tuple(tuple((x - left, y - up) for x, y in segment) for segment in way) for way in ways)
     return Layout(right - left, down - up, tuple((x - left, y - up) for x, y in corners), moved)
+
+
+def _too_large(what: str) -> NsysmapError:
+    return NsysmapError("picture", f"it has {what}", "draw less: --collapse block, or --collapse region")
 
 
 @dataclass(frozen=True)
@@ -154,11 +177,14 @@ def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
             readers[low].append(high)
     row = [0] * boxes
     held: dict[int, int] = defaultdict(int)
+    beyond: dict[int, int] = {}  # of a full row: a row below it, between which all are full
     for box in range(boxes):
         alone = box > 0 and not writers[box] and not readers[box]
-        at = row[box - 1] if alone else max((row[writer] + 1 for writer in writers[box]), default=0)
+        first = at = row[box - 1] if alone else max((row[writer] + 1 for writer in writers[box]), default=0)
         while held[at] >= _WIDEST_ROW:
-            at += 1
+            at = beyond.get(at, at + 1)
+        if at > first:
+            beyond[first] = at
         row[box] = at
         held[at] += 1
     for box in range(boxes - 1, -1, -1):
@@ -196,14 +222,7 @@ def _uncross(rows: list[list[int]], row: Sequence[int], near: Sequence[Sequence[
 def _columns(rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]) -> list[tuple[int, int]]:
     """First and past-the-last row of each column, cut where few tensors pass, near a page of a pleasant shape."""
     count = len(rows)
-    change = [0] * (count + 1)  # tensors that pass the upper edge of each row, as differences
-    for trunk in trunks.values():
-        change[row[trunk.top] + 1] += 1
-        change[max(row[end] for end in trunk.ends) + 1] -= 1
-    passing, so_far = [], 0
-    for one in change[:count]:
-        so_far += one
-        passing.append(so_far)
+    passing = _passing(count, row, trunks)
     width = [len(boxes) * (BOX_WIDTH + _BOX_GAP) + passing[at] * _LANE for at, boxes in enumerate(rows)]
     best, score = 1, inf
     for columns in range(1, count + 1):
@@ -223,6 +242,29 @@ def _columns(rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[
         cuts.append((first, end))
         first = end
     return [(first, end) for first, end in cuts if first < end]
+
+
+def _check_work(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
+    """NsysmapError where lanes or pieces of line are beyond all bounds: they are counted before they are made."""
+    lanes = sum(count * count for count in _passing(len(grid.rows), grid.row, trunks))
+    if lanes > MOST_LANES:
+        raise _too_large(f"too many tensors side by side ({lanes:,} by the squares of those that pass a row, of at most {MOST_LANES:,})")
+    pieces = 0
+    for trunk in trunks.values():
+        for column, readers in Counter(grid.column[end] for end in trunk.ends).items():
+            first, end = grid.columns[column]
+            pieces += readers * min(readers, end - first)
+    if pieces > MOST_PIECES:
+        raise _too_large(f"up to {pieces:,} pieces of line, and is drawn up to {MOST_PIECES:,}")
+
+
+def _passing(rows: int, row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]) -> list[int]:
+    """How many tensors pass the upper edge of each row."""
+    change = [0] * (rows + 1)
+    for trunk in trunks.values():
+        change[row[trunk.top] + 1] += 1
+        change[max(row[end] for end in trunk.ends) + 1] -= 1
+    return list(accumulate(change[:rows]))
 
 
 def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:

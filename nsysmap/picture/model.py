@@ -143,9 +143,12 @@ def picture(engine: Engine, times: Times | None, *, mode: str | None = None, col
     swatches = {"kind": [kind_swatch(layer.kind, layer.name) for layer in engine.layers], "precision": _types(engine, times)}
     told = _Told(layer_titles(engine.layers), swatches, _opened(engine, times))
     views = [_view(engine, times, told, (name, groups))]
-    if all_views and groups:
-        views.append(_view(engine, times, told, (_EVERY, ())))
     notes = [note.text for note in engine.notes if note.level != "info"]
+    if all_views and groups:
+        try:
+            views.append(_view(engine, times, told, (_EVERY, ())))
+        except NsysmapError as error:
+            notes.append(f"The view of every layer is left out: {error.what}.")
     if any(edge.order for edge in views[0].edges):
         notes.append("The file shows no tensors: dashed lines are the order of execution, not data.")
     title = f"{engine.source}: {counted(len(engine.layers), 'layer')}"

@@ -134,7 +134,7 @@ def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
     assert done.stdout.startswith(b"\\u6f22" if encoding == "latin-1" else "漢".encode())  # click writes UTF-8 in place of ASCII
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize(
     "inside", ["nsysmap.rules.packs.load_rules", "nsysmap.rules.sandbox.Sandbox.run", "nsysmap.report.json.write_json"]
 )

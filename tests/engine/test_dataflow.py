@@ -5,12 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 import networkx as nx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.engine.dataflow import ancestors, common_path, engine_graph, flow_of, runs
+from nsysmap.base.errors import NsysmapError
+from nsysmap.engine.dataflow import MOST_EDGES, ancestors, common_path, engine_graph, flow_of, links, runs
+from nsysmap.engine.model import Engine, Tensor
 from nsysmap.engine.operations import operations
 from nsysmap.engine.reader import read_engine
+from nsysmap.engine.tensor_formats import elements
 from tests.made_engines import made, row
 from tests.places import FIXTURES
 
@@ -74,3 +78,54 @@ def test_the_path_that_most_nodes_share_names_a_block() -> None:
     assert common_path(["/MatMul", "/Softmax"]) is None
     assert common_path(["node_linear", "node_view"]) is None
     assert common_path([]) is None
+
+
+Step = tuple[list[tuple[str, int | None]], list[tuple[str, int | None]]]
+EXTENTS = st.one_of(st.none(), st.integers(0, 4))
+SIDES = st.lists(st.tuples(st.sampled_from("ab"), EXTENTS), max_size=2)
+
+
+def parts_one_by_one(engine: Engine) -> list[tuple[int, int, Tensor]]:
+    """The edges as `edges_table` says, looking back through all writers of a name."""
+    found: list[tuple[int, int, Tensor]] = []
+    writers: dict[str, list[tuple[int, Tensor]]] = {}
+    for layer in engine.layers:
+        for tensor in {tensor.name: tensor for tensor in reversed(layer.inputs)}.values():
+            before = writers.get(tensor.name, [])
+            left, parts = elements(tensor), []
+            for index, part in reversed(before):
+                held = elements(part)
+                if left is None or not held or held > left:
+                    break
+                parts.append((index, layer.index, part))
+                left -= held
+                if left == 0:
+                    break
+            whole = left == 0 and len(parts) > 1
+            found += parts if whole else [(index, layer.index, tensor) for index, _ in before[-1:]]
+        for tensor in layer.outputs:
+            writers.setdefault(tensor.name, []).append((layer.index, tensor))
+    return sorted(found, key=str)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(SIDES, SIDES), min_size=1, max_size=8))
+def test_parts_make_up_what_is_read_as_they_do_one_by_one(steps: list[Step]) -> None:
+    def tensors(side: list[tuple[str, int | None]]) -> list[tuple[str, list[int], str]]:
+        return [(name, [-1 if extent is None else extent], "Half") for name, extent in side]
+
+    engine = made(*(row("__myl_Add{}", "kgen", tensors(reads), tensors(writes)) for reads, writes in steps))
+    found = [(source.index, target.index, tensor) for source, target, tensor in links(engine)]
+    assert sorted(found, key=str) == parts_one_by_one(engine)
+
+
+def test_an_engine_whose_parts_would_make_millions_of_edges_is_refused_before_they_are_made() -> None:
+    def step(number: int) -> dict[str, object]:
+        return row(f"l{number}", "gemm", [("x", [max(number, 1)], "Half")], [("x", [1], "Half")])
+
+    dense = made(*(step(number) for number in range(300)))
+    assert sum(1 for _ in links(dense)) == 299 * 300 // 2  # a dense network of 300 layers is read
+    with pytest.raises(NsysmapError, match="more than 124,000 edges") as refused:
+        flow_of(made(*(step(number) for number in range(600))))
+    assert refused.value.where == "made.json"
+    assert MOST_EDGES == 100_000

@@ -19,9 +19,10 @@ from pathlib import Path
 import pytest
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.marked_folder import MARK_TEXT
 from nsysmap.nsys import program
 from nsysmap.nsys.export import export, report_version
-from nsysmap.nsys.export_cache import _MARK_TEXT, Cleared, cache_folder, cached, clear_cache
+from nsysmap.nsys.export_cache import Cleared, cache_folder, cached, clear_cache
 from nsysmap.nsys.program import Nsys, find_nsys
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
@@ -289,7 +290,7 @@ def test_clearing_removes_exports_and_leftovers_of_killed_runs_and_nothing_else(
     (cache / "notes.sqlite").write_text("mine")
     killed = cache / "export-killed"
     killed.mkdir()
-    (killed / "made-by-nsysmap").write_bytes(_MARK_TEXT)
+    (killed / "made-by-nsysmap").write_bytes(MARK_TEXT)
     (killed / "report.sqlite").write_bytes(b"12345")
     assert [entry.path for entry in cached()] == [made]
     assert clear_cache() == Cleared(files=2, size_bytes=size + 5)

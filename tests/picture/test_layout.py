@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, Layout, Link, layout
+from nsysmap.base.errors import NsysmapError
+from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, MOST_BOXES, Layout, Link, layout
 
 
 @st.composite
@@ -104,3 +106,21 @@ def test_a_wide_row_is_broken_so_that_the_page_stays_readable() -> None:
 
 def test_nothing_is_drawn_of_nothing() -> None:
     assert layout(0, []) == Layout(0, 0, (), ())
+
+
+@pytest.mark.parametrize(
+    ("boxes", "links", "told"),
+    [
+        (MOST_BOXES + 1, [], "20,001 boxes"),
+        (3000, [Link(number, 2999 - number, str(number)) for number in range(1500)], "too many tensors side by side"),
+        (13000, [Link(low, number) for number in range(1, 13000) for low in {number - 1, 0}], "pieces of line"),
+    ],
+)
+def test_a_drawing_beyond_all_bounds_is_refused_before_it_is_made(boxes: int, links: list[Link], told: str) -> None:
+    with pytest.raises(NsysmapError, match=told):
+        layout(boxes, links)
+
+
+def test_a_thousand_readers_of_one_tensor_one_below_the_other_are_drawn() -> None:
+    links = [Link(number - 1, number, str(number)) for number in range(1, 1000)]
+    assert len(layout(1000, [*links, *(Link(0, number, "mask") for number in range(1, 1000))]).boxes) == 1000

@@ -189,6 +189,13 @@ def test_the_other_view_of_a_collapsed_picture_has_every_layer() -> None:
     assert len(picture(bert(), None, all_views=True).views) == 1
 
 
+def test_a_view_that_would_be_too_large_is_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nsysmap.picture.layout.MOST_BOXES", 100)
+    drawn = picture(decoder(20), None, all_views=True)
+    assert [view.name for view in drawn.views] == ["repeated blocks"]
+    assert drawn.notes[-1].startswith("The view of every layer is left out: it has 163 boxes")
+
+
 def test_sizes_of_tensors_are_told() -> None:
     assert tensor_words(bert().layers[1].outputs[0]) == "1x128x768 FP16 (192.0 KiB)"
 

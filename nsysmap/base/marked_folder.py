@@ -1,0 +1,64 @@
+"""A folder of nsysmap's own for unfinished files, beside what is the user's: it carries a mark, and only so is it ever removed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+MARK = "made-by-nsysmap"
+MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n"
+
+
+@contextmanager
+def marked_folder(folder: Path) -> Iterator[Path]:
+    """A new folder at this path, or at one like it where that is taken; it is removed at the end however that comes.
+
+    The mark in it says that nsysmap made it, and is locked for as long as it is in use.  OSError where it cannot be made.
+    """
+    if is_abandoned(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        folder = Path(tempfile.mkdtemp(prefix=f"{folder.stem}.", suffix=folder.suffix, dir=folder.parent))
+    try:
+        with _marked(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _marked(folder: Path) -> IO[bytes]:
+    unseen = folder / f"{MARK}.new"
+    mark = unseen.open("wb")
+    with suppress(OSError):  # a file system without locks: then nobody can prove that it is not in use
+        fcntl.flock(mark, fcntl.LOCK_EX)
+    mark.write(MARK_TEXT)
+    mark.flush()
+    unseen.rename(folder / MARK)  # nobody sees it before it is locked
+    return mark
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether nsysmap marked the folder and no living process holds it: it is of a run that was killed."""
+    try:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            return False
+        number = os.open(folder / MARK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # no mark: not ours, or just made, or just being removed
+        return False
+    with os.fdopen(number, "rb") as mark:
+        try:
+            if not stat.S_ISREG(os.fstat(number).st_mode) or mark.read(len(MARK_TEXT) + 1) != MARK_TEXT:
+                return False
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is in use
+            return False
+    return True
