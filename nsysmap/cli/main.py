@@ -26,6 +26,7 @@ from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
 from nsysmap.cli.map import map_command
 from nsysmap.cli.rules import rules_group
+from nsysmap.cli.sql import sql_command
 from nsysmap.cli.what_if import what_if_command
 
 if TYPE_CHECKING:
@@ -45,7 +46,18 @@ def cli() -> None:
     """
 
 
-for command in (analyze_command, map_command, layers, graph_command, what_if_command, export_command, decode, rules_group, cache):
+for command in (
+    analyze_command,
+    map_command,
+    layers,
+    graph_command,
+    what_if_command,
+    export_command,
+    sql_command,
+    decode,
+    rules_group,
+    cache,
+):
     cli.add_command(command)
 
 

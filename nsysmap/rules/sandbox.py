@@ -82,6 +82,7 @@ _SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOL
 
 _GIVEN = "a table given"
 _COPIED_ROWS = 100_000
+_BATCH_ROWS = 65_536
 
 
 class QueryError(Exception):
@@ -263,12 +264,22 @@ class Sandbox:
             running.done = query.own and running.connection.fetchone() is None
         return answer
 
-    def whole(self, query: Query, tables: Mapping[str, pyarrow.Table], *, time_limit_s: float) -> pyarrow.Table:
-        """All that the statement returns, as an Arrow table; errors as with `run`."""
+    def whole(self, query: Query, tables: Mapping[str, pyarrow.Table], *, time_limit_s: float, max_bytes: int) -> pyarrow.Table:
+        """All that the statement returns, as an Arrow table; errors as with `run`, LimitError where it is larger than ``max_bytes``."""
+        import pyarrow as pa
+
         with self._connected(query, tables, time_limit_s) as running:
-            answer: pyarrow.Table = running.connection.sql(query.sql).to_arrow_table()
-            running.done = True
-        return answer
+            relation = running.connection.sql(query.sql)
+            read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch  # before 2.0
+            with read(_BATCH_ROWS) as reader:
+                batches, held = [], 0
+                for batch in reader:
+                    batches.append(batch)
+                    held += batch.nbytes
+                    if held > max_bytes:
+                        raise LimitError(f"returns more than {max_bytes >> 20:,} MiB")
+                running.done = True
+                return pa.Table.from_batches(batches, reader.schema)
 
     @contextmanager
     def _connected(self, query: Query, tables: Mapping[str, pyarrow.Table], time_limit_s: float) -> Iterator[_Running]:
@@ -281,7 +292,7 @@ class Sandbox:
         except duckdb.InterruptException:
             raise LimitError(f"ran past its time limit of {time_limit_s:g} s") from None
         except (duckdb.OutOfMemoryException, MemoryError):
-            raise LimitError("needs more memory than a rule may have") from None
+            raise LimitError("needs more memory than it may have") from None
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         finally:

@@ -2,28 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.schema import ALL_TABLES
-from nsysmap.base.table import Table
+from nsysmap.base.table import Spec, Table
 from nsysmap.rules.sandbox import LimitError, QueryError, Sandbox
 
 if TYPE_CHECKING:
     import pyarrow
 
 TIME_LIMIT_S = 60.0
+MEMORY_LIMIT_BYTES = 4 << 30
+ANSWER_LIMIT_BYTES = 1 << 30
+_FILE_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite", ".json", ".engine", ".plan", ".log", ".txt", ".gz")
+_REMEDY = "write one SELECT over the tables that `nsysmap sql` lists"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `nsysmap sql` was asked: a statement (- for standard input), a table to describe, or neither; over these files."""
+
+    files: tuple[str, ...]
+    sql: str | None = None
+    table: Spec | None = None
+
+
+def asked_among(arguments: Sequence[str]) -> Asked:
+    """The statement or table name and the files among ``arguments``, in any order; NsysmapError where there are two statements."""
+    files: list[str] = []
+    statements: list[str] = []
+    for argument in arguments:
+        (statements if _is_statement(argument) else files).append(argument)
+    if len(statements) > 1:
+        raise NsysmapError("query", "is given twice", "give one SELECT, or the name of one table, in quotes")
+    if not statements:
+        return Asked(tuple(files))
+    table = next((spec for spec in ALL_TABLES if spec.name == statements[0].strip().lower()), None)
+    return Asked(tuple(files), None if table else statements[0], table)
+
+
+def _is_statement(argument: str) -> bool:
+    """Whether this is SQL rather than a path: no such file is there, and it reads like it."""
+    if os.path.lexists(argument):
+        return False
+    words = argument.split()
+    named = len(words) == 1 and (argument == "-" or argument.lower() in {spec.name for spec in ALL_TABLES})
+    return named or (len(words) > 1 and not argument.endswith(_FILE_SUFFIXES))
+
+
+def check_select(sql: str) -> None:
+    """Nothing, where the statement is one SELECT over declared tables; NsysmapError where it is not."""
+    with suppress(LimitError), Sandbox(ALL_TABLES) as sandbox:
+        try:
+            query = sandbox.parse(sql)
+            empty = {spec.name: Table.empty(spec).arrow() for spec in ALL_TABLES if spec.name in query.tables}
+            sandbox.whole(query, empty, time_limit_s=1.0, max_bytes=1 << 20)
+        except QueryError as error:
+            raise NsysmapError("query", str(error), _REMEDY) from None
 
 
 def select(sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S) -> pyarrow.Table:
     """All rows that the statement returns over these tables (by the names of schema.ALL_TABLES).
 
+    Sums of integers are integers, and no two columns have one name.
     Raises NsysmapError where it is no single SELECT, reads anything else, fails, or runs into the limit of time or memory.
     """
-    with Sandbox(ALL_TABLES, memory_limit_bytes=4 << 30) as sandbox:
+    with Sandbox(ALL_TABLES, memory_limit_bytes=MEMORY_LIMIT_BYTES) as sandbox:
         try:
             query = sandbox.parse(sql)
-            return sandbox.whole(query, {name: tables[name].arrow() for name in query.tables}, time_limit_s=time_limit_s)
-        except (QueryError, LimitError) as error:
-            raise NsysmapError("query", str(error), "write one SELECT over the tables of docs/rules/tables.md") from None
+            given = {name: tables[name].arrow() for name in query.tables}
+            answer = sandbox.whole(query, given, time_limit_s=time_limit_s, max_bytes=ANSWER_LIMIT_BYTES)
+        except QueryError as error:
+            raise NsysmapError("query", str(error), _REMEDY) from None
+        except LimitError as error:
+            raise NsysmapError("query", str(error), "ask for less: fewer rows, a LIMIT, or a condition on what is joined") from None
+    return _whole_numbers(answer.rename_columns(_distinct(answer.column_names)))
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names of columns, those that come again with a number behind them: time_ns, time_ns_2."""
+    taken: list[str] = []
+    for name in names:
+        number, told = 2, name
+        while told in taken or (told != name and told in names):
+            number, told = number + 1, f"{name}_{number}"
+        taken.append(told)
+    return taken
+
+
+def _whole_numbers(answer: pyarrow.Table) -> pyarrow.Table:
+    """The same with the sums of integers, which DuckDB makes of 128 bits, as int64 where they fit."""
+    import pyarrow as pa
+
+    for number, field in enumerate(answer.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            with suppress(pa.ArrowInvalid):
+                answer = answer.set_column(number, field.name, answer.column(number).cast(pa.int64()))
+    return answer

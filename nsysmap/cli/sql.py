@@ -1,0 +1,104 @@
+"""`nsysmap sql`: SQL over the tables of an analysis."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nsysmap.base.terminal import escaped
+from nsysmap.cli.console import progress, width
+from nsysmap.cli.inputs import reader_option
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from nsysmap.base.table import Table
+    from nsysmap.trace.open_report import Reader
+
+
+@click.command("sql")
+@click.argument("arguments", metavar="[REPORT [ENGINE]...] [SELECT|TABLE]", nargs=-1)
+@click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
+@click.option("--json", "form", flag_value="json", help="Print the rows as a JSON array of objects.")
+@click.option(
+    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Write the rows to FILE: .csv, .json or .parquet. Repeatable."
+)
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
+@reader_option
+def sql_command(*, arguments: tuple[str, ...], form: str | None, outputs: tuple[str, ...], onnx_file: str | None, reader: Reader) -> None:
+    """Answer one SELECT over the tables of an analysis: kernels, layers, inferences, idle time, what-if, findings, …
+
+    REPORT and ENGINE are as for `nsysmap analyze`, in any order; then one SELECT in DuckDB's dialect (- reads it from
+    standard input), or the name of a table to describe.  Without either every table is listed with its columns.  The
+    statement reads these tables and nothing else, within limits of time and memory.
+
+    \b
+    Examples:
+      nsysmap sql report.nsys-rep engine.json
+      nsysmap sql kernels
+      nsysmap sql report.nsys-rep engine.json "SELECT name, time_ns FROM layers ORDER BY time_ns DESC LIMIT 5"
+      nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
+    """
+    from nsysmap.base.output_file import check_output
+    from nsysmap.report.query import SUFFIXES
+    from nsysmap.report.tables import table_text, tables_text
+    from nsysmap.rules.select import asked_among, check_select, select
+
+    asked = asked_among(arguments)
+    sql = sys.stdin.read() if asked.sql == "-" else asked.sql
+    written = [Path(path) for path in outputs]
+    for path in written:
+        check_output(path, SUFFIXES, [Path(one) for one in (*asked.files, onnx_file) if one])
+    if sql is None and (written or form):
+        raise click.UsageError("--csv, --json and -o need a SELECT.")
+    if sql is not None:
+        check_select(sql)
+        if not asked.files:
+            raise click.UsageError("a SELECT needs a REPORT to read.")
+    tables = _tables(asked.files, onnx_file, reader) if asked.files else None
+    if sql is None or tables is None:
+        rows = None if tables is None else {name: len(table) for name, table in tables.items()}
+        if asked.table is not None:
+            held = None if rows is None else rows[asked.table.name]
+            click.echo(table_text(asked.table, held, width=width()), nl=False)
+        else:
+            click.echo(tables_text(rows, width=width()), nl=False)
+        return
+    _show(select(sql, tables), form, written)
+
+
+def _tables(files: Sequence[str], onnx_file: str | None, reader: Reader) -> Mapping[str, Table]:
+    """The tables of the analysis of these files, by name."""
+    from nsysmap.analysis import analyze
+    from nsysmap.mapping.given_files import given_files
+
+    given = given_files(files)
+    with progress() as tell:
+        return analyze(given.report, given.engines, onnx=onnx_file, reader=reader, progress=tell).tables.by_name()
+
+
+def _show(answer: pyarrow.Table, form: str | None, written: Sequence[Path]) -> None:
+    """Write the rows where asked for, and print them where nothing else was asked for."""
+    from nsysmap.base.units import counted
+    from nsysmap.report.query import answer_text, rest_words, write_answer, write_csv, write_json
+
+    for path in written:
+        write_answer(answer, path)
+    if form is not None:
+        printed = io.StringIO() if sys.stdout.isatty() else sys.stdout
+        (write_csv if form == "csv" else write_json)(answer, printed)
+        if isinstance(printed, io.StringIO):
+            click.echo("\n".join(map(escaped, printed.getvalue().splitlines())))
+    elif written:
+        for path in written:
+            click.echo(f"{escaped(str(path))}: {counted(answer.num_rows, 'row')}", err=True)
+    else:
+        on_terminal = sys.stdout.isatty()
+        click.echo(answer_text(answer, width=width() if on_terminal else None), nl=False)
+        if on_terminal and (rest := rest_words(answer)):
+            click.echo(rest, err=True)
