@@ -31,6 +31,8 @@ from nsysmap.rules.packs import chosen_rules
 from nsysmap.rules.result_tables import findings_table, outcomes_table
 from nsysmap.rules.run import run_rules
 from nsysmap.rules.select import select
+from nsysmap.summary.model import Summary
+from nsysmap.summary.summarize import summarize
 from nsysmap.timing import totals
 from nsysmap.timing.device_times import device_times, hides_work, idle_totals
 from nsysmap.timing.idle import find_gaps
@@ -169,6 +171,11 @@ class Analysis:
     def skipped(self) -> tuple[Outcome, ...]:
         """The rules that could not tell, each with the reason in ``skipped``."""
         return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The answer: time per inference, where it goes, what to do first, how sure that is."""
+        return summarize(self.tables.by_name())
 
     def query(self, sql: str) -> pandas.DataFrame:
         """What one SELECT over the declared tables returns; it runs in the sandbox that rules run in, shut off from files and network.

@@ -1,0 +1,89 @@
+"""One line to paste for each change: for TensorRT of some version, and for PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Version = tuple[int, ...]
+
+TITLES = {
+    "cuda-graph": "run it as a CUDA graph",
+    "two-in-flight": "keep two in flight (throughput)",
+    "async": "wait once at the end, not after each (throughput)",
+    "pinned-copies": "copy from and to pinned memory",
+    "no-host-gap": "take the host's work between inferences out of the loop",
+    "one-stream": "run all kernels in one stream",
+    "aux-streams": "run independent layers at once",
+    "drop-layers": "leave TensorRT's reformats out",
+    "join-kernels": "one kernel for each norm or softmax",
+}
+"""What each change (the table `whatif`) is."""
+
+THROUGHPUT = frozenset({"two-in-flight", "async"})
+"""Changes after which each single inference takes as long as before."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How to make a change; ``since`` is the TensorRT version from which ``tensorrt`` is right, ``before`` what is right before it."""
+
+    tensorrt: str
+    pytorch: str
+    since: Version = ()
+    before: str = ""
+
+
+_LINES = {
+    "cuda-graph": Lines(
+        "trtexec --loadEngine=model.plan --useCudaGraph",
+        'model = torch.compile(model, mode="reduce-overhead")',
+    ),
+    "two-in-flight": Lines(
+        "trtexec --loadEngine=model.plan --infStreams=2",
+        "with torch.cuda.stream(streams[i % 2]): outputs[i] = model(batches[i])",
+        since=(8, 6),
+        before="trtexec --loadEngine=model.plan --streams=2",
+    ),
+    "async": Lines(
+        "cudaStreamSynchronize(stream);  // once after the last enqueue, not after each",
+        "torch.cuda.synchronize()  # once after the last batch; no .item() or .cpu() before",
+    ),
+    "pinned-copies": Lines(
+        "cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);  // then cudaMemcpyAsync",
+        'batch = batch.pin_memory().to("cuda", non_blocking=True)',
+    ),
+    "no-host-gap": Lines(
+        "nsys profile -t cuda,nvtx,osrt -o host ./program  # shows what the host does there",
+        "nsys profile -t cuda,nvtx,osrt --python-sampling=true -o host python program.py",
+    ),
+    "one-stream": Lines(
+        "trtexec --onnx=model.onnx --maxAuxStreams=0",
+        "torch.cuda.set_stream(torch.cuda.default_stream())",
+        since=(8, 6),
+    ),
+    "aux-streams": Lines(
+        "trtexec --onnx=model.onnx --maxAuxStreams=2",
+        "with torch.cuda.stream(side): branch = module(x)  # then side.synchronize()",
+        since=(8, 6),
+    ),
+    "drop-layers": Lines("nsysmap rules show reformat-cost", "nsysmap rules show reformat-cost"),
+    "join-kernels": Lines(
+        'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)  # one LayerNormalization node',
+        "y = torch.nn.functional.layer_norm(x, shape, weight, bias)",
+    ),
+}
+
+_TORCH_TENSORRT = {"cuda-graph": "torch_tensorrt.runtime.set_cudagraphs_mode(True)"}
+"""Lines for engines that PyTorch runs, where they differ from PyTorch's own."""
+
+
+def lines_for(change: str, tensorrt: Version | None, *, engine: bool, pytorch: bool) -> tuple[str, str | None]:
+    """The line to paste, and PyTorch's where both run: of the detected TensorRT version, the newest where none was detected."""
+    lines = _LINES[change]
+    trt = lines.before if tensorrt is not None and tensorrt < lines.since else lines.tensorrt
+    if not pytorch:
+        return trt, None
+    if not engine:
+        return lines.pytorch, None
+    torch = _TORCH_TENSORRT.get(change, lines.pytorch)
+    return trt or torch, None if torch == trt else torch

@@ -1,0 +1,283 @@
+"""Makes the answer of an analysis's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nsysmap.base.table import Row, Table
+from nsysmap.base.units import counted
+from nsysmap.summary.actions import Runs, actions
+from nsysmap.summary.model import (
+    Doubt,
+    EngineRan,
+    Figure,
+    GpuTime,
+    IdleCause,
+    InferenceKind,
+    LayerGroup,
+    Mapped,
+    NextStep,
+    Slowest,
+    Summary,
+)
+from nsysmap.summary.paste import Version
+
+_SLOW = 1.5  # a slowest inference that took at least that many times its median is worth naming
+_EXPORT = "trtexec --loadEngine=model.plan --exportLayerInfo=engine.json --profilingVerbosity=detailed --skipInference"
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What times are given of."""
+
+    inferences: int
+    words: str
+
+
+def summarize(tables: Mapping[str, Table]) -> Summary:
+    """The answer, from the declared tables of an analysis by their names."""
+    capture = tables["capture"].only()
+    unit = _unit(tables)
+    prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
+    gpus = _gpus(tables, unit)
+    traced = _traced(tables, unit, prediction)
+    unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
+    trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
+    version = capture.maybe_text("tensorrt_version")
+    engine = bool(len(tables["engines"])) or capture.flag("has_tensorrt_ranges")
+    runs = Runs(_version(version), engine, capture.flag("has_pytorch"))
+    basis = unprofiled or traced
+    counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
+    loops = list(tables["inference_loops"])
+    return Summary(
+        source=capture.text("source"),
+        unit=unit.words,
+        inferences=sum(row.integer("inferences") for row in loops),
+        steady=sum(row.integer("steady") for row in loops),
+        tensorrt_version=version,
+        pytorch=runs.pytorch,
+        engines=_engines(tables),
+        traced=traced,
+        unprofiled=unprofiled,
+        trtexec_ns=trtexec_ns,
+        kinds=_kinds(tables),
+        gpus=gpus,
+        layers=_layers(tables),
+        kernel_kinds=_kernel_kinds(tables),
+        slowest=_slowest(tables["inference_times"]),
+        actions=actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None),
+        doubts=_doubts(tables),
+        mapped=_mapped(tables["coverage"]),
+        blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
+        next_steps=_next_steps(tables, capture, engine=engine),
+    )
+
+
+# --- time per inference -----------------------------------------------------------------------------------------------
+
+
+def _unit(tables: Mapping[str, Table]) -> _Unit:
+    """An inference, or a pass where all loops run passes of so many."""
+    told = {row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")}
+    told = told or {row.integer("inferences_a_pass") for row in tables["inference_loops"]}
+    number = told.pop() if len(told) == 1 else 1
+    return _Unit(number, "inference" if number == 1 else f"pass of {number} inferences")
+
+
+def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) -> Figure | None:
+    """Wall time over units: as the replay has it of the trace, else by the loops of the GPU that has most of them."""
+    if prediction is not None and prediction.maybe_integer("recorded_ns"):
+        return Figure(prediction.integer("recorded_ns"))
+    rates: dict[int | None, float] = {}
+    for row in tables["inference_loops"]:
+        if rate := row.maybe_real("per_second"):
+            device = row.maybe_integer("device")
+            rates[device] = rates.get(device, 0.0) + rate * row.integer("inferences_a_pass")
+    fastest = max(rates.values(), default=0.0)
+    return Figure(round(1e9 * unit.inferences / fastest)) if fastest else None
+
+
+def _trtexec(tables: Mapping[str, Table]) -> int | None:
+    found = next((row for row in tables["trtexec_times"] if row.text("measure") == "interval"), None)
+    return None if found is None else found.maybe_integer("trtexec_mean_ns") or found.maybe_integer("trtexec_ns")
+
+
+def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
+    groups = list(tables["inference_groups"])
+    loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
+    sources = {row.integer("engine"): row.text("source") for row in tables["engines"]}
+    found = []
+    for row in groups:
+        engine = row.maybe_integer("engine")
+        alike = [
+            other for other in groups if other.maybe_integer("engine") == engine and other.integer("loop_id") == row.integer("loop_id")
+        ]
+        what = sources.get(engine, "") if engine is not None and len(sources) > 1 else ""
+        if len(alike) > 1 and len({other.maybe_integer("kernels") for other in alike}) > 1:
+            what += (", " if what else "") + counted(row.maybe_integer("kernels") or 0, "kernel")
+        found.append(
+            InferenceKind(
+                what=", ".join(part for part in (what, _place(loops, row.integer("loop_id"))) if part),
+                **{name: row.integer(name) for name in ("inferences", "warmup", "cut")},
+                kernels=row.maybe_integer("kernels"),
+                median_ns=row.maybe_integer("median_ns"),
+                p95_ns=row.maybe_integer("p95_ns"),
+                gpu_time_ns=row.maybe_integer("gpu_time_median_ns"),
+                enqueue_ns=row.maybe_integer("enqueue_median_ns"),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -one.inferences))
+
+
+def _place(loops: Mapping[int, Row], loop_id: int) -> str:
+    """What tells a loop from the others: its process, its GPU, its thread by number."""
+    if len(loops) < 2:
+        return ""
+    mine = loops[loop_id]
+    parts = []
+    if len({row.integer("pid") for row in loops.values()}) > 1:
+        parts.append(f"process {mine.integer('pid')}")
+    if len({row.maybe_integer("device") for row in loops.values()}) > 1 and mine.maybe_integer("device") is not None:
+        parts.append(f"GPU {mine.integer('device')}")
+    if not parts or len({(row.integer("pid"), row.maybe_integer("device")) for row in loops.values()}) < len(loops):
+        parts.append(f"thread {loop_id + 1}")
+    return ", ".join(parts)
+
+
+def _slowest(times: Table) -> Slowest | None:
+    rows = [row for row in times if row.maybe_real("times_median") is not None]
+    worst = max(rows, key=lambda row: row.real("times_median"), default=None)
+    if worst is None or worst.real("times_median") < _SLOW:
+        return None
+    return Slowest(
+        worst.integer("inference"),
+        worst.integer("time_ns"),
+        worst.real("times_median"),
+        worst.maybe_text("extra_cause"),
+        worst.maybe_integer("extra_ns"),
+    )
+
+
+# --- where the time goes ----------------------------------------------------------------------------------------------
+
+
+def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
+    names = {row.integer("device"): row.text("name") for row in tables["devices"]}
+    found = []
+    for row in tables["device_times"]:
+        device, inferences, busy = row.integer("device"), row.integer("inferences"), row.maybe_integer("busy_ns")
+        units = inferences / unit.inferences
+        idle = [
+            IdleCause(one.text("cause"), round(one.integer("time_ns") / units) if units else None, one.real("share_of_window"))
+            for one in tables["idle_totals"]
+            if one.integer("device") == device
+        ]
+        found.append(
+            GpuTime(
+                device=device,
+                name=names.get(device) or "unknown GPU",
+                window=row.text("window"),
+                window_ns=row.integer("window_ns"),
+                busy_share=row.maybe_real("busy_share"),
+                busy_ns=round(busy / units) if busy is not None and units else None,
+                idle=tuple(idle),
+            )
+        )
+    return tuple(found)
+
+
+def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
+    return tuple(
+        LayerGroup(
+            name=row.text("name"),
+            kind=row.text("kind"),
+            engine=row.maybe_integer("engine"),
+            layers=row.integer("layers"),
+            kernels=row.integer("kernels"),
+            time_ns=row.integer("time_ns"),
+            share_of_kernel_time=row.real("share_of_kernel_time"),
+            opaque=row.flag("opaque"),
+        )
+        for row in tables["repeated_layers"]
+    )
+
+
+def _kernel_kinds(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
+    if len(tables["layer_kinds"]):
+        total = sum(row.integer("time_ns") for row in tables["layer_kinds"])
+        times: dict[str, int] = {}
+        for row in tables["layer_kinds"]:
+            times[row.text("kind")] = times.get(row.text("kind"), 0) + row.integer("time_ns")
+        return tuple((kind, time_ns / total) for kind, time_ns in sorted(times.items(), key=lambda one: -one[1]) if total)
+    return tuple((row.text("family"), row.real("share_of_kernel_time")) for row in tables["kernel_families"])
+
+
+def _mapped(coverage: Table) -> Mapped:
+    rows = sorted(coverage, key=lambda row: -row.integer("kernels"))
+    mapped = [row for row in rows if row.text("method") != "none" and row.integer("kernels")]
+    total = sum(row.integer("time_ns") for row in rows)
+    return Mapped(
+        kernels=sum(row.integer("kernels") for row in rows),
+        with_layer=sum(row.integer("kernels") for row in mapped),
+        share_of_time=sum(row.integer("time_ns") for row in mapped) / total if total else None,
+        methods=tuple(row.text("method") for row in mapped),
+    )
+
+
+# --- what ran, what could not be told, what next ----------------------------------------------------------------------
+
+
+def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
+    fits = {row.integer("engine"): row for row in tables["engine_fits"]}
+    ran: dict[int, int] = {}
+    for row in tables["inference_groups"]:
+        engine = row.maybe_integer("engine")
+        if engine is not None:
+            ran[engine] = ran.get(engine, 0) + row.integer("inferences")
+    found = []
+    for row in tables["engines"]:
+        engine = row.integer("engine")
+        fit = fits.get(engine)
+        found.append(
+            EngineRan(
+                source=row.text("source"),
+                tensorrt_version=row.maybe_text("tensorrt_version"),
+                layers=row.integer("layers"),
+                inferences=ran.get(engine, 0),
+                verdict=fit.text("verdict") if fit else None,
+                how=fit.text("how") if fit else None,
+            )
+        )
+    return tuple(found)
+
+
+def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
+    reasons: dict[str, list[str]] = {}
+    for row in tables["rule_outcomes"]:
+        if row.text("outcome") == "skipped":
+            reasons.setdefault(row.maybe_text("reason") or "", []).append(row.text("rule"))
+    for row in tables["whatif"]:
+        if row.text("answer") == "cannot-tell":
+            reasons.setdefault(row.maybe_text("reason") or "", []).append(f"what-if {row.text('change')}")
+    return tuple(Doubt(tuple(names), reason) for reason, names in reasons.items())
+
+
+def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> tuple[NextStep, ...]:
+    steps = []
+    if capture.text("cuda_graph_trace") == "graph":
+        steps.append(
+            NextStep(
+                "the kernels inside CUDA graphs are hidden", "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program"
+            )
+        )
+    elif not len(tables["kernels"]):
+        steps.append(NextStep("the trace has no GPU work", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
+    if engine and not len(tables["engines"]):
+        steps.append(NextStep("no engine file was given: layers are what the trace's ranges name", _EXPORT))
+    return tuple(steps)
+
+
+def _version(text: str | None) -> Version | None:
+    numbers = [part for part in (text or "").split(".")[:3] if part.isdigit()]
+    return tuple(int(part) for part in numbers) or None

@@ -1,0 +1,110 @@
+"""The answer: times of a stated unit, throughput beside them, and only actions that are predicted to pay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from nsysmap.base.report_schema import FINDINGS, RULE_OUTCOMES
+from nsysmap.base.result_schema import WHATIF
+from nsysmap.base.table import Table
+from nsysmap.summary.actions import Runs, actions
+from nsysmap.summary.paste import lines_for
+from tests.reports import analysis
+
+TENSORRT = Runs(None, engine=True, pytorch=False)
+
+
+def answered(change: str, saving: int, low: int, high: int) -> dict[str, object]:
+    return {
+        "change": change, "answer": "answered", "before_ns": 1000, "saving_ns": saving, "low_saving_ns": low, "high_saving_ns": high,
+        "assumptions": "",
+    }  # fmt: skip
+
+
+def tables(whatif: list[dict[str, object]], outcomes: list[dict[str, object]], findings: list[dict[str, object]]) -> Mapping[str, Table]:
+    return {
+        "whatif": Table.of_rows(WHATIF, whatif),
+        "rule_outcomes": Table.of_rows(RULE_OUTCOMES, outcomes),
+        "findings": Table.of_rows(FINDINGS, findings),
+    }
+
+
+def outcome(rule: str, group: str, cost_ns: int) -> dict[str, object]:
+    return {"rule": rule, "rule_group": group, "severity": "info", "outcome": "found", "findings": 1, "left_out": 0, "cost_ns": cost_ns}
+
+
+def finding(rule: str, message: str = "A. B.", inside: int | None = None) -> dict[str, object]:
+    return {
+        "finding_id": 0, "rule": rule, "rule_group": "fusion", "severity": "info", "message": message, "start_ns": 0, "end_ns": 1,
+        "evidence": "{}", "advice": "", "inside": inside,
+    }  # fmt: skip
+
+
+def test_actions_are_by_predicted_saving_and_those_that_may_save_nothing_are_left_out() -> None:
+    given = tables([answered("async", 20, -5, 60), answered("cuda-graph", 100, 80, 120), answered("two-in-flight", 400, 300, 500)], [], [])
+    assert [one.name for one in actions(given, TENSORRT, units=10, unit_ns=1000)] == ["two-in-flight", "cuda-graph"]
+
+
+def test_a_saving_below_one_percent_of_the_time_is_noise() -> None:
+    assert actions(tables([answered("cuda-graph", 9, 5, 12)], [], []), TENSORRT, units=10, unit_ns=1000) == ()
+
+
+def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_after_what_a_replay_is_sure_of() -> None:
+    given = tables(
+        [answered("cuda-graph", 20, 15, 25)], [outcome("norm-split", "fusion", 5000)], [finding("norm-split", "Norm x is split: y.")]
+    )
+    first, second = actions(given, TENSORRT, units=10, unit_ns=1000)
+    assert (first.name, second.name) == ("cuda-graph", "norm-split")
+    assert (second.saving.low_ns, second.saving.ns, second.saving.high_ns) == (0, 500, 500)
+    assert second.title == "Norm x is split"
+
+
+@pytest.mark.parametrize(("group", "inside"), [("launch", None), ("hotspot", None), ("fusion", 0)])
+def test_costs_that_a_replay_prices_or_that_another_finding_stands_for_are_no_action_of_their_own(group: str, inside: int | None) -> None:
+    given = tables([], [outcome("some-rule", group, 5000)], [finding("some-rule", inside=inside)])
+    assert actions(given, TENSORRT, units=10, unit_ns=1000) == ()
+
+
+def test_the_line_to_paste_is_of_the_version_and_of_what_runs() -> None:
+    assert "--streams=2" in lines_for("two-in-flight", (8, 5, 1), engine=True, pytorch=False)[0]
+    assert "--infStreams=2" in lines_for("two-in-flight", (10, 9), engine=True, pytorch=False)[0]
+    assert "--infStreams=2" in lines_for("two-in-flight", None, engine=True, pytorch=False)[0]
+    assert lines_for("cuda-graph", None, engine=False, pytorch=True)[0].startswith("model = torch.compile(")
+    trtexec, torch = lines_for("cuda-graph", None, engine=True, pytorch=True)
+    assert trtexec.startswith("trtexec ")
+    assert torch == "torch_tensorrt.runtime.set_cudagraphs_mode(True)"
+
+
+def test_the_answer_s_parts_add_up_to_its_window() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    (gpu,) = summary.gpus
+    assert gpu.busy_share is not None
+    assert gpu.busy_share + sum(one.share_of_window for one in gpu.idle) == pytest.approx(1, abs=0.01)
+    assert summary.unit == "inference"
+    assert summary.traced is not None
+    assert summary.per_second == pytest.approx(1e9 / summary.traced.ns)
+    assert summary.unprofiled is not None
+    assert summary.unprofiled.ns < summary.traced.ns
+
+
+def test_passes_of_two_engines_are_the_unit_where_they_take_turns() -> None:
+    found = analysis("torch_mixed", "sync.nsys-rep", engine=False).summary
+    assert found.unit == "pass of 2 inferences"
+    assert found.gpus[0].busy_ns == pytest.approx(2 * 11_490_298 / 80, rel=0.01)
+
+
+def test_two_threads_on_one_gpu_finish_an_inference_twice_as_often_as_each_does() -> None:
+    found = analysis("bert_split_trt10", "threads.nsys-rep").summary
+    assert found.traced is not None
+    assert [one.what for one in found.kinds] == ["thread 1", "thread 2"]
+    assert all(one.median_ns is not None and 1.7 < one.median_ns / found.traced.ns < 2.3 for one in found.kinds)
+
+
+def test_a_whole_graph_trace_has_no_action_and_names_the_command_that_shows_more() -> None:
+    found = analysis("bert_trt10", "graph_whole.sqlite").summary
+    assert found.actions == ()
+    assert found.mapped.share_of_time is None
+    assert found.blocked
+    assert "--cuda-graph-trace=node" in found.next_steps[0].command
