@@ -18,6 +18,7 @@ from nsysmap.base.schema import ANSWER_TABLES
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted
+from nsysmap.counters.of_trace import Counters, counters_of
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
 from nsysmap.engine.reader import read_engine
@@ -119,6 +120,9 @@ class Tables:
     idle_totals: Table
     hidden_replays: Table
     trtexec_times: Table
+    gpu_sampling: Table
+    kernel_counters: Table
+    layer_counters: Table
     whatif: Table
     replayed_inferences: Table
     replayed_work: Table
@@ -289,7 +293,8 @@ def analyze_mapped(
     capture = _capture(mapped)
     busy = device_times(trace, spent.steady_state, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
-    observed, facts = _observed(mapped, spent, inside)
+    counted = _counters(mapped, tell)
+    observed, facts = _observed(mapped, spent, inside, counted.layer_counters)
     tell("replaying the timeline")
     figures = inference_figures(inferences, gaps)
     model = read_model(observed, facts, MACHINES)
@@ -323,6 +328,7 @@ def analyze_mapped(
         hidden_replays=_hidden(mapped, capture),
         whatif=predicted(model, chosen_changes((), (), facts)),
         trtexec_times=trtexec_table(times, figures.inference_groups),
+        **vars(counted),
         **vars(replayed_tables(model)),
         **vars(figures),
         **vars(spent),
@@ -338,6 +344,13 @@ def analyze_mapped(
         tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
     )
     return Analysis(trace.source, mapped.engines, tables, notes, outcomes)
+
+
+def _counters(mapped: MappedTrace, tell: Progress) -> Counters:
+    """The hardware counters of the trace; no rows where none were sampled."""
+    if mapped.trace.gpu_metrics.tables is not None:
+        tell("reading hardware counters")
+    return counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
 
 
 def _hidden(mapped: MappedTrace, capture: Table) -> Table:
@@ -361,11 +374,11 @@ def predict_changes(mapped: MappedTrace, names: Sequence[str] = (), layers: Sequ
 def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
     """What a replay builds on."""
     times, inside = measured(mapped), engine_tables(mapped.engines)
-    return _observed(mapped, times, inside)
+    return _observed(mapped, times, inside, None)
 
 
-def _observed(mapped: MappedTrace, times: Measured, inside: EngineTables) -> tuple[Observed, EngineFacts]:
-    roofline = roofline_table(times.layers, inside.work, mapped.trace.devices, mapped.kernels)
+def _observed(mapped: MappedTrace, times: Measured, inside: EngineTables, counters: Table | None) -> tuple[Observed, EngineFacts]:
+    roofline = roofline_table(times.layers, inside.work, mapped.trace.devices, mapped.kernels, counters=counters)
     bindings = tuple(name for engine in mapped.engines for name in engine.bindings)
     observed = Observed(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table)
     return observed, EngineFacts(times.layers, inside.tensors, inside.edges, inside.chains, inside.chain_layers, roofline, bindings)

@@ -48,6 +48,13 @@ ROOFLINE = Spec(
         real("waves", "those blocks over what the device holds at once", null=True),
         text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
         text("reason", "what the verdict rests on, or why there is none"),
+        text("verdict_from", "counters (hardware counters sampled in this trace) or model (bytes and operations of the engine file)"),
+        real("dram_percent", "device memory bandwidth used, of the peak; from counters", "%", null=True),
+        real("tensor_percent", "tensor cores active, of all cycles; from counters", "%", null=True),
+        real("issue_percent", "instruction issue slots used; from counters", "%", null=True),
+        real("sm_percent", "SMs that had work; from counters", "%", null=True),
+        integer("dram_bytes", "moved to and from device memory per inference; from counters", "bytes", null=True),
+        text("disagreement", "where counters and the engine file differ, what that tells", null=True),
     ),
     key=("layer_id",),
 )

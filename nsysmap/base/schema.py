@@ -1,11 +1,13 @@
 """Which declared tables there are: what a rule, a test and a user can rely on.
 
-They are declared in `trace_schema`, `engine_schema`, `result_schema` and `report_schema`.  ``process`` and ``thread`` are nsys's serialized
-ids (globalPid, globalTid): unique over the whole trace, where ``pid``, ``device``, ``stream`` and ``correlation`` are not.
+They are declared in `trace_schema`, `engine_schema`, `result_schema`, `counter_schema` and `report_schema`.
+``process`` and ``thread`` are nsys's serialized ids (globalPid, globalTid): unique over the whole trace,
+where ``pid``, ``device``, ``stream`` and ``correlation`` are not.
 """
 
 from __future__ import annotations
 
+from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
 from nsysmap.base.engine_schema import (
     ATTENTION,
     ATTENTION_LAYERS,
@@ -77,7 +79,7 @@ RULE_TABLES = (
     WORK, ROOFLINE, ENGINES_WITH_TENSORS, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS, PRECISION,
     LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME, ENGINE_FITS, REGION_PARTS, COVERAGE, UNMAPPED, KERNEL_TOTALS,
     KERNEL_FAMILIES, ENGINES, INFERENCE_LOOPS, INFERENCE_GROUPS, INFERENCE_TIMES, DEVICE_TIMES, IDLE_TOTALS, HIDDEN_REPLAYS, LAYER_KINDS,
-    REPEATED_LAYERS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK,
+    REPEATED_LAYERS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK, GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS,
 )  # fmt: skip
 """What the SQL of rules can read: every table of an analysis but those that rest on the rules' answers."""
 

@@ -48,11 +48,13 @@ def clock_run(clock_hz: FloatArray, start_ns: IntArray, end_ns: IntArray, work: 
     start, end = shift.moved(start_ns), shift.moved(end_ns)
     share = busy_time(work).share(start, end)
     inside = work.repeat >= 0
+    if not inside.any():
+        return None
     repeats = np.unique(work.repeat[inside])
     begin = np.full(len(repeats), np.iinfo(np.int64).max)
     np.minimum.at(begin, np.searchsorted(repeats, work.repeat[inside]), work.start_ns[inside])
     last = float(work.end_ns[inside].max(initial=0))
-    busy = (share >= _BUSY) & (start >= begin.min(initial=0)) & (end <= last) & (clock_hz > 0)
+    busy = (share >= _BUSY) & (start >= begin.min()) & (end <= last) & (clock_hz > 0)
     repeat = np.searchsorted(np.sort(begin), start[busy], "right") - 1
     seen = np.bincount(repeat, minlength=len(repeats))
     if (seen > 0).sum() < _FEWEST:

@@ -12,6 +12,7 @@ import numpy as np
 
 from nsysmap.base.result_schema import ROOFLINE
 from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 
 FAR = 0.1
@@ -75,11 +76,15 @@ class Limit:
     reason: str
 
 
-def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table) -> Table:
-    """The table `limits`, one row a layer in the order of `layers`; layers that no engine file describes are unknown."""
+def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *, counters: Table | None = None) -> Table:
+    """The table `roofline`, one row a layer in the order of `layers`; layers that no engine file describes are unknown.
+
+    ``counters`` is the table `layer_counters`: what was measured decides the verdict, what the engine file says stands beside it.
+    """
     machines = {int(str(row["device"])): device_of(row) for row in devices.records()}
     needed = {int(str(row["layer_id"])): _needed(row) for row in work.records()}
     longest = _longest_kernel(kernels)
+    counted = {} if counters is None else counted_layers(counters)
     rows: list[dict[str, object]] = []
     for layer in layers.records():
         layer_id = int(str(layer["layer_id"]))
@@ -103,9 +108,29 @@ def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table) -
                 "waves": measured.waves,
                 "verdict": limit.verdict,
                 "reason": limit.reason,
+                "verdict_from": "model",
+                **_counted(counted.get(layer_id), need, device),
             }
         )
     return Table.of_rows(ROOFLINE, rows)
+
+
+def _counted(counted: Counted | None, need: Needed, device: Device | None) -> dict[str, object]:
+    """The columns that hardware counters fill in."""
+    if counted is None:
+        return dict.fromkeys(("dram_percent", "tensor_percent", "issue_percent", "sm_percent", "dram_bytes", "disagreement"))
+    bandwidth = None if device is None else device.bandwidth_bytes_per_s
+    verdict = counted.verdict()
+    told = {} if verdict is None else {"verdict": verdict[0], "reason": verdict[1], "verdict_from": "counters"}
+    return {
+        "dram_percent": counted.dram,
+        "tensor_percent": counted.tensor,
+        "issue_percent": counted.issue,
+        "sm_percent": counted.sm,
+        "dram_bytes": counted.dram_bytes(bandwidth),
+        "disagreement": disagreement(counted, need.bytes_moved, bandwidth),
+        **told,
+    }
 
 
 def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:

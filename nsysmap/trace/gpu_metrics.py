@@ -8,6 +8,7 @@ as 32 bits with a sign: negative.  The first sample of a run is of nothing whole
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,6 +40,18 @@ class GpuSamples:
     def frequency_hz(self) -> float:
         """How often was sampled."""
         return 1e9 / float((self.end_ns - self.start_ns).mean()) if len(self.start_ns) else 0.0
+
+
+@dataclass(frozen=True)
+class GpuMetrics:
+    """The GPU metrics of a trace, read when they are asked for: there may be ten samples for each kernel."""
+
+    tables: NsysTables | None = None  # None: none were sampled
+
+    @cached_property
+    def samples(self) -> tuple[GpuSamples, ...]:
+        """The samples of every GPU that was sampled."""
+        return () if self.tables is None else read_gpu_metrics(self.tables)
 
 
 def has_gpu_metrics(tables: NsysTables) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from nsysmap.base.note import Note
 from nsysmap.base.table import Table
+from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.recording import Recording
 
 
@@ -39,5 +40,6 @@ class Trace:
     devices: Table
     dropped: tuple[Dropped, ...]
     absent: tuple[str, ...]  # which of these tables the report does not have at all
+    gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
     recording: Recording = field(default_factory=Recording)  # what the report says of how it was captured
     notes: tuple[Note, ...] = ()  # what the reader must know of how it was read

@@ -29,6 +29,7 @@ from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
+from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
@@ -114,6 +115,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         overheads=_overheads(tables, strings, dropped),
         osrt_calls=_osrt_calls(tables, strings, dropped),
         devices=devices_table(tables),
+        gpu_metrics=GpuMetrics(tables if has_gpu_metrics(tables) else None),
         dropped=tuple(dropped),
         absent=(*_absent(tables), *unread),
         recording=recording,

@@ -1,0 +1,92 @@
+"""The declared tables of hardware counters: what GPU metrics sampling and Nsight Compute tell of kernels and layers."""
+
+from __future__ import annotations
+
+from nsysmap.base.columns import flag, integer, real, row_in, text
+from nsysmap.base.table import Spec
+
+GPU_SAMPLING = Spec(
+    "gpu_sampling",
+    "How hardware counters were sampled (nsys --gpu-metrics-devices) and what they say of the whole run, one row a GPU; by `counters`.",
+    (
+        integer("device", "CUDA device ordinal"),
+        real("frequency_hz", "how often was sampled", "Hz"),
+        integer("metrics", "metrics that were sampled"),
+        integer("samples", "samples in the trace"),
+        integer("used", "samples that the estimates rest on"),
+        integer("outliers", "samples set aside: far from what the same kernels' samples usually are"),
+        integer("left_out", "samples left out because they touch GPU work that is no part of a repeated kernel sequence"),
+        integer("holes", "stretches for which nsys has no samples"),
+        integer("mistrusted", "samples that nsys itself marks as doubtful"),
+        flag("thinned", "whether only a fair part of the samples was used, because there are more than needed"),
+        integer("inferences", "steady-state inferences that were sampled"),
+        real("clock_offset_ns", "what is added to the samples' times to get the kernels' clock, estimated from the trace", "ns", null=True),
+        real("clock_offset_error_ns", "its standard error", "ns", null=True),
+        real("clock_drift", "how much that offset changes in a nanosecond", null=True),
+        real("first_clock_hz", "SM clock while kernels ran, in the first tenth of the inferences", "Hz", null=True),
+        real("last_clock_hz", "the same in the last tenth", "Hz", null=True),
+        real("lowest_clock_hz", "the same in the lowest tenth", "Hz", null=True),
+        real("idle_share", "of the samples within the trace's GPU work, how many fall where the trace shows no work", null=True),
+        real("others_share", "of those, in how many SMs were active all the same: another program's work", null=True),
+        real("others_percent", "SM activity in them, the mean", "%", null=True),
+        text("reason", "why nothing could be estimated by kernel", null=True),
+    ),
+    key=("device",),
+)
+
+_VALUE = (
+    text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, gpc_clock, …"),
+    text("unit", "percent (of the peak) or hertz"),
+    real("value", "mean over the time that it ran", null=True),
+    real("error", "its standard error, in the same unit", null=True),
+    real("low", "of the interval that holds the value in 9 of 10 cases", null=True),
+    real("high", "the other end", null=True),
+    flag("known", "whether the error is small enough for the value to be used: 5 points, or 2 % of a clock"),
+)
+
+KERNEL_COUNTERS = Spec(
+    "kernel_counters",
+    "Hardware counters of each kernel of a repeated kernel sequence, estimated from samples, one row a kernel and metric; by `counters`.",
+    (
+        integer("device", "CUDA device ordinal"),
+        integer("kernel_sequence", "as in inferences"),
+        integer("position", "place of the kernel in its inference"),
+        row_in("layer_id", "layers", null=True),
+        text("kernel", "full (demangled) kernel name"),
+        real("duration_ns", "how long it takes, the mean", "ns"),
+        integer("executions", "executions that were sampled"),
+        real("concurrent_share", "of its time, how much other GPU work ran beside it: samples are of all of it"),
+        *_VALUE,
+        text("reason", "why the value is not known, and what would tell it", null=True),
+    ),
+)
+
+LAYER_COUNTERS = Spec(
+    "layer_counters",
+    "Hardware counters of each layer, over all its kernels, estimated from samples, one row a layer and metric; by `counters`.",
+    (
+        row_in("layer_id", "layers"),
+        integer("device", "CUDA device ordinal"),
+        real("duration_ns", "time of its kernels per inference, the mean", "ns"),
+        integer("executions", "executions that were sampled, of the kernel with the fewest"),
+        *_VALUE,
+    ),
+)
+
+NCU_KERNELS = Spec(
+    "ncu_kernels",
+    "What Nsight Compute counted (--ncu), matched to the trace's kernels by order, one row a profiled kernel; by `ncu`.",
+    (
+        integer("profile_id", "ncu's own number (column ID)"),
+        text("kernel", "name that ncu prints"),
+        integer("kernel_sequence", "as in inferences; none where no kernel of the trace matches", null=True),
+        integer("position", "place of the kernel in its inference", null=True),
+        row_in("layer_id", "layers", null=True),
+        text("matched_by", "what agrees: name, grid, block", null=True),
+        real("ncu_duration_ns", "how long it took under ncu, which locks clocks and empties caches unless told otherwise", "ns", null=True),
+        real("duration_ns", "how long it takes in the trace, the median", "ns", null=True),
+        real("tensor_active", "tensor pipe active, of the elapsed cycles, as ncu prints it", "%", null=True),
+        real("dram_bytes", "bytes read from and written to device memory", "bytes", null=True),
+        real("dram_percent", "those bytes over the trace's duration, of the device's bandwidth", "%", null=True),
+    ),
+)

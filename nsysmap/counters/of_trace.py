@@ -1,0 +1,195 @@
+"""The hardware counters of a trace: by kernel of its repeated sequences, by layer, and of the whole run, as declared tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
+from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.counters.clock_shift import clock_shift
+from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
+from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.run_facts import clock_run, others_work
+from nsysmap.counters.sampled_work import Repeated, repeated_work
+from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, command, told, why_not
+from nsysmap.names.metric_names import ACTIVITY, PREFERRED
+from nsysmap.trace.gpu_metrics import GpuSamples
+from nsysmap.trace.model import Trace
+
+_FEWEST_SAMPLES = 100
+_FEWEST_INFERENCES = 3
+_FEWEST_EXECUTIONS = 5
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The tables; no rows where no counters were sampled."""
+
+    gpu_sampling: Table
+    kernel_counters: Table
+    layer_counters: Table
+
+
+def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray) -> Counters:
+    """What the GPU metrics of the trace say of its kernels and layers; ``of_call`` is the inference of each API call."""
+    sampling: list[dict[str, object]] = []
+    by_kernel: list[dict[str, object]] = []
+    by_layer: list[dict[str, object]] = []
+    for gpu in trace.gpu_metrics.samples:
+        found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
+        facts, estimates = _gpu(gpu, found, kernels)
+        sampling.append(facts)
+        if estimates is not None:
+            by_kernel += _kernel_rows(gpu, found, kernels, estimates)
+            by_layer += _layer_rows(gpu, found, kernels, estimates)
+    return Counters(
+        Table.of_rows(GPU_SAMPLING, sampling), Table.of_rows(KERNEL_COUNTERS, by_kernel), Table.of_rows(LAYER_COUNTERS, by_layer)
+    )
+
+
+def samples_of(gpu: GpuSamples) -> Samples:
+    """The metrics whose meaning is known and that add up over time, as the estimate takes them."""
+    rows = [row for row, each in enumerate(gpu.metrics) if each.meaning in PREFERRED and each.unit in ("percent", "hertz")]
+    names = tuple(gpu.metrics[row].meaning for row in rows)
+    clocks = {clock: names.index(f"{clock}_clock") for clock in ("gpc", "sys") if f"{clock}_clock" in names}
+    return Samples(
+        gpu.start_ns,
+        gpu.end_ns,
+        gpu.values[rows],
+        names,
+        tuple(gpu.metrics[row].unit == "percent" for row in rows),
+        tuple(clocks.get(gpu.metrics[row].clock) for row in rows),
+    )
+
+
+def _gpu(gpu: GpuSamples, found: Repeated, kernels: Table) -> tuple[dict[str, object], Estimates | None]:
+    samples = samples_of(gpu)
+    activity = tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
+    reason, shift, estimates = _cannot(gpu, found, activity), None, None
+    if reason is None:
+        shift = clock_shift(samples, found.work, activity)
+        if shift is None:
+            reason = "the samples do not follow the kernels: their clock could not be joined to the kernels' clock"
+        else:
+            estimates = estimate(samples, found.work, shift, member_of=_layer_numbers(found, kernels)[1])
+    facts: dict[str, object] = {
+        "device": gpu.device,
+        "frequency_hz": gpu.frequency_hz,
+        "metrics": len(gpu.metrics),
+        "samples": len(gpu.start_ns),
+        "used": 0 if estimates is None else estimates.samples,
+        "outliers": 0 if estimates is None else estimates.outliers,
+        "left_out": 0 if estimates is None else estimates.left_out,
+        "holes": gpu.holes,
+        "mistrusted": gpu.mistrusted,
+        "thinned": estimates is not None and estimates.thinned,
+        "inferences": found.inferences,
+        "clock_offset_ns": None if shift is None else shift.offset_ns,
+        "clock_offset_error_ns": None if shift is None else shift.error_ns,
+        "clock_drift": None if shift is None else shift.drift,
+        "reason": reason,
+        **_run(samples, found.work, shift, activity),
+    }
+    return facts, estimates
+
+
+def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...]) -> str | None:
+    """Why nothing can be estimated by kernel."""
+    if len(gpu.start_ns) < _FEWEST_SAMPLES:
+        return f"{len(gpu.start_ns)} samples are too few"
+    if not activity:
+        return "no metric of SM activity was sampled, by which samples are put beside kernels"
+    if found.inferences < _FEWEST_INFERENCES:
+        told = (
+            f"{found.inferences} steady-state inferences were sampled; samples are longer than most kernels, so that only repeats tell them"
+        )
+        return f"{told} apart: {command(10_000)} over 100 inferences or more"
+    return None
+
+
+def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int, ...]) -> dict[str, float | None]:
+    """What the samples say of the whole run."""
+    facts: dict[str, float | None] = dict.fromkeys(
+        ("first_clock_hz", "last_clock_hz", "lowest_clock_hz", "idle_share", "others_share", "others_percent")
+    )
+    if shift is None:
+        return facts
+    if "gpc_clock" in samples.metrics:
+        clock = clock_run(samples.values[samples.metrics.index("gpc_clock")], samples.start_ns, samples.end_ns, work, shift)
+        if clock is not None:
+            facts |= {"first_clock_hz": clock.first_hz, "last_clock_hz": clock.last_hz, "lowest_clock_hz": clock.lowest_hz}
+    others = others_work(samples.values[activity[0]], samples.start_ns, samples.end_ns, work, shift)
+    if others is not None:
+        facts |= {"idle_share": others.idle_share, "others_share": others.active_share, "others_percent": others.mean_percent}
+    return facts
+
+
+def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]:
+    """The layers of the groups, each once, and for each group its number among them; -1 for one of none."""
+    layer = np.full(len(found.kernel), MISSING, np.int64)
+    known = found.kernel >= 0
+    layer[known] = kernels.ints("layer_id")[found.kernel[known]]
+    layers = np.unique(layer[layer >= 0])
+    return layers, np.where(layer >= 0, np.searchsorted(layers, layer), -1)
+
+
+def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
+    names, layer = kernels.text("name"), kernels.ints("layer_id")
+    layout = estimates.layout
+    for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
+        known = told(estimates, each)
+        for group in np.flatnonzero(found.kernel >= 0).tolist():
+            row = int(found.kernel[group])
+            yield {
+                "device": gpu.device,
+                "kernel_sequence": int(found.sequence[group]),
+                "position": int(found.position[group]),
+                "layer_id": None if layer[row] == MISSING else int(layer[row]),
+                "kernel": names[row],
+                "duration_ns": float(layout.duration_ns[group]),
+                "executions": int(layout.executions[group]),
+                "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
+                **_value(metric, each, each.groups, group),
+                "known": bool(known[group]),
+                "reason": why_not(estimates, each, group) or None,
+            }
+
+
+def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
+    layers, number = _layer_numbers(found, kernels)
+    layout = estimates.layout
+    executions = np.full(len(layers), np.iinfo(np.int64).max)
+    inside = number >= 0
+    np.minimum.at(executions, number[inside], layout.executions[inside])
+    spent = np.bincount(number[inside], (layout.duration_ns * layout.executions)[inside], len(layers))
+    most = np.zeros(len(layers), np.int64)
+    np.maximum.at(most, number[inside], layout.executions[inside])
+    for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
+        for at, layer_id in enumerate(layers.tolist()):
+            limit = WELL_KNOWN if each.percent else WELL_KNOWN_PART * float(each.sets.value[at])
+            yield {
+                "layer_id": layer_id,
+                "device": gpu.device,
+                "duration_ns": float(spent[at]) / max(int(most[at]), 1),
+                "executions": int(executions[at]),
+                **_value(metric, each, each.sets, at),
+                "known": bool(each.sets.error[at] <= limit and executions[at] >= _FEWEST_EXECUTIONS),
+            }
+
+
+def _value(metric: str, each: Estimate, values: Values, row: int) -> Mapping[str, object]:
+    return {
+        "metric": metric,
+        "unit": "percent" if each.percent else "hertz",
+        "value": _number(float(values.value[row])),
+        "error": _number(float(values.error[row])),
+        "low": _number(float(values.low[row])),
+        "high": _number(float(values.high[row])),
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None

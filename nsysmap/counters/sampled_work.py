@@ -1,0 +1,111 @@
+"""Says which GPU work of a trace the samples of one GPU are of: the kernels of repeated sequences, and all else that ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import numbered, runs
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.counters.model import Work
+from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.model import Trace
+from nsysmap.trace.steady import steady_inferences
+
+MOST_SEQUENCES = 8
+"""Kernel sequences whose kernels are told apart, the most frequent; samples of the others are left out."""
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The repeated work of one GPU: group g is a kernel (or a copy or memset) of a sequence."""
+
+    work: Work
+    kernel: IntArray  # per group a row of the kernels table that stands for it, MISSING for copies and memsets
+    sequence: IntArray  # per group, and its place in the sequence
+    position: IntArray
+    inferences: int
+
+
+def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray, device: int) -> Repeated:
+    """All GPU work of the device by start time, steady-state inferences by kernel; ``of_call`` is the inference of each API call."""
+    counted = _counted(inferences, device)
+    repeat = np.full(len(inferences), MISSING, np.int64)
+    repeat[counted] = np.arange(len(counted))
+    sequence = inferences.ints("kernel_sequence")
+    starts, ends, groups, repeats = [], [], [], []
+    stand: list[IntArray] = []
+    told: list[tuple[IntArray, IntArray]] = []
+    done = 0
+    for kind, table in enumerate(gpu_work(trace)):
+        here = np.flatnonzero(table.ints("device") == device)
+        inference = kernels.ints("inference")[here] if kind == 0 else _of(of_call, table.ints("launch")[here])
+        place = kernels.ints("position")[here] if kind == 0 else _place(inference, table.ints("start_ns")[here])
+        mine = (inference >= 0) & (place >= 0)
+        mine[mine] = repeat[inference[mine]] >= 0
+        if kind:
+            mine &= _regular(inference, mine, sequence)
+        (of_sequence, at), number = numbered(sequence[inference[mine]], place[mine])
+        group = np.full(len(here), -1, np.int64)
+        group[mine] = number + done
+        first = np.full(len(at), MISSING, np.int64)
+        if kind == 0:
+            first[number[::-1]] = here[mine][::-1]
+        done += len(at)
+        starts.append(table.ints("start_ns")[here])
+        ends.append(table.ints("end_ns")[here])
+        groups.append(group)
+        again = np.full(len(here), -1, np.int64)
+        again[mine] = repeat[inference[mine]]
+        repeats.append(again)
+        stand.append(first)
+        told.append((of_sequence, at))
+    start, end, group, of_repeat = (np.concatenate(parts) for parts in (starts, ends, groups, repeats))
+    order = np.argsort(start, kind="stable")
+    work = Work(start[order], end[order], group[order], of_repeat[order], done)
+    return Repeated(
+        work, np.concatenate(stand), np.concatenate([one[0] for one in told]), np.concatenate([one[1] for one in told]), len(counted)
+    )
+
+
+def _counted(inferences: Table, device: int) -> IntArray:
+    """Steady-state inferences of the device with one of its most frequent kernel sequences, in order of time."""
+    steady = np.zeros(len(inferences), np.bool_)
+    steady[steady_inferences(inferences)] = True
+    sequence = inferences.ints("kernel_sequence")
+    rows = np.flatnonzero(steady & (inferences.ints("device") == device) & (sequence != MISSING))
+    found, count = np.unique(sequence[rows], return_counts=True)
+    frequent = found[np.argsort(-count, kind="stable")[:MOST_SEQUENCES]]
+    return rows[np.isin(sequence[rows], frequent)]
+
+
+def _of(of_call: IntArray, launch: IntArray) -> IntArray:
+    found = np.full(len(launch), MISSING, np.int64)
+    known = launch >= 0
+    found[known] = of_call[launch[known]]
+    return found
+
+
+def _place(inference: IntArray, start_ns: IntArray) -> IntArray:
+    """Of each copy or memset its number within its inference, by start."""
+    place = np.full(len(inference), MISSING, np.int64)
+    inside = np.flatnonzero(inference >= 0)
+    order = inside[np.lexsort((start_ns[inside], inference[inside]))]
+    if len(order):
+        _, first, size = runs(inference[order])
+        place[order] = np.arange(len(order)) - np.repeat(first, size)
+    return place
+
+
+def _regular(inference: IntArray, mine: BoolArray, sequence: IntArray) -> BoolArray:
+    """Which rows are of inferences that have as many copies (or memsets) as most of their kernel sequence."""
+    count = np.bincount(inference[mine], minlength=len(sequence))
+    usual = np.full(len(sequence), MISSING, np.int64)
+    present = np.flatnonzero(count)
+    for one in np.unique(sequence[present]).tolist():
+        of_one = present[sequence[present] == one]
+        usual[of_one] = np.bincount(count[of_one]).argmax()
+    regular = np.zeros(len(inference), np.bool_)
+    regular[mine] = count[inference[mine]] == usual[inference[mine]]
+    return regular

@@ -1,0 +1,96 @@
+"""What hardware counters say limits a layer: what they measured of memory, tensor cores, issue slots and SMs, each of its peak.
+
+The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): what reaches 60 % of its peak limits; where nothing does, latency does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysmap.base.table import Table
+
+LIMITS = 60.0
+"""Percent of a peak from which it is what limits."""
+_FROM_CACHE = 0.7
+"""Times the bytes of the engine's tensors: less traffic than that shows that the level-2 cache held them."""
+_EXCESS = 1.5
+"""Times those bytes: more traffic than that is not the tensors'."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was measured of one layer, in percent of the peak; None where the samples do not tell it well enough."""
+
+    duration_ns: float
+    dram: float | None
+    tensor: float | None
+    issue: float | None
+    sm: float | None
+
+    def verdict(self) -> tuple[str, str] | None:
+        """What limits it and by which figures; None where they do not tell."""
+        compute = max((value for value in (self.tensor, self.issue) if value is not None), default=None)
+        if self.dram is None or compute is None:
+            return None
+        figures = [f"memory at {self.dram:.0f} %"]
+        figures += [
+            f"{name} at {value:.0f} %" for name, value in (("tensor cores", self.tensor), ("issue slots", self.issue)) if value is not None
+        ]
+        if self.sm is not None:
+            figures.append(f"SMs at work {self.sm:.0f} % of the time")
+        told = ", ".join(figures)
+        if max(self.dram, compute) < LIMITS:
+            return "latency-bound", f"{told}: nothing is near its peak"
+        return ("memory-bound" if self.dram >= compute else "compute-bound"), told
+
+    def dram_bytes(self, bandwidth_bytes_per_s: int | None) -> int | None:
+        """What went over the memory's interface while its kernels ran, per inference."""
+        if self.dram is None or not bandwidth_bytes_per_s:
+            return None
+        return round(self.dram / 100 * bandwidth_bytes_per_s * self.duration_ns / 1e9)
+
+
+def counted_layers(layer_counters: Table) -> dict[int, Counted]:
+    """By layer what was measured of it; a layer that several GPUs ran is the first one's."""
+    found: dict[int, dict[str, float]] = {}
+    duration: dict[int, float] = {}
+    device: dict[int, int] = {}
+    for row in layer_counters:
+        layer = row.integer("layer_id")
+        if device.setdefault(layer, row.integer("device")) != row.integer("device"):
+            continue
+        duration[layer] = row.real("duration_ns")
+        value = row.maybe_real("value")
+        if row.flag("known") and value is not None:
+            found.setdefault(layer, {})[row.text("metric")] = value
+    return {
+        layer: Counted(
+            duration[layer],
+            _dram(values),
+            values.get("tensor_active", values.get("tensor_or_fp16_active")),
+            values.get("sm_issue"),
+            values.get("sm_active"),
+        )
+        for layer, values in found.items()
+    }
+
+
+def disagreement(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None) -> str | None:
+    """What it tells that the traffic to memory is another than the bytes of the layer's tensors; None where they agree."""
+    moved = counted.dram_bytes(bandwidth_bytes_per_s)
+    if moved is None or not model_bytes:
+        return None
+    if moved < _FROM_CACHE * model_bytes:
+        return f"{moved / model_bytes:.0%} of the bytes of its tensors went over the memory's interface: the level-2 cache held the rest"
+    if moved > _EXCESS * model_bytes:
+        return (
+            f"{moved / model_bytes:.1f} times the bytes of its tensors went over the memory's interface: spilled registers, tiles that are "
+            "read again, or the write-back of what earlier kernels left in the level-2 cache"
+        )
+    return None
+
+
+def _dram(values: dict[str, float]) -> float | None:
+    if "dram_read" in values and "dram_write" in values:
+        return values["dram_read"] + values["dram_write"]
+    return values.get("dram")

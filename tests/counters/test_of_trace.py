@@ -1,0 +1,112 @@
+"""Counters of a whole trace, as tables: samples made for a real timeline, a real encoder's where ../shared is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nsysmap.analysis import analyze
+from nsysmap.base.table import IntArray, Table, Text
+from nsysmap.counters.of_trace import Counters, counters_of
+from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
+from nsysmap.nsys.tables import NsysTables
+from nsysmap.trace.gpu_metrics import GpuMetrics
+from tests.exports import exported
+from tests.places import CAPTURES, FIXTURES
+
+ENCODER = CAPTURES / "gpu_metrics" / "eager.nsys-rep"
+NAMES = (
+    "GPC Clock Frequency [MHz]", "SMs Active [Throughput %]", "DRAM Read Bandwidth [Throughput %]", "DRAM Write Bandwidth [Throughput %]",
+)  # fmt: skip
+PERIOD_NS = 10_000
+LONG, SHORT = 90.0, 40.0  # SM activity of kernels beyond 5 µs, and of the others
+
+
+def sampled(kernels: Table, *, until: float = 1.0) -> NsysTables:
+    """GPU metrics as nsys writes them, of the first part of the kernels' time; memory is read at half of the SM activity."""
+    first, last = int(kernels.ints("start_ns").min()), int(kernels.ints("end_ns").max())
+    start = np.arange(first - 10 * PERIOD_NS, first + int((last - first) * until) + 10 * PERIOD_NS, PERIOD_NS)
+    busy = np.zeros(len(start))
+    for begin, end in zip(kernels.ints("start_ns").tolist(), kernels.ints("end_ns").tolist(), strict=True):
+        activity = LONG if end - begin > 5_000 else SHORT
+        for at in range((begin - int(start[0])) // PERIOD_NS, min((end - int(start[0])) // PERIOD_NS + 1, len(start))):
+            busy[at] += activity * max(min(end, int(start[at]) + PERIOD_NS) - max(begin, int(start[at])), 0) / PERIOD_NS
+    values = np.stack([np.full(len(start), 1_700_000_000), busy, busy / 2, busy / 4]).T.round().astype(np.int64)
+    rows: dict[str, IntArray | Text] = {
+        "timestamp": np.repeat(start, 4), "typeId": np.zeros(4 * len(start), np.int64), "metricId": np.tile(np.arange(4), len(start)),
+        "value": values.reshape(-1),
+    }  # fmt: skip
+    told: dict[str, IntArray | Text] = {"typeId": np.zeros(4, np.int64), "metricId": np.arange(4), "metricName": Text.of(NAMES)}
+    held = {"gpu_metrics": ("GPU_METRICS", rows), "target_info_gpu_metrics": ("TARGET_INFO_GPU_METRICS", told)}
+
+    def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Mapping[str, IntArray | Text]:
+        return {name: dict(held[table.lower()][1])[name] for name in (*integers, *texts)}
+
+    spelled = {name: (theirs, {column.lower(): column for column in columns}) for name, (theirs, columns) in held.items()}
+    return NsysTables(Path("made"), "SQLite", spelled, fetch)
+
+
+def counted(mapped: MappedTrace, *, until: float = 1.0) -> Counters:
+    trace = replace(mapped.trace, gpu_metrics=GpuMetrics(sampled(mapped.trace.kernels, until=until)))
+    return counters_of(trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
+
+
+@pytest.fixture(scope="module")
+def bert() -> MappedTrace:
+    folder = FIXTURES / "bert_trt10"
+    return map_report(exported("bert_trt10/graph"), read_engines([folder / "engine.json"]))
+
+
+def test_each_kernel_gets_the_activity_that_it_had(bert: MappedTrace) -> None:
+    found = counted(bert)
+    (run,) = found.gpu_sampling
+    assert run.maybe_text("reason") is None
+    assert abs(run.real("clock_offset_ns")) < 4 * run.real("clock_offset_error_ns") + 100
+    rows = found.kernel_counters.pandas()
+    active = rows[(rows.metric == "sm_active") & rows.known]
+    true = np.where(active.duration_ns > 5_000, LONG, SHORT)
+    clear = (active.duration_ns - 5_000).abs() > 500  # a kernel that is now longer, now shorter has no one true value
+    assert clear.sum() > 20
+    inside = (active.low <= true + 0.5) & (active.high >= true - 0.5)
+    assert inside[clear].mean() >= 0.85
+
+
+def test_a_layer_of_one_kernel_has_the_counters_of_its_kernel(bert: MappedTrace) -> None:
+    found = counted(bert)
+    kernels, layers = found.kernel_counters.pandas(), found.layer_counters.pandas()
+    of_layer = kernels[kernels.metric == "dram_read"].groupby("layer_id")
+    alone = [layer for layer, rows in of_layer if len(rows) == 1]
+    assert alone
+    for layer in alone[:20]:
+        kernel = of_layer.get_group(layer).iloc[0]
+        row = layers[(layers.layer_id == layer) & (layers.metric == "dram_read")].iloc[0]
+        assert (row.value, row.error) == (pytest.approx(kernel.value, abs=0.5), pytest.approx(kernel.error, rel=0.1, abs=0.05))
+
+
+def test_too_few_samples_are_an_answer_and_not_a_value(bert: MappedTrace) -> None:
+    found = counted(bert, until=0.0)
+    (run,) = found.gpu_sampling
+    assert "too few" in run.text("reason")
+    assert len(found.kernel_counters) == len(found.layer_counters) == 0
+
+
+def test_no_sampling_no_rows(bert: MappedTrace) -> None:
+    found = counters_of(bert.trace, bert.kernels, bert.inferences, bert.found.of_call)
+    assert [len(table) for table in vars(found).values()] == [0, 0, 0]
+
+
+@pytest.mark.skipif(not ENCODER.exists(), reason="without ../shared")
+def test_an_encoder_that_pytorch_ran_is_counted_kernel_by_kernel() -> None:
+    tables = analyze(ENCODER, rules=()).tables
+    (run,) = tables.gpu_sampling
+    assert (run.maybe_text("reason"), run.integer("inferences")) == (None, 60)
+    rows = tables.kernel_counters.pandas()
+    tensor = rows[rows.metric == "tensor_active"]
+    assert len(tensor) == 60
+    assert tensor.known.all()
+    products = tensor[tensor.kernel.str.contains("gemm") & (tensor.position % 10 == 5)]
+    assert products.value.between(60, 65).all()
