@@ -20,6 +20,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
+from nsysmap.cli.compare import compare_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.export import export_command
 from nsysmap.cli.graph import graph_command
@@ -48,6 +49,7 @@ def cli() -> None:
 
 for command in (
     analyze_command,
+    compare_command,
     map_command,
     layers,
     graph_command,

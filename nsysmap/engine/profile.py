@@ -11,8 +11,9 @@ from typing import Any
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.engine.layer_info import is_profile, parse_json
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.tool_file import head_of, is_binary, refuse_other_files, text_of
+from nsysmap.names.decode import layer_kind
 
 _NAMES_SHOWN = 3
 _MEASURE = "measure again with trtexec --exportProfile=FILE"
@@ -41,6 +42,17 @@ def with_profile(engine: Engine, path: str | Path) -> Engine:
             Note("warning", f"{len(left)} of {len(rows)} rows of the profile {file.name} match no layer of the engine: {shown}"),
         )
     return replace(engine, trtexec_ns=tuple(filled), notes=notes)
+
+
+def profile_engine(path: str | Path) -> Engine | None:
+    """The layers that a `--exportProfile` file lists, with their times, as an engine known by names only; None where it is no such file."""
+    file = Path(path)
+    head = head_of(file)
+    if is_binary(head) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[" or not is_profile(parse_json(text_of(file).strip(), str(file))):
+        return None
+    rows = _profile_rows(file)
+    layers = tuple(Layer(at, name, layer_kind(name, None)) for at, (name, _) in enumerate(rows))
+    return Engine(file.name, layers, detailed=False, trtexec_ns=tuple(time for _, time in rows))
 
 
 def _profile_rows(file: Path) -> list[tuple[str, int]]:

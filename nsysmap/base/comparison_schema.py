@@ -1,0 +1,39 @@
+"""The declared tables of a comparison of two captures, engines or builds."""
+
+from __future__ import annotations
+
+from nsysmap.base.columns import flag, integer, text
+from nsysmap.base.table import Spec
+
+JOINED_LAYERS = Spec(
+    "joined_layers",
+    "Which layers of BEFORE became which of AFTER, one row a group of layers that computes the same; by `joined_layers`.",
+    (
+        integer("group", "row number, from 0, in the order of AFTER"),
+        text("before", "names of the layers of BEFORE, semicolons between; none where the group is new", null=True),
+        text("after", "names of the layers of AFTER; none where the group is gone", null=True),
+        text("relation", "one-to-one, split, merged, regrouped, moved-into-region, moved-out-of-region, new or gone"),
+        text("joined_by", "how that is known: onnx, name, tensors, structure or position; none for what is new or gone", null=True),
+        text("kind", "kind of its first layer (see layers)"),
+        integer("before_layers", "how many layers of BEFORE"),
+        integer("after_layers", "how many layers of AFTER"),
+        integer("before_ns", "kernel time per inference, without what the profiler adds; from a profile where there is no trace",
+                "ns", null=True),
+        integer("after_ns", "the same of AFTER", "ns", null=True),
+        integer("difference_ns", "after less before; what is new or gone counts whole", "ns", null=True),
+        integer("low_ns", "the difference at the least, 95 % interval", "ns", null=True),
+        integer("high_ns", "the difference at the most", "ns", null=True),
+        flag("significant", "beyond the noise of the inferences, all layers tested together (Holm)"),
+        integer("shown_ns", "what the group adds to the time per inference: time in which nothing that began earlier ran beside it",
+                "ns", null=True),
+        text("before_precision", "data types that its layers compute in", null=True),
+        text("after_precision", "the same of AFTER", null=True),
+        text("before_kernels", "its kernels' names, semicolons between (without a trace: tactics)", null=True),
+        text("after_kernels", "the same of AFTER", null=True),
+        text("change", "same, tactic, precision, fusion, reformat, new or gone: what changed first of all"),
+    ),
+    key=("group",),
+)  # fmt: skip
+"""Groups of layers on both sides."""
+
+COMPARISON_TABLES = (JOINED_LAYERS,)

@@ -1,0 +1,70 @@
+"""`nsysmap compare`: what changed between two captures, engines or builds, and whether it is more than noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nsysmap.cli.console import progress, width
+from nsysmap.cli.inputs import onnx_model, reader_option
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
+
+
+@click.command("compare")
+@click.argument("before")
+@click.argument("after")
+@click.option("--engine-before", "engines_before", metavar="ENGINE", multiple=True, help="Engine file that ran in BEFORE. Repeatable.")
+@click.option("--engine-after", "engines_after", metavar="ENGINE", multiple=True, help="Engine file that ran in AFTER. Repeatable.")
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engines: names what runs inside opaque regions.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
+@click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the comparison: .json or .md. Repeatable.")
+@click.option("--fail-on", type=click.Choice(["worse"]), help="Exit status 1 if AFTER is slower beyond the noise.")
+@reader_option
+def compare_command(  # noqa: PLR0913  # one parameter an option
+    *,
+    before: str,
+    after: str,
+    engines_before: tuple[str, ...],
+    engines_after: tuple[str, ...],
+    onnx_file: str | None,
+    as_json: bool,
+    outputs: tuple[str, ...],
+    fail_on: str | None,
+    reader: Reader,
+) -> int:
+    """Say what changed from BEFORE to AFTER, where, and whether it is more than noise.
+
+    \b
+    BEFORE and AFTER are reports (.nsys-rep or what `nsys export` made of one), or engine files
+    or trtexec --exportProfile files alone.  Times are without what the profiler adds.
+    docs/compare.md says how to read the answer.
+
+    \b
+    Examples:
+      nsysmap compare old.nsys-rep new.nsys-rep --engine-before old.json --engine-after new.json
+      nsysmap compare old.engine.json new.engine.json
+    """
+    import json
+
+    from nsysmap.base.output_file import check_output
+    from nsysmap.comparison.compare import compare_sides
+    from nsysmap.comparison.side import Given, named_apart, read_side
+    from nsysmap.report.comparison import SUFFIXES, comparison_json, comparison_text, write_comparison
+
+    files = [Path(path) for path in outputs]
+    for path in files:
+        check_output(path, SUFFIXES, [Path(one) for one in (before, after, *engines_before, *engines_after, onnx_file) if one])
+    model = onnx_model(onnx_file)
+    with progress() as tell:
+        given = [Given(path, engines, reader) for path, engines in ((before, engines_before), (after, engines_after))]
+        sides = named_apart([read_side(one, model=model, progress=tell) for one in given], given)
+        tell("comparing")
+        found = compare_sides(sides[0], sides[1])
+        for path in files:
+            write_comparison(found, path)
+    click.echo(json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width()))
+    return 1 if fail_on == "worse" and found.verdict == "slower" else 0

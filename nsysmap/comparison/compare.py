@@ -1,0 +1,330 @@
+"""Two captures, engines or builds compared: what an inference takes, whether that changed, where, and what else is different."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nsysmap.base.table import Table
+from nsysmap.comparison.conditions import Condition, conditions
+from nsysmap.comparison.finding_changes import FindingChange, finding_changes
+from nsysmap.comparison.joined import joined_table
+from nsysmap.comparison.noise import FEWEST, Difference, Mean, difference, mean_of
+from nsysmap.comparison.pace import Pace
+from nsysmap.comparison.predictions import Prediction, predictions
+from nsysmap.comparison.side import Given, Side, named_apart, read_side
+from nsysmap.comparison.waterfall import Contribution, contributions
+from nsysmap.engine.onnx_model import read_model
+from nsysmap.mapping.mapped_trace import Progress
+
+FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
+TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
+RUN_TO_RUN = (0.007, 0.1)
+"""Two runs of one program differ by that share where the GPU sets the pace, and where the host does (docs/what-if.md)."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The time per inference (or pass) of one side, in ns."""
+
+    source: str
+    engines: tuple[str, ...]
+    inferences: int  # that count
+    held_up: int  # others that took 1.5 times their like's median
+    held_up_ns: int | None  # what those would add to the mean
+    time_ns: int | None  # without the profiler
+    low_ns: int | None  # on a quicker host and driver
+    high_ns: int | None  # on a slower one
+    recorded_ns: int | None  # as the trace has it
+    per_second: float | None
+    effective: float | None  # independent inferences that would tell as much
+    drift_ns: int | None
+    profiled: str  # why the profiler's cost is still in it; empty where it is not
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one side to the other; times in ns per inference, or per pass of ``inferences_a_pass``."""
+
+    before: Timed
+    after: Timed
+    inferences_a_pass: int
+    verdict: str
+    difference_ns: int | None
+    interval_ns: tuple[int, int] | None
+    noise_ns: tuple[int, int] | None  # the same interval by the noise of the inferences alone
+    p: float | None
+    significant: bool
+    run_to_run_ns: int | None  # two runs of one program may differ by so much
+    test: str
+    contributions: tuple[Contribution, ...]
+    layers: Table  # comparison_schema.JOINED_LAYERS
+    findings: tuple[FindingChange, ...]
+    conditions: tuple[Condition, ...]
+    predictions: tuple[Prediction, ...]
+    notes: tuple[str, ...]
+
+
+def compare(  # noqa: PLR0913  # one parameter a file
+    before: str | Path,
+    after: str | Path,
+    *,
+    engine_before: str | Path | Sequence[str | Path] = (),
+    engine_after: str | Path | Sequence[str | Path] = (),
+    onnx: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """What changed between two captures, engine files or profiles; ``onnx`` is the model behind both.
+
+    Raises NsysmapError for input that cannot be used.
+    """
+    model = None if onnx is None else read_model(onnx)
+    given = [Given(str(path), _paths(engines)) for path, engines in ((before, engine_before), (after, engine_after))]
+    return compare_sides(*named_apart([read_side(one, model=model, progress=progress) for one in given], given))
+
+
+def _paths(engines: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    return (str(engines),) if isinstance(engines, (str, Path)) else tuple(map(str, engines))
+
+
+def compare_sides(before: Side, after: Side) -> Comparison:
+    """The comparison of two sides."""
+    if not (before.traced and after.traced):
+        return _engines_compared(before, after)
+    paces = before.pace, after.pace
+    scale = _pass(before, after)
+    groups, layers = joined_table(before, after, float(scale))
+    timed = [_timed(side, scale, as_recorded=_as_recorded(before, after)) for side in (before, after)]
+    told = _told(before, after, scale)
+    wholes = [one.time_ns for one in timed]
+    parts: tuple[Contribution, ...] = ()
+    if wholes[0] is not None and wholes[1] is not None:
+        shown = tuple(_recorded(pace) if _as_recorded(before, after) else pace for pace in paces)
+        parts = contributions((shown[0], shown[1]), groups, layers, (wholes[0], wholes[1]))
+    delta = None if wholes[0] is None or wholes[1] is None else wholes[1] - wholes[0]
+    return Comparison(
+        before=timed[0],
+        after=timed[1],
+        inferences_a_pass=scale,
+        verdict=told.verdict,
+        difference_ns=delta,
+        interval_ns=told.interval_ns,
+        noise_ns=told.noise_ns,
+        p=told.p,
+        significant=told.verdict in (FASTER, SLOWER),
+        run_to_run_ns=_run_to_run(parts, wholes[0]),
+        test=told.test,
+        contributions=parts,
+        layers=layers,
+        findings=finding_changes((before, after), groups, scale),
+        conditions=conditions(before, after, layers),
+        predictions=predictions(before, after, timed[1].time_ns, told.interval_ns, timed[0].time_ns),
+        notes=tuple(told.notes),
+    )
+
+
+def _pass(before: Side, after: Side) -> int:
+    """Inferences of a pass, where it is the same on both sides."""
+    found = []
+    for side in (before, after):
+        loops = [row for row in side.tables["inference_loops"] if row.maybe_integer("device") == side.pace.device]
+        most = max(loops, key=lambda row: row.integer("steady"), default=None)
+        found.append(1 if most is None else most.integer("inferences_a_pass"))
+    return found[0] if found[0] == found[1] else 1
+
+
+def _as_recorded(before: Side, after: Side) -> bool:
+    """Whether the profiler's cost stays in both: it cannot be taken out of one."""
+    return bool(before.pace.profiled or after.pace.profiled)
+
+
+def _recorded(pace: Pace) -> Pace:
+    return replace(pace, likely=pace.recorded, parts=pace.recorded_parts)
+
+
+def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
+    pace = side.pace
+    time = pace.recorded if as_recorded else pace.likely
+    value = _rounded(time * scale)
+    ends = (pace.recorded, pace.recorded) if as_recorded else (pace.quick, pace.slow)
+    return Timed(
+        source=side.source,
+        engines=tuple(engine.source for engine in side.engines),
+        inferences=pace.noise.count,
+        held_up=pace.held_up,
+        held_up_ns=_rounded(pace.held_up_ns * scale),
+        time_ns=value,
+        low_ns=_rounded(min(*ends, time) * scale),
+        high_ns=_rounded(max(*ends, time) * scale),
+        recorded_ns=_rounded(pace.recorded * scale),
+        per_second=None if value is None else 1e9 / value,
+        effective=round(pace.noise.effective, 1) if pace.known else None,
+        drift_ns=_rounded(pace.noise.drift * scale),
+        profiled=pace.profiled or ("it is compared with one of which it cannot be taken out" if as_recorded else ""),
+    )
+
+
+def _rounded(value: float) -> int | None:
+    return None if math.isnan(value) else round(value)
+
+
+# --- the test ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Told:
+    verdict: str
+    interval_ns: tuple[int, int] | None
+    noise_ns: tuple[int, int] | None
+    p: float | None
+    test: str
+    notes: list[str]
+
+
+def _told(before: Side, after: Side, scale: int) -> _Told:
+    ours, theirs = before.pace, after.pace
+    for side in (before, after):
+        if not side.pace.known:
+            return _Told(CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
+    recorded = _as_recorded(before, after)
+    noises = [_noise(pace, recorded=recorded) for pace in (ours, theirs)]
+    found = difference(noises[0], noises[1])
+    few = [side.source for side in (before, after) if side.pace.noise.count < FEWEST]
+    if few:
+        told = f"no test: {' and '.join(few)} has fewer than {FEWEST} inferences that count; capture more of them"
+        return _Told(TOO_FEW, None, None, None, told, [])
+    test = (
+        "Welch's t-test on the inferences' times, each side's number lowered by their serial correlation (Geyer's initial positive "
+        f"sequence: {ours.noise.effective:.0f} of {ours.noise.count} and {theirs.noise.effective:.0f} of {theirs.noise.count}); "
+        "95 % interval, widened by the drift within each side"
+    )
+    noise = round(found.low * scale), round(found.high * scale)
+    if recorded:
+        return _told_recorded(before, after, found, noise, test)
+    low, high = _machines(before, after)
+    interval = (round((found.low + min(low, 0.0)) * scale), round((found.high + max(high, 0.0)) * scale))
+    test += " and by what is not known of the profiler's cost"
+    verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
+    notes = [
+        f"{side.source} is traced as whole CUDA graphs: what they do is not known, and what the profiler adds is taken for 0 to 6 %. "
+        "Capture with --cuda-graph-trace=node to see where the difference comes from."
+        for side in (before, after)
+        if side.pace.hidden
+    ]
+    return _Told(verdict, interval, noise, found.p, test, notes)
+
+
+def _noise(pace: Pace, *, recorded: bool) -> Mean:
+    """Of the time that is compared."""
+    if not recorded:
+        return pace.noise
+    return replace(mean_of(pace.recorded_ns), value=pace.recorded)
+
+
+def _told_recorded(before: Side, after: Side, found: Difference, noise: tuple[int, int], test: str) -> _Told:
+    """Times as recorded are compared only where the profiler costs the same on both sides."""
+    why = [f"{side.source}: {side.pace.profiled}" for side in (before, after) if side.pace.profiled]
+    told = "Times are as recorded, with what the profiler adds: " + "; ".join(why) + "."
+    if _launching(before) != _launching(after):
+        notes = [
+            told,
+            "On the other side kernels are launched in another way, so the profiler adds another time: the two are not compared.",
+        ]
+        return _Told(CANNOT_TELL, None, noise, found.p, test, notes)
+    verdict = SLOWER if noise[0] > 0 else FASTER if noise[1] < 0 else NO_DIFFERENCE
+    return _Told(verdict, noise, noise, found.p, test, [told])
+
+
+def _launching(side: Side) -> tuple[bool, str]:
+    return bool(side.tables["inferences"].bools("cuda_graph").any()), side.tables["capture"].only().text("cuda_graph_trace")
+
+
+def _machines(before: Side, after: Side) -> tuple[float, float]:
+    """What the difference is at the least and most beside the likely one, by how quick host and driver are without the profiler.
+
+    Of two captures of one machine both are quick or both slow; of two machines either may be.
+    """
+    ours, theirs = before.pace, after.pace
+    likely = theirs.likely - ours.likely
+    pairs = [(ours.quick, theirs.quick), (ours.slow, theirs.slow)]
+    if _gpus(before) != _gpus(after) or ours.hidden != theirs.hidden:
+        pairs += [(ours.quick, theirs.slow), (ours.slow, theirs.quick)]
+    shifts = [two - one - likely for one, two in pairs]
+    return min(shifts), max(shifts)
+
+
+def _gpus(side: Side) -> tuple[str | None, ...]:
+    return tuple(sorted(str(name) for name in side.tables["devices"].text("name").list()))
+
+
+def _run_to_run(parts: Sequence[Contribution], whole: int | None) -> int | None:
+    """By how much two runs of one program may differ: more where idle time for the host's sake sets the pace."""
+    if whole is None or not whole:
+        return None
+    host = max(sum(part.before_ns for part in parts if part.name in _HOST), sum(part.after_ns for part in parts if part.name in _HOST))
+    share = min(host / whole, 1.0)
+    return round(whole * (RUN_TO_RUN[0] + (RUN_TO_RUN[1] - RUN_TO_RUN[0]) * share))
+
+
+_HOST = ("idle: launch", "idle: host", "idle: sync", "idle: copy", "idle: dispatch", "idle: unknown")
+
+
+# --- engines alone ----------------------------------------------------------------------------------------------------
+
+
+def _engines_compared(before: Side, after: Side) -> Comparison:
+    """What engine files and profiles tell without a trace."""
+    groups, layers = joined_table(before, after)
+    timed = [_profiled(side) for side in (before, after)]
+    wholes = [one.time_ns for one in timed]
+    known = wholes[0] is not None and wholes[1] is not None
+    parts: tuple[Contribution, ...] = ()
+    if known:
+        parts = tuple(
+            Contribution(str(row["after"] or row["before"]), int(str(row["difference_ns"])), int(str(row["before_ns"] or 0)),
+                         int(str(row["after_ns"] or 0)), "layers")
+            for row in sorted(layers.records(), key=lambda row: -abs(int(str(row["difference_ns"] or 0))))
+            if row["difference_ns"] is not None
+        )  # fmt: skip
+    why = "one of the two is no capture" if before.traced != after.traced else "no capture was given"
+    return Comparison(
+        before=timed[0],
+        after=timed[1],
+        inferences_a_pass=1,
+        verdict=CANNOT_TELL,
+        difference_ns=int(wholes[1] or 0) - int(wholes[0] or 0) if known else None,
+        interval_ns=None,
+        noise_ns=None,
+        p=None,
+        significant=False,
+        run_to_run_ns=None,
+        test=f"no test: {why}; a profile has one time a layer and tells nothing of the noise",
+        contributions=parts,
+        layers=layers,
+        findings=finding_changes((before, after), groups, 1),
+        conditions=conditions(before, after, layers),
+        predictions=(),
+        notes=("Times are the sum of the layers' in trtexec's profile, measured layer by layer.",) if known else (),
+    )
+
+
+def _profiled(side: Side) -> Timed:
+    times = side.tables["layers"].ints("trtexec_ns")
+    value = int(times[times >= 0].sum()) if (times >= 0).any() else None
+    return Timed(
+        source=side.source,
+        engines=tuple(engine.source for engine in side.engines),
+        inferences=0,
+        held_up=0,
+        held_up_ns=None,
+        time_ns=value,
+        low_ns=None,
+        high_ns=None,
+        recorded_ns=None,
+        per_second=None,
+        effective=None,
+        drift_ns=None,
+        profiled="",
+    )

@@ -1,0 +1,182 @@
+"""What is different about two captures besides the program: GPU, clocks, shapes, streams, warm-up, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.units import duration
+from nsysmap.comparison.side import Side
+from nsysmap.trace.copies import holds_pageable
+
+_CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
+_TIGHT = 0.75  # … with so many of them on the same side of half of it
+_FEWEST_KERNELS = 5
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One thing that is different."""
+
+    what: str
+    before: str
+    after: str
+    told: str = ""  # what it means for the comparison
+
+
+def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...]:
+    """What is different, and what it means; what both sides do not tell is left out."""
+    found: list[Condition] = []
+
+    def differs(what: str, pair: tuple[object, object], told: str = "") -> None:
+        ours, theirs = pair
+        if ours is not None and theirs is not None and ours != theirs:
+            found.append(Condition(what, str(ours), str(theirs), told))
+
+    differs("TensorRT", (_version(before), _version(after)))
+    differs("shapes of inputs and outputs", _binding_shapes(before, after), "Another amount of work: times are not of the same thing.")
+    if before.traced and after.traced:
+        sides = (before, after)
+        differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.")
+        differs("GPU clock", (_device(before, "clock_hz"), _device(after, "clock_hz")), "The clock that the device reports, in Hz.")
+        capture = [side.tables["capture"].only() for side in sides]
+        differs(
+            "nsys",
+            (capture[0].maybe_text("nsys_version"), capture[1].maybe_text("nsys_version")),
+            "Another profiler may cost another time.",
+        )
+        differs("CUDA graph", (_launched(before), _launched(after)))
+        differs("threads that run inferences", (before.pace.threads, after.pace.threads), "Time is wall time per inference of all of them.")
+        differs("streams with GPU work", (capture[0].integer("streams"), capture[1].integer("streams")))
+        differs("kernels of an inference", (_kernels(before), _kernels(after)))
+        differs("copies of an inference", (_copies(before), _copies(after)))
+        differs("inferences of a pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
+        differs("engines that ran", (len(before.engines) or None, len(after.engines) or None))
+        found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in _warm_up(side, own)]
+        found += _clocks(joined)
+        found += _grids(before, after)
+    return tuple(found)
+
+
+def _version(side: Side) -> str | None:
+    versions = [engine.tensorrt_version for engine in side.engines if engine.tensorrt_version]
+    return versions[0] if versions else side.tables["capture"].only().maybe_text("tensorrt_version") if side.traced else None
+
+
+def _binding_shapes(before: Side, after: Side) -> tuple[str | None, str | None]:
+    """The shapes of inputs and outputs that both sides name; nothing where they are the same."""
+    shapes: list[dict[str, tuple[int, ...]]] = []
+    for side in (before, after):
+        names = {name for engine in side.engines for name in engine.bindings}
+        shapes.append(
+            {
+                tensor.name: tensor.dimensions
+                for engine in side.engines
+                for layer in engine.layers
+                for tensor in (*layer.inputs, *layer.outputs)
+                if tensor.name in names and tensor.dimensions is not None
+            }
+        )
+    other = sorted(name for name in shapes[0].keys() & shapes[1].keys() if sorted(shapes[0][name]) != sorted(shapes[1][name]))
+    if not other:
+        return None, None
+    words = [", ".join(f"{name} {'x'.join(map(str, held[name]))}" for name in other[:4]) for held in shapes]
+    return words[0], words[1]
+
+
+def _gpu(side: Side) -> str | None:
+    devices = side.tables["devices"]
+    rows = np.flatnonzero(devices.ints("device") == side.pace.device)
+    return devices.text("name")[int(rows[0])] if len(rows) else None
+
+
+def _device(side: Side, column: str) -> int | None:
+    devices = side.tables["devices"]
+    rows = np.flatnonzero(devices.ints("device") == side.pace.device)
+    value = int(devices.ints(column)[rows[0]]) if len(rows) else MISSING
+    return None if value == MISSING else value
+
+
+def _launched(side: Side) -> str | None:
+    if not len(side.tables["inferences"]):
+        return None
+    mode = side.tables["capture"].only().text("cuda_graph_trace")
+    used = bool(side.tables["inferences"].bools("cuda_graph").any())
+    return {"node": "yes, nodes traced", "graph": "yes, traced as a whole"}.get(mode, "yes") if used else "no"
+
+
+def _kernels(side: Side) -> int | None:
+    rows = np.isin(side.tables["inferences"].ints("inference"), side.pace.inferences)
+    counts = side.tables["inferences"].ints("kernels")[rows]
+    return int(np.median(counts)) if len(counts) and counts.max() > 0 else None
+
+
+def _copies(side: Side) -> str | None:
+    if not len(side.pace.inferences):
+        return None
+    begin, end = side.pace.steady_span_ns
+    memcpys = side.tables["memcpys"]
+    inside = (memcpys.ints("start_ns") >= begin) & (memcpys.ints("end_ns") <= end) & (memcpys.ints("process") == side.pace.process)
+    number = len(side.pace.inferences) + side.pace.held_up
+    pageable = int(np.count_nonzero(inside & holds_pageable(memcpys)))
+    count = round(int(np.count_nonzero(inside)) / number)
+    return f"{count}, {round(pageable / number)} of pageable memory" if count else "none"
+
+
+def _passes(side: Side) -> int | None:
+    loops = [row.integer("inferences_a_pass") for row in side.tables["inference_loops"]]
+    return max(loops, default=None)
+
+
+def _warm_up(name: str, side: Side) -> list[Condition]:
+    found = []
+    drift = side.pace.noise.drift
+    if side.pace.known and drift > 0:
+        moved = duration(2 * drift)
+        told = f"Times in it drift by {moved} from the first to the last inference: warm-up or clocks; the interval allows for it."
+        found.append(Condition(f"drift of {name}", side.source if name == "before" else "", side.source if name == "after" else "", told))
+    return found
+
+
+def _clocks(joined: Table) -> list[Condition]:
+    """Whether the same kernels are slower or quicker throughout."""
+    rows = [row for row in joined.records() if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
+    if len(rows) < _FEWEST_KERNELS:
+        return []
+    ratios = np.array([_whole(row, "after_ns") / _whole(row, "before_ns") for row in rows])
+    middle = float(np.median(ratios))
+    same_way = float(np.mean(np.sign(ratios - (1 + middle) / 2) == np.sign(middle - 1)))
+    if abs(middle - 1) < _CLOCK or same_way < _TIGHT:
+        return []
+    told = (
+        f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (the median): "
+        "another clock, power limit, GPU or shape, not the build."
+    )
+    return [Condition("pace of the same kernels", "1.000", f"{middle:.3f}", told)]
+
+
+def _whole(row: Mapping[str, object], name: str) -> int:
+    return int(str(row[name]))
+
+
+def _grids(before: Side, after: Side) -> list[Condition]:
+    """Whether kernels of the same names have other grids: other shapes."""
+    sizes: list[dict[str, set[int]]] = []
+    for side in (before, after):
+        kernels = side.tables["kernels"]
+        rows = np.flatnonzero(np.isin(kernels.ints("inference"), side.pace.inferences))
+        blocks = kernels.ints("grid_x")[rows] * kernels.ints("grid_y")[rows] * kernels.ints("grid_z")[rows]
+        codes = kernels.text("name").codes[rows].astype(np.int64)
+        held: dict[str, set[int]] = {}
+        for code, size in np.unique(np.stack([codes, blocks], axis=1), axis=0).tolist():
+            held.setdefault(kernels.text("name").values[code], set()).add(size)
+        sizes.append(held)
+    common = sizes[0].keys() & sizes[1].keys()
+    other = [name for name in common if not sizes[0][name] & sizes[1][name]]
+    if len(common) < _FEWEST_KERNELS or len(other) < len(common) / 2:
+        return []
+    told = "Kernels of the same names run with other grids: another batch or shape. Times are not of the same amount of work."
+    return [Condition("grids of the same kernels", f"{len(common)} kernel names", f"{len(other)} of them otherwise", told)]

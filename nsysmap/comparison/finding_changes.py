@@ -1,0 +1,112 @@
+"""Findings of the rules that are gone, new, worse or better, by rule and by the layers that they are about."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nsysmap.comparison.joined import JoinedGroup
+from nsysmap.comparison.side import Side
+
+_WORSE = 1.1  # as often, or as costly per inference, as before
+_LEAST_NS = 500
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """What became of one rule's findings at one place."""
+
+    change: str  # gone, new, worse, better, same; cannot-tell where a side's rule was skipped
+    rule: str
+    severity: str
+    place: str  # layer of AFTER (of BEFORE where it is gone); empty where a finding is about no layer
+    before: int  # findings
+    after: int
+    before_ns: int | None  # their cost per inference
+    after_ns: int | None
+    message: str  # of the costliest one
+    told: str = ""  # why it cannot be told
+
+
+def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], scale: int) -> tuple[FindingChange, ...]:
+    """What changed, the worst first; what stayed is left out."""
+    found = _of_single_rules([_by_place(side, groups, at, scale) for at, side in enumerate(sides)])
+    skipped = [{one.rule: one.skipped for one in side.outcomes if one.skipped is not None} for side in sides]
+    result = []
+    for key in dict.fromkeys([*found[1], *found[0]]):
+        ours, theirs = found[0].get(key), found[1].get(key)
+        rule = key[0]
+        if (ours is None and rule in skipped[0]) or (theirs is None and rule in skipped[1]):
+            side, why = (0, skipped[0][rule]) if ours is None else (1, skipped[1][rule])
+            change, told = "cannot-tell", f"{sides[side].source}: {why}"
+        else:
+            change, told = _change(ours, theirs), ""
+        shown = theirs or ours
+        assert shown is not None
+        if change != "same":
+            result.append(
+                FindingChange(
+                    change,
+                    rule,
+                    shown.severity,
+                    shown.layer,
+                    ours.count if ours else 0,
+                    theirs.count if theirs else 0,
+                    ours.cost_ns if ours else None,
+                    theirs.cost_ns if theirs else None,
+                    shown.message,
+                    told,
+                )
+            )
+    order = ("new", "worse", "gone", "better", "cannot-tell")
+    return tuple(sorted(result, key=lambda one: (order.index(one.change), -(one.after_ns or one.before_ns or 0), one.rule, one.place)))
+
+
+def _of_single_rules(found: list[dict[tuple[str, str], _Found]]) -> list[dict[tuple[str, str], _Found]]:
+    """Without the place of rules that find one thing at most on each side: it may be about the whole, and name its largest part."""
+    single = {rule for rule, _ in (*found[0], *found[1]) if all(sum(one == rule for one, _ in side) <= 1 for side in found)}
+    return [{(rule, "" if rule in single else place): one for (rule, place), one in side.items()} for side in found]
+
+
+@dataclass
+class _Found:
+    severity: str
+    layer: str
+    count: int
+    cost_ns: int | None
+    message: str
+    costliest: int
+
+
+def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int) -> dict[tuple[str, str], _Found]:
+    group_of = {at: place for place, group in enumerate(groups) for at in (group.before, group.after)[number]}
+    by_name: dict[str, set[int]] = defaultdict(set)
+    for at, layer in enumerate(side.layers):
+        if at in group_of:
+            by_name[layer.name].add(group_of[at])
+    inferences = max(int(side.tables["steady_state"].ints("inferences").sum()), 1) if side.traced else 1
+    found: dict[tuple[str, str], _Found] = {}
+    for outcome in side.outcomes:
+        for one in outcome.findings:
+            held = by_name.get(one.layer or "", set())
+            place = f"group {min(held)}" if len(held) == 1 else one.layer or ""
+            cost = None if one.cost_ns is None else round(one.cost_ns * scale / inferences)
+            entry = found.setdefault((one.rule, place), _Found(one.severity, one.layer or "", 0, None, one.message, -1))
+            entry.count += 1
+            if cost is not None:
+                entry.cost_ns = (entry.cost_ns or 0) + cost
+            if (cost or 0) > entry.costliest:
+                entry.costliest, entry.message = cost or 0, one.message
+    return found
+
+
+def _change(ours: _Found | None, theirs: _Found | None) -> str:
+    if ours is None or theirs is None:
+        return "new" if ours is None else "gone"
+    if ours.cost_ns is None or theirs.cost_ns is None:
+        return "same"
+    more = theirs.cost_ns - ours.cost_ns
+    if abs(more) < _LEAST_NS:
+        return "same"
+    return "worse" if theirs.cost_ns > _WORSE * ours.cost_ns else "better" if ours.cost_ns > _WORSE * theirs.cost_ns else "same"

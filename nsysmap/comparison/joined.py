@@ -1,0 +1,233 @@
+"""The layers of two sides joined, each group with its time on both sides and whether that changed beyond the noise."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.base.comparison_schema import JOINED_LAYERS
+from nsysmap.base.groups import rows_by_value
+from nsysmap.base.table import FloatArray, IntArray, Table
+from nsysmap.comparison.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
+from nsysmap.comparison.network import Piece, network_of
+from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of
+from nsysmap.comparison.pace import Pace
+from nsysmap.comparison.side import Side
+from nsysmap.engine.model import Layer
+
+_NODE_NS = 120.0
+"""By so much the profiler may lengthen a graph's node more than another kernel (see whatif.profiler): not known where launches differ."""
+
+
+@dataclass(frozen=True)
+class JoinedGroup:
+    """Layers of both sides, by their layer ids, that compute the same."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    relation: str
+    joined_by: str
+
+
+def joined_groups(before: Side, after: Side) -> tuple[JoinedGroup, ...]:
+    """Every layer of both sides in one group."""
+    found: list[JoinedGroup] = []
+    for ours, theirs in _paired(before, after):
+        networks = [
+            network_of([side.layers[at] for at in ids], ids, {name for engine in side.engines for name in engine.bindings})
+            for side, ids in ((before, ours), (after, theirs))
+        ]
+        found += [_by_ids(group, [one.pieces for one in networks]) for group in groups_of(*networks)]
+    return tuple(found)
+
+
+def _by_ids(group: Group, pieces: Sequence[Sequence[Piece]]) -> JoinedGroup:
+    before, after = (
+        tuple(own[place].layer_id for place in places) for own, places in zip(pieces, (group.before, group.after), strict=True)
+    )
+    return JoinedGroup(before, after, group.relation, group.joined_by)
+
+
+def _paired(before: Side, after: Side) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The engines of both sides that are each other's: by the layers' names that they share, else by their order."""
+    ours, theirs = list(before.layer_ids), list(after.layer_ids)
+    named = [[Counter(side.layers[at].name for at in ids) for ids in side.layer_ids] for side in (before, after)]
+    scores = sorted(
+        ((-(named[0][i] & named[1][j]).total(), abs(i - j), i, j) for i in range(len(ours)) for j in range(len(theirs))),
+    )
+    pairs: dict[int, int] = {}
+    for _, _, i, j in scores:
+        if i not in pairs and j not in pairs.values():
+            pairs[i] = j
+    found = [(ours[i], theirs[pairs[i]] if i in pairs else ()) for i in range(len(ours))]
+    return found + [((), theirs[j]) for j in range(len(theirs)) if j not in pairs.values()]
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[JoinedGroup, ...], Table]:
+    """The groups and the table `joined_layers` of two sides; times are multiplied by ``scale`` (inferences a pass)."""
+    groups = joined_groups(before, after)
+    traced = before.traced and after.traced
+    times = [_Times.of(side) if side.traced else None for side in (before, after)]
+    tests: list[Difference | None] = []
+    rows: list[dict[str, object]] = []
+    names = (_kernel_names(before), _kernel_names(after))
+    shifted = traced and _graph(before) != _graph(after)
+    for number, group in enumerate(groups):
+        ids = (group.before, group.after)
+        means = [one.of_group(members) if one is not None else _profiled(side, members)
+                 for one, side, members in zip(times, (before, after), ids, strict=True)]  # fmt: skip
+        told = _tested(means, shifted, times, ids) if traced else None
+        tests.append(told)
+        rows.append(_row(number, group, (before, after), means, names) | _interval(told, scale))
+        for key in ("before_ns", "after_ns"):
+            if (value := rows[-1][key]) is not None:
+                rows[-1][key] = round(float(str(value)) * scale)
+        _fill_difference(rows[-1])
+    held = beyond_chance([math.nan if one is None or not one.significant else one.p for one in tests])
+    for row, sure, test in zip(rows, held, tests, strict=True):
+        row["significant"] = sure and test is not None and test.significant
+    if traced:
+        paces = before.pace, after.pace
+        for row, group in zip(rows, groups, strict=True):
+            ours, theirs = (pace.parts[list(ids)].sum() for pace, ids in zip(paces, (group.before, group.after), strict=True))
+            row["shown_ns"] = round(float(theirs - ours) * scale)
+    return groups, Table.of_rows(JOINED_LAYERS, rows)
+
+
+def _fill_difference(row: dict[str, object]) -> None:
+    ours, theirs = row["before_ns"], row["after_ns"]
+    if (ours is None and row["before"] is not None) or (theirs is None and row["after"] is not None) or (ours is None and theirs is None):
+        return
+    row["difference_ns"] = int(str(theirs or 0)) - int(str(ours or 0))
+
+
+@dataclass(frozen=True)
+class _Times:
+    """What the layers of a capture took, inference by inference."""
+
+    pace: Pace
+    engine: IntArray  # of each counted inference's row
+    layer_engine: IntArray
+    runs: dict[int, IntArray]  # rows by engine
+    kernels: FloatArray  # how many each layer has, per inference
+
+    @staticmethod
+    def of(side: Side) -> _Times:
+        pace = side.pace
+        inferences = side.tables["inferences"]
+        number = inferences.ints("inference")
+        engine = inferences.ints("engine")[np.searchsorted(number, pace.inferences)]
+        counts = side.tables["layers"].ints("kernels").astype(np.float64)
+        return _Times(
+            pace,
+            engine,
+            side.tables["layers"].ints("engine"),
+            {int(one): rows for one, rows in rows_by_value(engine)} if len(engine) else {},
+            np.where(counts > 0, counts, 0.0),
+        )
+
+    def of_group(self, ids: Sequence[int]) -> Mean:
+        """The kernel time of these layers per inference without the profiler."""
+        if not ids or not len(self.pace.kernels):
+            return Mean(0.0 if self.pace.known else math.nan, 0.0, 1.0, 0, 0.0, 0.0)
+        rows = self.runs.get(int(self.layer_engine[ids[0]])) if len(self.runs) > 1 else None
+        series = self.pace.kernels[:, list(ids)].sum(axis=1)
+        share = 1.0
+        if rows is not None and len(rows):
+            series, share = series[rows], len(rows) / len(series)
+        mean = mean_of(series)
+        value = max(mean.value * share - float(self.pace.kernel_excess[list(ids)].sum()), 0.0)
+        return replace(mean, value=value, error=mean.error * share, drift=mean.drift * share)
+
+
+def _profiled(side: Side, ids: Sequence[int]) -> Mean:
+    times = side.tables["layers"].ints("trtexec_ns")[list(ids)] if ids else np.zeros(0, np.int64)
+    value = float(times[times >= 0].sum()) if not ids or (times >= 0).any() else math.nan
+    return Mean(value, math.nan, 0.0, 1, 1.0, 0.0)
+
+
+def _tested(means: Sequence[Mean], shifted: bool, times: Sequence[_Times | None], ids: Sequence[Sequence[int]]) -> Difference | None:
+    """The difference with its interval; wider where the profiler may have lengthened the kernels of one side more."""
+    before, after = means
+    if not all(ids) and (math.isnan(before.value) or math.isnan(after.value)):
+        return None
+    one_sided = replace(before if ids[0] else after, value=0.0, error=0.0, freedom=1.0, drift=0.0)
+    told = difference(before if ids[0] else one_sided, after if ids[1] else one_sided)
+    if not shifted or math.isnan(told.low):
+        return told
+    most = max(float(one.kernels[list(group)].sum()) for one, group in zip(times, ids, strict=True) if one is not None)
+    slack = _NODE_NS * max(most, 1.0)
+    return replace(told, low=told.low - slack, high=told.high + slack)
+
+
+def _interval(told: Difference | None, scale: float) -> dict[str, object]:
+    if told is None or math.isnan(told.low):
+        return {}
+    return {"low_ns": round(told.low * scale), "high_ns": round(told.high * scale)}
+
+
+def _graph(side: Side) -> bool:
+    return bool(side.tables["inferences"].bools("cuda_graph").any())
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _row(
+    number: int, group: JoinedGroup, sides: tuple[Side, Side], means: Sequence[Mean], names: tuple[dict[int, str], dict[int, str]]
+) -> dict[str, object]:
+    ids = (group.before, group.after)
+    layers = [[side.layers[at] for at in members] for side, members in zip(sides, ids, strict=True)]
+    precisions = [_joined(layer.precision for layer in members) for members in layers]
+    kernels = [
+        "; ".join(dict.fromkeys(name for at in members if (name := held.get(at) or (side.layers[at].tactic or ""))))
+        for side, members, held in zip(sides, ids, names, strict=True)
+    ]
+    return {
+        "group": number,
+        "before": "; ".join(layer.name for layer in layers[0]) or None,
+        "after": "; ".join(layer.name for layer in layers[1]) or None,
+        "relation": group.relation,
+        "joined_by": group.joined_by or None,
+        "kind": (layers[0] or layers[1])[0].kind,
+        "before_layers": len(ids[0]),
+        "after_layers": len(ids[1]),
+        "before_ns": means[0].value if ids[0] and not math.isnan(means[0].value) else None,
+        "after_ns": means[1].value if ids[1] and not math.isnan(means[1].value) else None,
+        "before_precision": precisions[0] or None,
+        "after_precision": precisions[1] or None,
+        "before_kernels": kernels[0] or None,
+        "after_kernels": kernels[1] or None,
+        "change": _change(group, layers, precisions, kernels),
+    }
+
+
+def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: Sequence[str], kernels: Sequence[str]) -> str:
+    if all(layer.kind == "reformat" for side in layers for layer in side) and group.relation != ONE_TO_ONE:
+        return "reformat"
+    if group.relation in (NEW, GONE):
+        return group.relation
+    if group.relation != ONE_TO_ONE:
+        return "fusion"
+    if all(precisions) and precisions[0] != precisions[1]:
+        return "precision"
+    return "tactic" if all(kernels) and kernels[0] != kernels[1] else "same"
+
+
+def _joined(values: Iterable[str | None]) -> str:
+    return "+".join(sorted({value for value in values if value}))
+
+
+def _kernel_names(side: Side) -> dict[int, str]:
+    """The kernel that each layer spends most in."""
+    if not side.traced:
+        return {}
+    times = side.tables["layer_times"]
+    return {layer: name for layer, name in zip(times.ints("layer_id").tolist(), times.text("kernel").list(), strict=True) if name}

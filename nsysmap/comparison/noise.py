@@ -1,0 +1,155 @@
+"""The mean of a series of times with its standard error, and whether two such means differ by more than their noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import FloatArray
+
+FEWEST = 8
+"""A side with fewer inferences is not tested."""
+ALPHA = 0.05
+_TREND_P = 0.01  # a drift within a side is believed from there on
+_LEAST_FREEDOM = 1.0
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with what is known of its error."""
+
+    value: float
+    error: float  # standard error, serial correlation considered; NaN where there are too few values
+    freedom: float  # degrees of freedom of that error
+    count: int
+    effective: float  # so many independent values would tell as much
+    drift: float  # half of what a trend moves the values by from the first to the last; 0 where no trend is to be seen
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two means, in the unit of their values."""
+
+    value: float
+    low: float  # 95 % interval
+    high: float
+    p: float  # two-sided; NaN where there are too few values
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_of(values: FloatArray) -> Mean:
+    """The mean of a series in order of time."""
+    count = len(values)
+    value = float(values.mean()) if count else math.nan
+    if count < FEWEST:
+        return Mean(value, math.nan, 0.0, count, float(count), 0.0)
+    effective = effective_size(values)
+    spread = float(values.std(ddof=1)) * math.sqrt((count - 1) / count * effective / max(effective - 1, 0.5))
+    error = spread / math.sqrt(effective)
+    return Mean(value, error, max(effective - 1, _LEAST_FREEDOM), count, effective, _drift(values))
+
+
+def effective_size(values: FloatArray) -> float:
+    """How many independent values would give the mean's variance: Geyer's initial positive sequence of autocorrelations.
+
+    C. J. Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7 (1992), section 3.3: sums of neighbouring autocorrelations are
+    added up to the first that is not positive.
+    """
+    count = len(values)
+    centred = values - values.mean()
+    variance = float(centred @ centred)
+    if variance <= 0 or count < 4:
+        return float(count)
+    most = min(count // 2, 200)
+    correlation = np.array([float(centred[: count - lag] @ centred[lag:]) / variance for lag in range(2 * ((most + 1) // 2))])
+    time = -1.0
+    for pair in range(0, len(correlation) - 1, 2):
+        both = correlation[pair] + correlation[pair + 1]
+        if both <= 0:
+            break
+        time += 2 * both
+    return float(min(max(count / max(time, 1.0), 2.0), count))
+
+
+def _drift(values: FloatArray) -> float:
+    """Half of the least-squares trend over the series, where it is more than chance."""
+    blocks = np.array([block.mean() for block in np.array_split(values, min(10, len(values) // 2))])
+    place = np.arange(len(blocks)) - (len(blocks) - 1) / 2
+    slope = float(place @ blocks / (place @ place))
+    rest = blocks - blocks.mean() - slope * place
+    freedom = len(blocks) - 2
+    error = math.sqrt(float(rest @ rest) / freedom / float(place @ place)) if freedom > 0 else math.inf
+    if error == 0:
+        return abs(slope) * len(blocks) / 2
+    return abs(slope) * len(blocks) / 2 if two_sided(slope / error, freedom) < _TREND_P else 0.0
+
+
+def difference(before: Mean, after: Mean, alpha: float = ALPHA) -> Difference:
+    """After less before: Welch's t interval on the effective numbers, widened by the drift within each side."""
+    value = after.value - before.value
+    if math.isnan(before.error) or math.isnan(after.error):
+        return Difference(value, math.nan, math.nan, math.nan)
+    error = math.hypot(before.error, after.error)
+    drift = before.drift + after.drift
+    if error == 0:
+        return Difference(value, value - drift, value + drift, 1.0 if abs(value) <= drift else 0.0)
+    freedom = error**4 / sum(one.error**4 / one.freedom for one in (before, after))
+    half = student_quantile(1 - alpha / 2, freedom) * error + drift
+    return Difference(value, value - half, value + half, two_sided(max(abs(value) - drift, 0.0) / error, freedom))
+
+
+def beyond_chance(chances: list[float], alpha: float = ALPHA) -> list[bool]:
+    """Which of several tests hold together, by Holm's method; a test that is not known (NaN) does not."""
+    order = sorted((p, place) for place, p in enumerate(chances) if not math.isnan(p))
+    held = [False] * len(chances)
+    for rank, (p, place) in enumerate(order):
+        if p > alpha / (len(order) - rank):
+            break
+        held[place] = True
+    return held
+
+
+# --- Student's t ------------------------------------------------------------------------------------------------------
+
+
+def two_sided(t: float, freedom: float) -> float:
+    """The chance of a value at least as far from zero as t."""
+    return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) if math.isfinite(t) else 0.0
+
+
+def student_quantile(share: float, freedom: float) -> float:
+    """The value that a t-distributed one stays below with that chance (at least a half)."""
+    low, high = 0.0, 1.0
+    tail = 2 * (1 - share)
+    while two_sided(high, freedom) > tail:
+        low, high = high, high * 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided(middle, freedom) > tail else (low, middle)
+    return high
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (Lentz's method)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(b, a, 1 - x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    tiny = 1e-300
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
+    result = d
+    for m in range(1, 300):
+        for step in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1 / (1 + step * d or tiny)
+            c = 1 + step / c or tiny
+            result *= c * d
+        if abs(c * d - 1) < 1e-14:
+            break
+    return front * result

@@ -1,0 +1,309 @@
+"""The time per inference of one capture without the profiler: what it went to, its range and its noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
+from nsysmap.comparison.noise import Mean, mean_of
+from nsysmap.comparison.shares import Idle, Kinds, kernel_sums, recorded_idle, recorded_works, replayed_idle, replayed_works, spent
+from nsysmap.timing.device_times import hides_work
+
+HELD_UP = 1.5
+"""An inference that took that many times its like's median was held up by something else, and is counted apart; as what-if does."""
+_FEW_REPLAYED = 3
+_HIDDEN_COST = 0.06
+"""A trace of whole graphs costs little: of 290 us per replay 10 were the profiler's in the one capture that was timed without it."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Time per inference of the loop of inferences that a capture has most of, in ns; all NaN or empty where it has none."""
+
+    kinds: Kinds
+    process: int
+    device: int
+    threads: int
+    inferences: IntArray  # those that count, in order of time
+    held_up: int  # others that were held up
+    held_up_ns: float  # what those add to the mean
+    recorded_ns: FloatArray  # time of each that counts
+    recorded: float  # mean
+    likely: float  # without the profiler; as recorded where `profiled` says why
+    quick: float  # the same on a quicker host and driver, and on a slower one
+    slow: float
+    profiled: str  # why the profiler's cost could not be taken out; empty where it was
+    hidden: bool  # the trace shows whole CUDA graphs only: little is the profiler's, and nothing is known of what they do
+    noise: Mean  # of `likely`
+    parts: FloatArray  # what `likely` went to, by column of `kinds`: adds up to it
+    recorded_parts: FloatArray
+    kernels: FloatArray  # kernel time of each inference by layer, as recorded
+    kernel_excess: FloatArray  # what the profiler adds to a layer's kernels, per inference
+    steady_span_ns: tuple[int, int]
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a time at all."""
+        return not math.isnan(self.likely)
+
+
+def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) -> Pace:
+    """The pace of a capture, from the tables of its analysis; ``only`` takes the inferences from one number to before another."""
+    kinds = Kinds(len(tables["layers"]))
+    home = _home(tables, only)
+    if home is None:
+        return _nothing(kinds)
+    process, device = home
+    replayed = tables["replayed_inferences"]
+    if only is not None:
+        mine = (replayed.ints("inference") >= only[0]) & (replayed.ints("inference") < only[1])
+        replayed = replayed.take(mine)
+    loops = _loops(tables, home, only)
+    idle = recorded_idle(tables["gaps"], device, kinds)
+    works = recorded_works(tables, device, process, kinds)
+    replayed_at = {int(number): row for row, number in enumerate(replayed.ints("inference").tolist())}
+    found = [_loop(loop, spent(works, idle, loop.begin_ns, loop.end_ns, kinds), replayed_at) for loop in loops]
+    if not found:
+        return _nothing(kinds)
+    without = _replayed_parts(tables, idle, replayed, kinds) if all(len(one.replayed) for one in found) else None
+    estimates = [_estimate(one, replayed, without, kinds) for one in found]
+    likely = _together([one.likely for one in estimates])
+    hidden = without is None and hides_work(tables["capture"])
+    weights = _weights([one.likely for one in estimates])
+    recorded_weights = _weights([one.recorded for one in estimates])
+    counted = np.sort(np.concatenate([one.loop.inferences[one.loop.counts] for one in found]))
+    rows = np.isin(tables["kernels"].ints("inference"), counted)
+    noise = _pooled([one.noise for one in estimates], likely)
+    lasts = [one.loop for one in found]
+    return Pace(
+        kinds=kinds,
+        process=process,
+        device=device,
+        threads=len(found),
+        inferences=counted,
+        held_up=sum(int(np.count_nonzero(one.loop.held)) for one in found),
+        held_up_ns=sum(weight * one.held_up_ns for weight, one in zip(weights, estimates, strict=True)),
+        recorded_ns=np.concatenate([one.times for one in found]),
+        recorded=_together([one.recorded for one in estimates]),
+        likely=likely,
+        quick=likely * (1 - _HIDDEN_COST) if hidden else _together([one.quick for one in estimates]),
+        slow=_together([one.slow for one in estimates]),
+        hidden=hidden,
+        profiled="" if without is not None or hidden else _why_profiled(tables),
+        noise=noise,
+        parts=np.sum([weight * one.parts for weight, one in zip(weights, estimates, strict=True)], axis=0),
+        recorded_parts=np.sum([weight * one.recorded_parts for weight, one in zip(recorded_weights, estimates, strict=True)], axis=0),
+        kernels=kernel_sums(tables["kernels"], counted, rows, kinds),
+        kernel_excess=_excess(tables, replayed, kinds) if without is not None else np.zeros(kinds.layers),
+        steady_span_ns=(min(int(one.begin_ns[0]) for one in lasts), max(int(one.end_ns[-1]) for one in lasts)),
+    )
+
+
+def _nothing(kinds: Kinds) -> Pace:
+    nan, empty = math.nan, np.zeros(0)
+    mean = Mean(nan, nan, 0.0, 0, 0.0, 0.0)
+    none = np.zeros(kinds.count)
+    return Pace(
+        kinds, 0, 0, 0, np.zeros(0, np.int64), 0, 0.0, empty, nan, nan, nan, nan, "no two inferences in a row were recognised", False, mean,
+        none, none, np.zeros((0, kinds.layers)), np.zeros(kinds.layers), (0, 0),
+    )  # fmt: skip
+
+
+# --- which inferences ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The inferences of one thread on the device, each from the end of the one before to its own end, in order."""
+
+    inferences: IntArray
+    begin_ns: IntArray
+    end_ns: IntArray
+    counts: IntArray  # places of those that count
+    held: IntArray  # places of those that were held up
+
+
+def _home(tables: dict[str, Table], only: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Process and device of the replay, else of most of the steady inferences."""
+    inferences = tables["inferences"]
+    numbers = tables["replayed_inferences"].ints("inference")
+    if not len(numbers):
+        numbers = tables["inference_times"].ints("inference")
+    if only is not None:
+        numbers = numbers[(numbers >= only[0]) & (numbers < only[1])]
+    rows = np.flatnonzero(np.isin(inferences.ints("inference"), numbers))
+    if not len(rows):
+        return None
+    pairs, count = np.unique(np.stack([inferences.ints("process")[rows], inferences.ints("device")[rows]]), axis=1, return_counts=True)
+    process, device = pairs[:, int(np.argmax(count))].tolist()
+    return int(process), int(device)
+
+
+def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int] | None) -> list[_Loop]:
+    inferences, times = tables["inferences"], tables["inference_times"]
+    number, group, time = (times.ints(name) for name in ("inference", "group_id", "time_ns"))
+    usable = time != MISSING
+    if only is not None:
+        usable &= (number > only[0]) & (number < only[1])
+    row_of = {int(one): row for row, one in enumerate(inferences.ints("inference").tolist())}
+    at = np.array([row_of[int(one)] for one in number.tolist()], np.int64)
+    usable &= (inferences.ints("process")[at] == home[0]) & (inferences.ints("device")[at] == home[1])
+    gpu_end = inferences.ints("gpu_end_ns")[at]
+    end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns")[at])
+    thread = inferences.ints("thread")[at]
+    found = []
+    for one in np.unique(thread[usable]).tolist():
+        rows = np.flatnonzero(usable & (thread == one))
+        rows = rows[np.argsort(end[rows], kind="stable")]
+        held = np.zeros(len(rows), np.bool_)
+        for like in np.unique(group[rows]).tolist():
+            mine = group[rows] == like
+            held |= mine & (time[rows] > HELD_UP * np.median(time[rows][mine]))
+        if np.count_nonzero(~held) >= 2:
+            begin, stop = end[rows] - time[rows], end[rows]
+            found.append(_Loop(number[rows], begin, stop, np.flatnonzero(~held), np.flatnonzero(held)))
+    return found
+
+
+# --- the estimate -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A loop with what its inferences' time went to."""
+
+    loop: _Loop
+    times: FloatArray  # of those that count
+    parts: IntArray  # of all, a row an inference
+    held_up_ns: float
+    replayed: IntArray  # rows of REPLAYED_INFERENCES that are of this loop and count
+    at: IntArray  # their places in the loop
+
+
+def _loop(loop: _Loop, parts: IntArray, replayed_at: dict[int, int]) -> _Measured:
+    times = (loop.end_ns - loop.begin_ns).astype(np.float64)
+    mean = float(times[loop.counts].mean())
+    pairs = [(replayed_at[int(number)], place) for place, number in enumerate(loop.inferences.tolist()) if int(number) in replayed_at]
+    enough = len(pairs) >= _FEW_REPLAYED
+    rows, places = (np.array(side, np.int64) for side in zip(*pairs, strict=True)) if enough else (np.zeros(0, np.int64),) * 2
+    return _Measured(loop, times[loop.counts], parts, float(times.mean()) - mean, rows, places)
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    recorded: float
+    likely: float
+    quick: float
+    slow: float
+    noise: Mean
+    parts: FloatArray
+    recorded_parts: FloatArray
+    held_up_ns: float
+
+
+def _estimate(one: _Measured, replayed: Table, without: dict[int, FloatArray] | None, kinds: Kinds) -> _Estimate:
+    """A loop's time without the profiler: the replayed inferences' mean, moved by what they differ in from all, as recorded.
+
+    The classical regression estimator: of two inferences recorded apart by a nanosecond, the replays are apart by ``slope``.
+    """
+    counts = one.loop.counts
+    recorded_parts = one.parts[counts].mean(axis=0)
+    recorded = float(one.times.mean())
+    noise = mean_of(one.times)
+    if without is None:
+        return _Estimate(recorded, recorded, recorded, recorded, noise, recorded_parts, recorded_parts, one.held_up_ns)
+    rows = one.replayed
+    weight = replayed.floats("weight")[rows]
+    weight = weight / weight.sum()
+    likely = (replayed.ints("end_ns") - replayed.ints("begin_ns"))[rows].astype(np.float64)
+    quick, slow = (replayed.ints(name)[rows].astype(np.float64) for name in ("quick_ns", "slow_ns"))
+    was = (one.loop.end_ns - one.loop.begin_ns)[one.at].astype(np.float64)
+    slope = _slope(was, likely, weight)
+    shift = slope * (recorded_parts - weight @ one.parts[one.at])
+    parts = weight @ np.array([without[int(row)] for row in rows.tolist()]) + shift
+    parts[kinds.idle("launch")] += parts[kinds.idle("profiler")]  # the shift's: without the profiler there is none
+    parts[kinds.idle("profiler")] = 0.0
+    mean = float(weight @ likely) + float(shift.sum())
+    rest = likely - slope * was
+    rest_error = float(rest.std(ddof=1)) / math.sqrt(len(rows)) if len(rows) > 1 else 0.0
+    error = math.hypot(slope * noise.error, rest_error)
+    freedom = (
+        error**4 / ((slope * noise.error) ** 4 / noise.freedom + rest_error**4 / max(len(rows) - 1, 1)) if error > 0 else noise.freedom
+    )
+    return _Estimate(
+        recorded=recorded,
+        likely=mean,
+        quick=mean + float(weight @ (quick - likely)),
+        slow=mean + float(weight @ (slow - likely)),
+        noise=replace(noise, value=mean, error=error, freedom=freedom, drift=slope * noise.drift),
+        parts=parts,
+        recorded_parts=recorded_parts,
+        held_up_ns=slope * one.held_up_ns,
+    )
+
+
+def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
+    centred = was - weight @ was
+    spread = float(weight @ centred**2)
+    return float(np.clip(weight @ (centred * likely) / spread, 0.0, 1.0)) if spread > 0 else 1.0
+
+
+def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> dict[int, FloatArray]:
+    """What each replayed inference's time went to, by its row."""
+    works = replayed_works(tables, kinds)
+    holes = replayed_idle(tables, idle, kinds)
+    found: dict[int, FloatArray] = {}
+    begin, end, thread = (replayed.ints(name) for name in ("begin_ns", "end_ns", "thread"))
+    for one in np.unique(thread).tolist():
+        rows = np.flatnonzero(thread == one)
+        rows = rows[np.argsort(end[rows], kind="stable")]
+        parts = spent(works, holes, begin[rows], end[rows], kinds).astype(np.float64)
+        found.update(zip(rows.tolist(), parts, strict=True))
+    return found
+
+
+def _excess(tables: dict[str, Table], replayed: Table, kinds: Kinds) -> FloatArray:
+    """What each layer's kernels took longer as recorded than in the replay, per replayed inference."""
+    work, kernels = tables["replayed_work"], tables["kernels"]
+    rows = np.flatnonzero(work.text("kind").equals("kernel") & (work.ints("kernel_id") != MISSING))
+    kernel = work.ints("kernel_id")[rows]
+    wanted = np.isin(kernels.ints("inference")[kernel], replayed.ints("inference")) & (kernels.ints("layer_id")[kernel] >= 0)
+    rows, kernel = rows[wanted], kernel[wanted]
+    longer = (work.ints("recorded_end_ns") - work.ints("recorded_start_ns") - work.ints("end_ns") + work.ints("start_ns"))[rows]
+    result = np.zeros(kinds.layers)
+    np.add.at(result, kernels.ints("layer_id")[kernel], longer.astype(np.float64))
+    return result / max(len(np.unique(kernels.ints("inference")[kernel])), 1)
+
+
+def _why_profiled(tables: dict[str, Table]) -> str:
+    reasons = [str(row["reason"]) for row in tables["whatif"].records() if row["answer"] == "cannot-tell" and row["reason"]]
+    return max(set(reasons), key=reasons.count) if reasons else "too few of its inferences were replayed"
+
+
+def _together(each: list[float]) -> float:
+    """Wall time per inference of several threads."""
+    return 1.0 / sum(1.0 / one for one in each)
+
+
+def _weights(each: list[float]) -> list[float]:
+    """Factors that make the threads' times, added up, the time together."""
+    together = _together(each)
+    return [together / one / len(each) for one in each]
+
+
+def _pooled(noises: list[Mean], likely: float) -> Mean:
+    """The noise of the time together; each thread's counts by the square of its share of the rate."""
+    if len(noises) == 1:
+        return noises[0]
+    weights = [(likely / one.value) ** 2 for one in noises]
+    return Mean(
+        likely,
+        math.sqrt(sum((weight * one.error) ** 2 for weight, one in zip(weights, noises, strict=True))),
+        min(one.freedom for one in noises),
+        sum(one.count for one in noises),
+        sum(one.effective for one in noises),
+        sum(weight * one.drift for weight, one in zip(weights, noises, strict=True)),
+    )

@@ -1,0 +1,91 @@
+"""What BEFORE's what-if predicted of the change that AFTER made, beside what AFTER measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.comparison.side import Side
+from nsysmap.trace.copies import holds_pageable
+
+_GONE = 0.2  # of the idle time for the host's sake that may be left
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One change that was predicted and made; times in ns per inference or pass."""
+
+    change: str
+    predicted_ns: int
+    low_ns: int
+    high_ns: int
+    measured_ns: int
+    inside: bool  # whether what was measured, with its noise, meets the predicted range
+    told: str
+
+
+def predictions(
+    before: Side, after: Side, measured_ns: int | None, interval_ns: tuple[int, int] | None, before_ns: int | None
+) -> tuple[Prediction, ...]:
+    """The changes that AFTER made and BEFORE's what-if answered."""
+    if measured_ns is None or before_ns is None or not before.pace.known or not after.pace.known:
+        return ()
+    made = [name for name, test in _MADE.items() if test(before, after)]
+    low, high = measured_ns, measured_ns
+    if interval_ns is not None:
+        low, high = before_ns + interval_ns[0], before_ns + interval_ns[1]
+    found = []
+    for row in before.tables["whatif"]:
+        if row.text("change") not in made or row.text("answer") != "answered":
+            continue
+        least, most = row.integer("low_after_ns"), row.integer("high_after_ns")
+        told = "" if len(made) == 1 else f"Other changes were made with it ({', '.join(one for one in made if one != row.text('change'))})."
+        found.append(Prediction(row.text("change"), row.integer("after_ns"), least, most, measured_ns, low <= most and high >= least, told))
+    return tuple(found)
+
+
+def _graphs(side: Side) -> bool:
+    return bool(side.tables["inferences"].bools("cuda_graph").any())
+
+
+def _pageable(side: Side) -> tuple[int, int]:
+    memcpys = side.tables["memcpys"]
+    begin, end = side.pace.steady_span_ns
+    inside = (memcpys.ints("start_ns") >= begin) & (memcpys.ints("end_ns") <= end)
+    return int(np.count_nonzero(inside)), int(np.count_nonzero(inside & holds_pageable(memcpys)))
+
+
+def _pinned(before: Side, after: Side) -> bool:
+    ours, theirs = _pageable(before), _pageable(after)
+    return ours[1] > 0 and theirs[1] == 0 and theirs[0] > 0
+
+
+def _host_gone(before: Side, after: Side) -> bool:
+    column = [side.pace.kinds.idle("host") for side in (before, after)]
+    ours, theirs = before.pace.parts[column[0]], after.pace.parts[column[1]]
+    return bool(ours > 0.05 * before.pace.likely and theirs < _GONE * ours)
+
+
+def _streams(side: Side) -> int:
+    kernels = side.tables["kernels"]
+    rows = np.isin(kernels.ints("inference"), side.pace.inferences)
+    return len(np.unique(kernels.ints("stream")[rows])) if not _graphs(side) else 0
+
+
+def _reformats(side: Side) -> int:
+    return sum(layer.kind == "reformat" for layer in side.layers)
+
+
+_MADE: dict[str, Callable[[Side, Side], bool]] = {
+    "cuda-graph": lambda before, after: not _graphs(before) and _graphs(after),
+    "two-in-flight": lambda before, after: before.pace.threads == 1 and after.pace.threads == 2,
+    "pinned-copies": _pinned,
+    "no-host-gap": _host_gone,
+    "one-stream": lambda before, after: _streams(before) > 1 and _streams(after) == 1,
+    "aux-streams": lambda before, after: _streams(before) == 1 and _streams(after) > 1,
+    "drop-layers": lambda before, after: 0 == _reformats(after) < _reformats(before),
+    "join-kernels": lambda before, after: 0 < len(after.tables["chains"]) < len(before.tables["chains"]),
+}
+"""Whether AFTER made a change, by its name."""

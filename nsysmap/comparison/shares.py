@@ -1,0 +1,193 @@
+"""What each inference's time went to: every nanosecond from the end of the one before to its own end, on its device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table
+from nsysmap.timing.idle_causes import CAUSES
+
+WORKS = ("kernels without a layer", "copies to the device", "copies to the host", "other copies", "memsets", "whole CUDA graphs", "")
+"""GPU work that is of no layer; the last is that of other processes."""
+_NO_LAYER, _FIRST_COPY, _MEMSET, _GRAPH, _FOREIGN = 0, 1, 4, 5, 6
+_COPY_KINDS = {"HtoD": 0, "DtoH": 1}
+_DISPATCH_NS = 1_600
+"""The hardware's own time between two pieces of queued GPU work reaches that (see timing.idle): a shorter hole has no other cause."""
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What time can go to, by column: layers by their ids, other GPU work, idle time by cause."""
+
+    layers: int
+
+    @property
+    def count(self) -> int:
+        """How many columns."""
+        return self.layers + len(WORKS) + len(CAUSES)
+
+    def work(self, kind: int) -> int:
+        """The column of other GPU work."""
+        return self.layers + kind
+
+    def idle(self, cause: str) -> int:
+        """The column of an idle cause."""
+        return self.layers + len(WORKS) + CAUSES.index(cause)
+
+    def name(self, column: int) -> str:
+        """What a column that is no layer's is called."""
+        other = column - self.layers
+        if other < len(WORKS):
+            return WORKS[other] or "work of other processes"
+        return f"idle: {CAUSES[other - len(WORKS)]}"
+
+
+@dataclass(frozen=True)
+class Works:
+    """Pieces of GPU work of one device, by start."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    column: IntArray  # see Kinds
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Disjoint idle intervals, in order, each with the column of its cause."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    column: IntArray
+
+
+def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: Kinds) -> Works:
+    """The GPU work of a device as the trace has it; that of another process in its own column."""
+    kernels, memcpys = tables["kernels"], tables["memcpys"]
+    layer = kernels.ints("layer_id")
+    copy = memcpys.text("kind")
+    of_copy = np.array([*(_COPY_KINDS.get(value, 2) for value in copy.values), 2], np.int64)[copy.codes]
+    columns = {
+        "kernels": np.where(layer >= 0, layer, np.int64(kinds.work(_NO_LAYER))),
+        "memcpys": kinds.work(_FIRST_COPY) + of_copy,
+        "memsets": np.full(len(tables["memsets"]), kinds.work(_MEMSET), np.int64),
+        "cuda_graph_traces": np.full(len(tables["cuda_graph_traces"]), kinds.work(_GRAPH), np.int64),
+    }
+    starts, ends, found = [], [], []
+    for name, column in columns.items():
+        rows = np.flatnonzero(tables[name].ints("device") == device)
+        starts.append(tables[name].ints("start_ns")[rows])
+        ends.append(tables[name].ints("end_ns")[rows])
+        found.append(np.where(tables[name].ints("process")[rows] == process, column[rows], np.int64(kinds.work(_FOREIGN))))
+    return _sorted(np.concatenate(starts), np.concatenate(ends), np.concatenate(found))
+
+
+def recorded_idle(gaps: Table, device: int, kinds: Kinds) -> Idle:
+    """The idle intervals of a device as the trace has them (GAPS)."""
+    rows = np.flatnonzero(gaps.ints("device") == device)
+    rows = rows[np.argsort(gaps.ints("start_ns")[rows], kind="stable")]
+    cause = gaps.text("cause")
+    return Idle(gaps.ints("start_ns")[rows], gaps.ints("end_ns")[rows], _cause_columns(cause.values, kinds)[cause.codes[rows]])
+
+
+def _cause_columns(causes: tuple[str, ...], kinds: Kinds) -> IntArray:
+    return np.array([*(kinds.idle(cause) for cause in causes), kinds.idle("unknown")], np.int64)
+
+
+def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
+    """The GPU work of the replay without the profiler (REPLAYED_WORK)."""
+    work = tables["replayed_work"]
+    kernel = work.ints("kernel_id")
+    layer = tables["kernels"].ints("layer_id")
+    of_kind = {"kernel": _NO_LAYER, "HtoD": _FIRST_COPY, "DtoH": _FIRST_COPY + 1, "copy": _FIRST_COPY + 2, "memset": _MEMSET}
+    kind = work.text("kind")
+    column = np.array([*(kinds.work(of_kind.get(value, _GRAPH)) for value in kind.values), kinds.work(_GRAPH)], np.int64)[kind.codes]
+    known = np.flatnonzero(kind.equals("kernel") & (kernel != MISSING))
+    known = known[layer[kernel[known]] >= 0]
+    column[known] = layer[kernel[known]]
+    return _sorted(work.ints("start_ns"), work.ints("end_ns"), column)
+
+
+def replayed_idle(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idle:
+    """The holes of the replay: what is short is dispatch, the rest has the causes of the hole that the trace has at that place."""
+    work = tables["replayed_work"]
+    order = np.argsort(work.ints("start_ns"), kind="stable")
+    start, end, was = (work.ints(name)[order] for name in ("start_ns", "end_ns", "recorded_start_ns"))
+    if not len(start):
+        return Idle(*(np.zeros(0, np.int64) for _ in range(3)))
+    reached = np.maximum.accumulate(end)
+    after = np.flatnonzero(start[1:] > reached[:-1]) + 1
+    begin, stop = reached[after - 1], start[after]
+    dispatch, profiler = kinds.idle("dispatch"), kinds.idle("profiler")
+    starts, stops, columns = [], [], []
+    hole = np.cumsum(np.concatenate([[True], recorded.start_ns[1:] != recorded.end_ns[:-1]])) if len(recorded.start_ns) else np.zeros(0)
+    last = np.searchsorted(recorded.end_ns, was[after])
+    for left, right, moment, place in zip(begin.tolist(), stop.tolist(), was[after].tolist(), last.tolist(), strict=True):
+        parts: list[tuple[int, int]] = []
+        if right - left > _DISPATCH_NS and place < len(recorded.end_ns) and recorded.end_ns[place] == moment:
+            first = place
+            while first > 0 and hole[first - 1] == hole[place]:
+                first -= 1
+            parts = [
+                (int(recorded.column[row]), int(recorded.end_ns[row] - recorded.start_ns[row]))
+                for row in range(first, place + 1)
+                if recorded.column[row] != profiler
+            ]
+        whole = sum(length for _, length in parts)
+        at, sofar = left, 0
+        for column, length in parts if whole else [(dispatch, 1)]:
+            sofar += length
+            until = left + (right - left) * sofar // (whole or 1)
+            starts.append(at)
+            stops.append(until)
+            columns.append(column)
+            at = until
+    return Idle(np.array(starts, np.int64), np.array(stops, np.int64), np.array(columns, np.int64))
+
+
+def _sorted(start: IntArray, end: IntArray, column: IntArray) -> Works:
+    order = np.argsort(start, kind="stable")
+    return Works(start[order], end[order], column[order])
+
+
+def spent(works: Works, idle: Idle, begin_ns: IntArray, end_ns: IntArray, kinds: Kinds) -> IntArray:
+    """What of each interval (one row an interval) went to what; where works overlap, the time is the one's that began first.
+
+    Intervals are disjoint and in order.  Rows add up to the intervals' lengths: what neither work nor idle time covers is unknown.
+    """
+    result = np.zeros((len(begin_ns), kinds.count), np.int64)
+    if not len(begin_ns):
+        return result
+    reached = np.maximum.accumulate(works.end_ns) if len(works.end_ns) else works.end_ns
+    shown = np.maximum(works.start_ns, np.concatenate([works.start_ns[:1], reached[:-1]])) if len(reached) else works.start_ns
+    alone = np.flatnonzero(works.end_ns > shown)
+    _share_out(result, shown[alone], works.end_ns[alone], works.column[alone], (begin_ns, end_ns))
+    _share_out(result, idle.start_ns, idle.end_ns, idle.column, (begin_ns, end_ns))
+    result[:, kinds.idle("unknown")] += end_ns - begin_ns - result.sum(axis=1)
+    return result
+
+
+def _share_out(result: IntArray, start: IntArray, end: IntArray, column: IntArray, within: tuple[IntArray, IntArray]) -> None:
+    """Add the disjoint pieces to the intervals that they lie in."""
+    begin_ns, end_ns = within
+    first = np.searchsorted(end_ns, start, side="right")
+    last = np.searchsorted(begin_ns, end, side="left")
+    count = np.maximum(last - first, 0)
+    piece = np.repeat(np.arange(len(start)), count)
+    interval = np.arange(len(piece)) - np.repeat(np.cumsum(count) - count, count) + first[piece]
+    length = np.minimum(end[piece], end_ns[interval]) - np.maximum(start[piece], begin_ns[interval])
+    np.add.at(result, (interval, column[piece]), np.maximum(length, 0))
+
+
+def kernel_sums(kernels: Table, inferences: IntArray, wanted: BoolArray, kinds: Kinds) -> FloatArray:
+    """Per inference (row) and layer (column) the time of its kernels, whatever runs beside them."""
+    place = np.full(int(max(kernels.ints("inference").max(initial=0), inferences.max(initial=0))) + 1, -1, np.int64)
+    place[inferences] = np.arange(len(inferences))
+    inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
+    rows = np.flatnonzero(wanted & (inference != MISSING) & (layer >= 0))
+    rows = rows[place[inference[rows]] >= 0]
+    result = np.zeros((len(inferences), kinds.layers))
+    length = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows].astype(np.float64)
+    np.add.at(result, (place[inference[rows]], layer[rows]), length)
+    return result

@@ -1,0 +1,121 @@
+"""One side of a comparison: a capture with its engines, or an engine file or a profile of trtexec alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import Table
+from nsysmap.comparison.pace import Pace, pace_of
+from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.onnx_model import OnnxModel
+from nsysmap.engine.profile import profile_engine
+from nsysmap.engine.reader import read_engine
+from nsysmap.engine.tool_file import head_of, is_binary
+from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
+from nsysmap.nsys.json_lines import is_json_lines
+from nsysmap.rules.finding import Outcome
+from nsysmap.trace.open_report import Reader
+
+_ENGINE_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
+_ENGINE_MAGIC = (b"ftrt", b"ptrt")
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is compared with the other side."""
+
+    source: str
+    engines: tuple[Engine, ...]
+    tables: Mapping[str, Table]  # of the analysis; of an engine file alone only those that need no trace
+    outcomes: tuple[Outcome, ...]
+    traced: bool
+
+    @cached_property
+    def pace(self) -> Pace:
+        """Its time per inference; only where it is a capture."""
+        return pace_of(dict(self.tables))
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Its layers by their ids: those of the engine files, then those that only the trace's ranges name."""
+        known = [layer for engine in self.engines for layer in engine.layers]
+        rows = self.tables["layers"].records()[len(known) :]
+        return (*known, *(Layer(len(known) + at, str(row["name"]), str(row["kind"])) for at, row in enumerate(rows)))
+
+    @cached_property
+    def layer_ids(self) -> tuple[tuple[int, ...], ...]:
+        """Layer ids by engine, those that only ranges name last."""
+        found, first = [], 0
+        for engine in self.engines:
+            found.append(tuple(range(first, first + len(engine.layers))))
+            first += len(engine.layers)
+        return tuple(ids for ids in (*found, tuple(range(first, len(self.tables["layers"])))) if ids)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The files of one side."""
+
+    path: str
+    engines: tuple[str, ...] = ()
+    reader: Reader = "auto"
+
+
+def read_side(given: Given, *, model: OnnxModel | None = None, progress: Progress | None = None) -> Side:
+    """The side that these files are of."""
+    if is_report(given.path):
+        engines = read_engines(given.engines)
+        return side_of(
+            analyze_mapped(map_report(given.path, engines, model=model, reader=given.reader, progress=progress), progress=progress)
+        )
+    return _engine_side(given)
+
+
+def side_of(analysis: Analysis) -> Side:
+    """The side that an analysis is."""
+    return Side(analysis.source, analysis.engines, analysis.tables.by_name(), analysis.outcomes, traced=True)
+
+
+def is_report(path: str) -> bool:
+    """Whether the path is a capture rather than an engine file or a profile."""
+    file = Path(path)
+    if file.is_dir():
+        return True
+    if not file.exists():
+        raise NsysmapError(path, "there is no such file", "check the path")
+    head = head_of(file)
+    if file.suffix.lower() in _ENGINE_SUFFIXES or head.startswith(_ENGINE_MAGIC):
+        return False
+    return is_binary(head) or is_json_lines(head)
+
+
+def _engine_side(given: Given) -> Side:
+    """An engine file, or a profile with the engine file that it is of, or alone."""
+    path = Path(given.path)
+    if len(given.engines) > 1:
+        raise NsysmapError(given.path, "is no capture, and several engines are given with it", "give the one engine that it is of")
+    alone = profile_engine(path)
+    if given.engines and alone is None:
+        raise NsysmapError(given.path, "is neither a capture nor a profile", "give a report, or leave out the engine")
+    engine = alone if alone is not None and not given.engines else read_engine(given.engines[0] if given.engines else path)
+    if given.engines:
+        engine = read_engine(given.engines[0], profile=path)
+    engine = replace(engine, source=Path(engine.source).name)
+    return Side(path.name, (engine,), engine_tables_with_profile(engine), engine_outcomes(engine) if engine.detailed else (), traced=False)
+
+
+def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:
+    """The sides, each called by as much of its path as tells it from the others."""
+    paths = [Path(one.path).parts for one in given]
+    named = [path[-1:] for path in paths]
+    while len(set(named)) < len(named):
+        longer = [path[-len(name) - 1 :] if named.count(name) > 1 else name for path, name in zip(paths, named, strict=True)]
+        if longer == named:
+            break
+        named = longer
+    return [replace(side, source="/".join(name)) for side, name in zip(sides, named, strict=True)]

@@ -1,0 +1,91 @@
+"""Where the difference of two times comes from: named contributions that add up to it to the nanosecond."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import FloatArray, IntArray, Table
+from nsysmap.comparison.joined import JoinedGroup
+from nsysmap.comparison.pace import Pace
+from nsysmap.timing.idle_causes import CAUSES
+
+_NAMED = 10  # groups of layers with a contribution of their own
+_LEAST = 0.002  # … which is at least that share of the time per inference
+_BUCKETS = {
+    "same": "other layers, same kernels",
+    "tactic": "other layers, other kernels",
+    "precision": "other layers in another precision",
+    "fusion": "other layers fused or split otherwise",
+    "reformat": "reformats",
+    "new": "other new layers",
+    "gone": "other layers that are gone",
+}
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one thing adds to the time per inference."""
+
+    name: str
+    ns: int  # after less before
+    before_ns: int
+    after_ns: int
+    kind: str  # layers, work or idle
+
+
+def whole_parts(parts: FloatArray, whole: int) -> IntArray:
+    """Integers near these parts that add up to the whole: the largest remainders are rounded up."""
+    low = np.floor(parts)
+    result = low.astype(np.int64)
+    left = int(whole - result.sum())
+    order = np.argsort(low - parts, kind="stable")
+    if left >= 0:
+        np.add.at(result, np.resize(order, left), 1)
+    else:
+        np.subtract.at(result, np.resize(order[::-1], -left), 1)
+    return result
+
+
+def contributions(
+    paces: tuple[Pace, Pace], groups: Sequence[JoinedGroup], joined: Table, wholes: tuple[int, int]
+) -> tuple[Contribution, ...]:
+    """The contributions, the largest first; each side's add up to its time (``wholes``)."""
+    parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
+    found: list[Contribution] = []
+    buckets: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    rows = joined.records()
+    sums = [(int(parts[0][list(group.before)].sum()), int(parts[1][list(group.after)].sum())) for group in groups]
+    least = _LEAST * min(wholes)
+    largest = set(sorted(range(len(groups)), key=lambda at: -abs(sums[at][1] - sums[at][0]))[:_NAMED])
+    taken: set[str] = set()
+    for at, ((ours, theirs), row) in enumerate(zip(sums, rows, strict=True)):
+        if at in largest and abs(theirs - ours) >= least:
+            name = _own_name(row, taken)
+            taken.add(name)
+            found.append(Contribution(name, theirs - ours, ours, theirs, "layers"))
+        else:
+            buckets[_BUCKETS[str(row["change"])]].append((ours, theirs))
+    found += [_sum(name, pairs, "layers") for name, pairs in buckets.items()]
+    layers = [pace.kinds.layers for pace in paces]
+    for column in range(paces[0].kinds.count - layers[0]):
+        pair = (int(parts[0][layers[0] + column]), int(parts[1][layers[1] + column]))
+        kind = "idle" if column >= paces[0].kinds.count - layers[0] - len(CAUSES) else "work"
+        found.append(_sum(paces[0].kinds.name(layers[0] + column), [pair], kind))
+    kept = [one for one in found if one.ns or one.before_ns or one.after_ns]
+    return tuple(sorted(kept, key=lambda one: (-abs(one.ns), one.name)))
+
+
+def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution:
+    ours, theirs = (sum(pair[side] for pair in pairs) for side in (0, 1))
+    return Contribution(name, theirs - ours, ours, theirs, kind)
+
+
+def _own_name(row: dict[str, object], taken: set[str]) -> str:
+    before, after = (str(row[side]) if row[side] is not None else "" for side in ("before", "after"))
+    words = {"one-to-one": "", "new": " (new)", "gone": " (gone)"}.get(str(row["relation"]), f" ({row['relation']})")
+    name = (after or before) + words
+    return name if name not in taken else f"{name} #{row['group']}"

@@ -1,0 +1,316 @@
+"""What `nsysmap compare` shows: the answer, where the difference comes from, layers, findings and conditions, as text, JSON or Markdown."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nsysmap.base.output_file import replacing
+from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.base.units import counted, duration, microseconds, percent
+from nsysmap.comparison.compare import Comparison, Timed
+from nsysmap.report.words import pass_words
+
+WIDTH = 100
+SCHEMA = "nsysmap/comparison/1"
+_TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 25, 20, 20
+_CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), ("reformat", "Reformats"), ("tactic", "Other kernels"),
+            ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as it is shown: its heading, the columns' headings and the rows; ``align`` has l, r or n (a name, cut to fit) a column."""
+
+    heading: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    align: str
+    more: int = 0  # rows that are left out
+
+
+@dataclass(frozen=True)
+class Page:
+    """What every form of the comparison says: lines on top, tables, sentences below."""
+
+    title: str
+    answer: tuple[str, ...]
+    grids: tuple[Grid, ...]
+    notes: tuple[str, ...]
+
+
+def comparison_json(found: Comparison) -> dict[str, object]:
+    """The comparison as one JSON object; times in nanoseconds per inference, or per pass of ``inferences_a_pass``."""
+    layers = found.layers.records()
+    return {
+        "schema": SCHEMA,
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        "before_ns": found.before.time_ns,
+        "after_ns": found.after.time_ns,
+        "difference_ns": found.difference_ns,
+        "interval_ns": None if found.interval_ns is None else list(found.interval_ns),
+        "noise_interval_ns": None if found.noise_ns is None else list(found.noise_ns),
+        "significant": found.significant,
+        "verdict": found.verdict,
+        "p": found.p,
+        "test": found.test,
+        "run_to_run_ns": found.run_to_run_ns,
+        "inferences_a_pass": found.inferences_a_pass,
+        "contributions": [asdict(one) for one in found.contributions],
+        "layers": layers,
+        "findings": [asdict(one) for one in found.findings],
+        "conditions": [asdict(one) for one in found.conditions],
+        "predictions": [asdict(one) for one in found.predictions],
+        "notes": list(found.notes),
+    }
+
+
+def page_of(found: Comparison) -> Page:
+    """The comparison in words and tables."""
+    return Page(
+        f"{found.before.source} → {found.after.source}",
+        tuple(_answer(found)),
+        tuple(grid for grid in (_times(found), _waterfall(found), _layers(found), *_changed(found), _findings(found), _conditions(found),
+                                _predictions(found)) if grid.rows),
+        tuple(_notes(found)),
+    )  # fmt: skip
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _answer(found: Comparison) -> Iterator[str]:
+    before, after = found.before, found.after
+    if before.time_ns is None or after.time_ns is None or found.difference_ns is None:
+        missing = " and ".join(side.source for side in (before, after) if side.time_ns is None)
+        yield f"No time to compare: {found.test if before.profiled or after.profiled else missing + ' has none'}."
+        return
+    unit = pass_words(found.inferences_a_pass)
+    share = percent(abs(found.difference_ns), before.time_ns)
+    way = "less" if found.difference_ns < 0 else "more"
+    with_profiler = " as recorded, profiler included" if before.profiled else "" if not before.inferences else " without the profiler"
+    times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
+    change = f"{times}: {duration(abs(found.difference_ns))} {way} ({share})"
+    verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
+    yield f"{verdict}{change}."
+    if found.interval_ns is not None:
+        low, high = found.interval_ns
+        yield f"95 % interval of the difference: {_signed(low)} to {_signed(high)}" + (
+            f" (by the noise of the inferences alone {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])})."
+            if found.noise_ns is not None and found.noise_ns != found.interval_ns
+            else "."
+        )
+    if found.run_to_run_ns is not None and found.significant and abs(found.difference_ns) < found.run_to_run_ns:
+        yield (
+            f"Two runs of one program may differ by some {duration(found.run_to_run_ns)} here: a difference this small is known only from "
+            "several runs of each (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
+        )
+    yield f"Test: {found.test}."
+
+
+def _signed(time_ns: int) -> str:
+    return ("+" if time_ns > 0 else "−" if time_ns < 0 else "") + duration(abs(time_ns))
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    yield from found.notes
+    for name, side in (("before", found.before), ("after", found.after)):
+        if side.held_up:
+            yield (
+                f"{name}: {counted(side.held_up, 'inference')} took {1.5:g} times the median or more and "
+                f"{'does' if side.held_up == 1 else 'do'} not count; with them the mean would be {_signed(side.held_up_ns or 0)}. "
+                "`nsysmap inference` says what held one up."
+            )
+
+
+# --- the tables -------------------------------------------------------------------------------------------------------
+
+
+def _times(found: Comparison) -> Grid:
+    sides = (found.before, found.after)
+    rows: list[tuple[str, ...]] = []
+
+    def row(name: str, cells: Sequence[str]) -> None:
+        if any(cell not in ("–", "") for cell in cells):
+            rows.append((name, *cells))
+
+    row("file", [escaped(side.source) for side in sides])
+    row("engine", [escaped(", ".join(side.engines)) for side in sides])
+    row(f"time per {pass_words(found.inferences_a_pass)}", [duration(side.time_ns) for side in sides])
+    row("  on a quicker to a slower host", [_range(side) for side in sides])
+    row("  as recorded, profiler included", [duration(side.recorded_ns) for side in sides])
+    row("per second", ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides])
+    row("inferences that count", [f"{side.inferences:,}" if side.inferences else "–" for side in sides])
+    return Grid("Before and after", ("", "before", "after"), tuple(rows), "lrr")
+
+
+def _range(side: Timed) -> str:
+    if side.low_ns is None or side.high_ns is None or side.low_ns == side.high_ns:
+        return "–"
+    return f"{duration(side.low_ns)} to {duration(side.high_ns)}"
+
+
+def _waterfall(found: Comparison) -> Grid:
+    rows = [(_micro(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in found.contributions]
+    if rows and found.difference_ns is not None:
+        rows.append((_micro(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "together"))
+    return Grid("Where the difference comes from, µs", ("difference", "before", "after", ""), tuple(rows), "rrrn")
+
+
+def _micro(time_ns: int | None) -> str:
+    return "–" if time_ns is None else f"{time_ns / 1e3:+,.2f}"
+
+
+def _layers(found: Comparison) -> Grid:
+    rows = [row for row in found.layers.records() if row["difference_ns"] is not None or row["before"] is None or row["after"] is None]
+    rows.sort(key=lambda row: (not row["significant"], -abs(int(str(row["difference_ns"] or 0)))))
+    shown = [row for row in rows if row["significant"] or abs(int(str(row["difference_ns"] or 0))) >= 100][:_TOP_LAYERS]
+    cells = tuple(
+        (
+            _micro(_whole(row["difference_ns"])),
+            microseconds(_whole(row["before_ns"])),
+            microseconds(_whole(row["after_ns"])),
+            "yes" if row["significant"] else "",
+            str(row["relation"]),
+            str(row["joined_by"] or ""),
+            escaped(_pair(row)),
+        )
+        for row in shown
+    )
+    header = ("difference", "before", "after", "sure", "relation", "known by", "layer")
+    return Grid("Layers, kernel time in µs", header, cells, "rrrllln", len(rows) - len(shown))
+
+
+def _pair(row: dict[str, object]) -> str:
+    before, after = row["before"], row["after"]
+    return str(after or before) if before == after or not before or not after else f"{before} → {after}"
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _changed(found: Comparison) -> Iterator[Grid]:
+    records = found.layers.records()
+    for change, heading in _CHANGES:
+        rows = [row for row in records if row["change"] == change]
+        rows.sort(key=lambda row: -abs(int(str(row["difference_ns"] or 0))))
+        cells = tuple((_micro(_whole(row["difference_ns"])), *_what(change, row)) for row in rows[:_TOP_CHANGES])
+        yield Grid(f"{heading}: {len(rows)}", ("µs", "before", "after"), cells, "rnn", max(len(rows) - _TOP_CHANGES, 0))
+
+
+def _what(change: str, row: dict[str, object]) -> tuple[str, str]:
+    before, after = escaped(str(row["before"] or "–")), escaped(str(row["after"] or "–"))
+    if change == "precision":
+        return f"{row['before_precision']} {before}", f"{row['after_precision']} {after}"
+    if change == "tactic":
+        return escaped(str(row["before_kernels"])), escaped(str(row["after_kernels"]))
+    return before, after
+
+
+def _findings(found: Comparison) -> Grid:
+    cells = tuple(
+        (one.change, one.rule, microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.told or one.place or one.message))
+        for one in found.findings[:_TOP_FINDINGS]
+    )
+    return Grid(
+        "Findings, µs an inference", ("", "rule", "before", "after", "place"), cells, "llrrn", max(len(found.findings) - _TOP_FINDINGS, 0)
+    )
+
+
+def _conditions(found: Comparison) -> Grid:
+    cells = tuple((one.what, escaped(one.before), escaped(one.after), escaped(one.told)) for one in found.conditions)
+    return Grid("What else is different", ("", "before", "after", ""), cells, "lnnn")
+
+
+def _predictions(found: Comparison) -> Grid:
+    cells = tuple(
+        (
+            one.change,
+            duration(one.predicted_ns),
+            f"{duration(one.low_ns)} to {duration(one.high_ns)}",
+            duration(one.measured_ns),
+            "inside" if one.inside else "outside",
+            escaped(one.told),
+        )
+        for one in found.predictions
+    )
+    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held", ""), cells, "lrrrln")
+
+
+# --- forms ------------------------------------------------------------------------------------------------------------
+
+
+def comparison_text(found: Comparison, width: int = WIDTH) -> str:
+    """The comparison as lines of at most ``width`` columns."""
+    page = page_of(found)
+    parts = [[f"nsysmap: {shortened(escaped(page.title), width - 9)}"]]
+    parts.append([line for text in page.answer for line in _wrapped(text, width)])
+    parts += [_grid_lines(grid, width) for grid in page.grids]
+    if page.notes:
+        parts.append(["Notes", *(line for text in page.notes for line in _wrapped(f"· {text}", width))])
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(escaped(text), width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _grid_lines(grid: Grid, width: int) -> list[str]:
+    rows = [grid.header, *grid.rows]
+    widths = [max(columns(row[at]) for row in rows) for at in range(len(grid.header))]
+    flexible = [at for at, kind in enumerate(grid.align) if kind == "n" and widths[at]]
+    left = width - sum(widths[at] for at in range(len(widths)) if at not in flexible) - 2 * (len(widths) - 1)
+    for number, at in enumerate(sorted(flexible, key=lambda one: widths[one])):  # the short ones get what they need
+        widths[at] = max(min(widths[at], left // (len(flexible) - number)), 8)
+        left -= widths[at]
+    lines = [grid.heading]
+    for row in rows if any(grid.header) else rows[1:]:
+        cells = [
+            _cell(shortened(text, size) if kind == "n" else text, size, right=kind == "r")
+            for text, size, kind in zip(row, widths, grid.align, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    if grid.more:
+        lines.append(f"… and {grid.more:,} more")
+    return lines
+
+
+def _cell(text: str, width: int, *, right: bool) -> str:
+    space = " " * max(width - columns(text), 0)
+    return space + text if right else text + space
+
+
+def comparison_markdown(found: Comparison) -> str:
+    """The comparison as Markdown."""
+    page = page_of(found)
+    lines = [f"# {_plain(page.title)}", "", f"**{_plain(page.answer[0])}**", "", *(_plain(text) + "\n" for text in page.answer[1:])]
+    for grid in page.grids:
+        lines += [f"## {_plain(grid.heading)}", "", "| " + " | ".join(grid.header) + " |"]
+        lines.append("|" + "|".join("---:" if kind == "r" else "---" for kind in grid.align) + "|")
+        lines += ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in grid.rows]
+        lines += ["", *([f"… and {grid.more:,} more", ""] if grid.more else [])]
+    if page.notes:
+        lines += ["## Notes", "", *(f"- {_plain(text)}" for text in page.notes), ""]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, "\\" + mark)
+    return text
+
+
+SUFFIXES = (".json", ".md")
+
+
+def write_comparison(found: Comparison, path: Path) -> None:
+    """Write the comparison to a file, in the form that its suffix names."""
+    text = comparison_markdown(found) if path.suffix.lower() == ".md" else json.dumps(comparison_json(found), indent=1) + "\n"
+    with replacing(path) as fresh:
+        fresh.write_text(text, encoding="utf-8")

@@ -1,0 +1,48 @@
+"""`nsysmap compare` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run
+from tests.places import FIXTURES
+
+SYNC, GRAPH, ENGINE = (FIXTURES / "bert_trt10" / name for name in ("sync.sqlite", "graph.sqlite", "engine.json"))
+ENGINES = ("--engine-before", ENGINE, "--engine-after", ENGINE)
+
+
+def test_the_answer_stands_on_top(capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "compare", SYNC, GRAPH, *ENGINES)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[2].startswith("FASTER: 3")
+    assert all(len(line) <= 100 for line in done.out.splitlines())
+
+
+def test_json_has_the_figures(capfd: pytest.CaptureFixture[str]) -> None:
+    value = json.loads(run(capfd, "compare", SYNC, GRAPH, *ENGINES, "--json").out)
+    assert value["after_ns"] - value["before_ns"] == value["difference_ns"] == sum(one["ns"] for one in value["contributions"])
+    assert value["interval_ns"][0] <= value["difference_ns"] <= value["interval_ns"][1]
+    assert value["significant"] is True
+    assert {"before", "after", "joined_by", "before_ns", "after_ns"} <= value["layers"][0].keys()
+
+
+def test_the_status_is_one_only_where_it_is_asked_for_and_worse(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(capfd, "compare", GRAPH, SYNC, *ENGINES).status == 0
+    assert run(capfd, "compare", GRAPH, SYNC, *ENGINES, "--fail-on", "worse").status == 1
+    assert run(capfd, "compare", SYNC, GRAPH, *ENGINES, "--fail-on", "worse").status == 0
+
+
+def test_it_is_written_as_markdown_and_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "compare", SYNC, GRAPH, *ENGINES, "-o", tmp_path / "c.md", "-o", tmp_path / "c.json")
+    assert done.status == 0
+    assert (tmp_path / "c.md").read_text(encoding="utf-8").startswith("# sync.sqlite → graph.sqlite")
+    assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["verdict"] == "faster"
+
+
+def test_a_file_that_is_not_there_is_one_line_and_status_two(capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "compare", "nowhere.nsys-rep", GRAPH)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.count("\n") == 1

@@ -1,0 +1,85 @@
+"""Two captures or engines compared."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from nsysmap.comparison.compare import Comparison, compare
+from tests.places import FIXTURES
+
+PAIRS = {
+    "graph": ("bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite"),
+    "version": ("bert_trt85/sync.sqlite", "bert_trt10/sync.sqlite"),
+    "whole graph": ("bert_trt10/sync.sqlite", "bert_trt10/graph_whole.sqlite"),
+}
+
+
+@cache
+def compared(pair: str) -> Comparison:
+    before, after = (FIXTURES / path for path in PAIRS[pair])
+    return compare(before, after, engine_before=before.parent / "engine.json", engine_after=after.parent / "engine.json")
+
+
+def test_a_cuda_graph_is_found_faster_though_tracing_its_nodes_costs_what_it_saves() -> None:
+    found = compared("graph")
+    assert found.after.recorded_ns is not None and found.before.recorded_ns is not None
+    assert found.after.recorded_ns > 0.99 * found.before.recorded_ns
+    assert found.verdict == "faster"
+    assert found.significant
+    measured = 280_140 - 332_780  # fixtures/timings.tsv
+    assert found.interval_ns is not None
+    assert found.interval_ns[0] <= measured <= found.interval_ns[1] < 0
+
+
+def test_what_was_predicted_of_it_is_checked() -> None:
+    (told,) = compared("graph").predictions
+    assert (told.change, told.inside) == ("cuda-graph", True)
+    assert abs(told.predicted_ns - told.measured_ns) < 0.01 * told.measured_ns
+
+
+def test_the_same_engine_in_a_graph_is_the_same_layer_by_layer() -> None:
+    rows = compared("graph").layers.records()
+    assert {row["relation"] for row in rows} == {"one-to-one"}
+    assert not any(row["significant"] for row in rows)
+
+
+@pytest.mark.parametrize("pair", ["graph", "version"])
+def test_contributions_add_up_to_the_difference_to_the_nanosecond(pair: str) -> None:
+    found = compared(pair)
+    assert sum(one.ns for one in found.contributions) == found.difference_ns
+    assert sum(one.before_ns for one in found.contributions) == found.before.time_ns
+    assert sum(one.after_ns for one in found.contributions) == found.after.time_ns
+    assert len({one.name for one in found.contributions}) == len(found.contributions)
+
+
+def test_a_network_of_another_tensorrt_version_is_joined_out_of_its_region() -> None:
+    found = compared("version")
+    assert found.verdict == "faster"
+    measured = 332_780 - 406_200
+    assert found.difference_ns is not None
+    assert found.difference_ns < 0 and measured < 0
+    relations = [row["relation"] for row in found.layers.records()]
+    assert relations.count("moved-out-of-region") == 1
+
+
+def test_a_trace_of_whole_graphs_is_compared_with_what_its_profiling_may_cost() -> None:
+    found = compared("whole graph")
+    assert found.verdict == "faster"
+    assert found.interval_ns is not None
+    assert found.interval_ns[0] <= 280_140 - 332_780 <= found.interval_ns[1]
+    assert "whole CUDA graphs" in " ".join(found.notes)
+
+
+def test_profiles_alone_are_put_side_by_side_without_a_test() -> None:
+    found = compare(FIXTURES / "bert_split_trt10/profile.json", FIXTURES / "bert_trt10/profile.json")
+    assert found.verdict == "cannot tell"
+    assert found.interval_ns is None
+    assert sum(one.ns for one in found.contributions) == found.difference_ns
+
+
+def test_engine_files_alone_have_no_time() -> None:
+    found = compare(FIXTURES / "bert_split_trt10/engine.json", FIXTURES / "bert_trt10/engine.json")
+    assert found.difference_ns is None
+    assert "merged" in found.layers.text("relation").list()
