@@ -10,7 +10,7 @@ import numpy as np
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.units import duration
 from nsysmap.comparison.side import Side
-from nsysmap.trace.copies import holds_pageable
+from nsysmap.trace.copies import hold_the_host
 
 _CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
 _TIGHT = 0.75  # … with so many of them on the same side of half of it
@@ -121,9 +121,9 @@ def _copies(side: Side) -> str | None:
     memcpys = side.tables["memcpys"]
     inside = (memcpys.ints("start_ns") >= begin) & (memcpys.ints("end_ns") <= end) & (memcpys.ints("process") == side.pace.process)
     number = len(side.pace.inferences) + side.pace.held_up
-    pageable = int(np.count_nonzero(inside & holds_pageable(memcpys)))
+    holding = int(np.count_nonzero(inside & hold_the_host(memcpys)))
     count = round(int(np.count_nonzero(inside)) / number)
-    return f"{count}, {round(pageable / number)} of pageable memory" if count else "none"
+    return f"{count}, {round(holding / number)} that hold the host" if count else "none"
 
 
 def _passes(side: Side) -> int | None:

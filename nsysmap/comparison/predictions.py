@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.comparison.side import Side
-from nsysmap.trace.copies import holds_pageable
+from nsysmap.trace.copies import hold_the_host
 
 _GONE = 0.2  # of the idle time for the host's sake that may be left
 
@@ -54,7 +54,7 @@ def _pageable(side: Side) -> tuple[int, int]:
     memcpys = side.tables["memcpys"]
     begin, end = side.pace.steady_span_ns
     inside = (memcpys.ints("start_ns") >= begin) & (memcpys.ints("end_ns") <= end)
-    return int(np.count_nonzero(inside)), int(np.count_nonzero(inside & holds_pageable(memcpys)))
+    return int(np.count_nonzero(inside)), int(np.count_nonzero(inside & hold_the_host(memcpys)))
 
 
 def _pinned(before: Side, after: Side) -> bool:
