@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @click.option("--times", metavar="FILE", help="trtexec --exportTimes file or log of a run without the profiler: says what profiling cost.")
 @click.option(
-    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the report: .json, .md or .db. Repeatable, one a format."
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    help="Also write the report: .html (an interactive page), .json, .md or .db. Repeatable, one a format.",
 )
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
@@ -49,11 +54,13 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
 
     \b
     Example:
-      nsysmap analyze report.nsys-rep engine.json -o report.md -o report.json
+      nsysmap analyze report.nsys-rep engine.json -o report.html -o report.json
     """
     from nsysmap.analysis import analyze
     from nsysmap.base.output_file import check_output
     from nsysmap.mapping.given_files import given_files
+    from nsysmap.page.write import SUFFIX as PAGE
+    from nsysmap.page.write import write_page
     from nsysmap.report.build import report_of
     from nsysmap.report.findings import failed_text
     from nsysmap.report.text import report_text
@@ -65,7 +72,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     given = given_files(files)
     written = [Path(path) for path in outputs]
     for path in written:
-        check_output(path, SUFFIXES, [Path(one) for one in (*files, profile, times, onnx_file) if one])
+        check_output(path, (PAGE, *SUFFIXES), [Path(one) for one in (*files, profile, times, onnx_file) if one])
     rules = chosen_rules(folders, params=parse_params(params))
     with progress(quiet=quiet) as tell:
         analysis = analyze(
@@ -75,7 +82,10 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
         content = report_of(analysis)
         for path in written:
             tell(f"writing {path.name}")
-            write_report(content, path)
+            if path.suffix.lower() == PAGE:
+                write_page(analysis, content, path)
+            else:
+                write_report(content, path)
     if not quiet:
         click.echo(report_text(content, width=width(), colour=colour()), nl=False)
     failing = at_least(analysis.findings, fail_on) if fail_on else ()

@@ -23,25 +23,29 @@ def layer_kinds(layers: Table) -> Table:
 
 def repeated_layers(layers: Table) -> Table:
     """The table `repeated_layers`, the most time first; every layer with time is in one row."""
-    alike: dict[tuple[int | None, str, str], list[Row]] = {}
-    for row in _timed(layers):
-        alike.setdefault((row.maybe_integer("engine"), row.text("kind"), NUMBER.sub("*", row.text("name"))), []).append(row)
     rows = [
         {
-            "engine": engine,
+            "engine": mine[0].maybe_integer("engine"),
             "name": common_name([row.text("name") for row in mine]),
-            "kind": kind,
+            "kind": mine[0].text("kind"),
             "layers": len(mine),
             "first_layer": min(row.integer("layer_id") for row in mine),
             **_sums(mine),
             "kernels": sum(row.maybe_integer("kernels") or 0 for row in mine),
-            "opaque": kind == "foreign_node",
+            "opaque": mine[0].text("kind") == "foreign_node",
         }
-        for (engine, kind, _), several in alike.items()
-        for mine in _of_like_time(several)
+        for mine in alike(layers)
     ]
     rows.sort(key=lambda row: (-_time(row), _engine(row), str(row["name"])))
     return Table.of_rows(REPEATED_LAYERS, [{"repeat_id": number, **row} for number, row in enumerate(rows)])
+
+
+def alike(layers: Table) -> list[list[Row]]:
+    """The layers with time, those together of which `repeated_layers` makes one row."""
+    found: dict[tuple[int | None, str, str], list[Row]] = {}
+    for row in _timed(layers):
+        found.setdefault((row.maybe_integer("engine"), row.text("kind"), NUMBER.sub("*", row.text("name"))), []).append(row)
+    return [mine for several in found.values() for mine in _of_like_time(several)]
 
 
 def common_name(names: Sequence[str]) -> str:

@@ -1,0 +1,229 @@
+"""What the page's script knows beside the events: layers, regions, findings, inferences by group, colours, and the engines' graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nsysmap.analysis import Analysis, Tables
+from nsysmap.base.table import Row
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import counted
+from nsysmap.names.decode import decode, summary
+from nsysmap.page.events import Events
+from nsysmap.page.windows import Windows
+from nsysmap.picture.html import graph_data
+from nsysmap.picture.model import picture, times_of
+from nsysmap.picture.swatches import CAUSES, KIND_WORDS, Swatch, kernel_swatch, kind_swatch
+from nsysmap.picture.titles import layer_titles
+from nsysmap.report.model import Report
+from nsysmap.report.words import CAUSES as CAUSE_WORDS
+from nsysmap.timing.layer_sums import alike, common_name
+from nsysmap.timing.measured import Measured
+
+METHODS = {
+    "nvtx": "the NVTX range around its launch names the layer",
+    "graph-node": "the range around the capture of its graph node names the layer",
+    "tactic": "the layer's tactic is this kernel's name",
+    "order": "its place in the order of kernels, aligned to the engine's layers",
+    "region": "it lies in an opaque region, which is the layer",
+    "none": "no layer is known",
+}
+"""What each mapping method rests on."""
+
+_SEVERITIES = ("error", "warning", "info")
+
+
+def content_of(analysis: Analysis, report: Report, events: Events, windows: Windows) -> dict[str, object]:
+    """The document that the page's script reads, fit for JSON; every text in it is without control characters."""
+    tables = analysis.tables
+    kinds, kernel_kinds = _kernel_kinds(events, tables)
+    swatch_of = {swatch: number for number, swatch in enumerate(kinds)}
+    return {
+        "duration": events.duration_ns,
+        "devices": len({lane["device"] for lane in events.lanes}),
+        "threads": events.threads,
+        "lanes": events.lanes,
+        "texts": events.texts,
+        "reduced": reduced_words(tables, windows),
+        "causes": {cause: {"fill": fill, "words": CAUSE_WORDS[cause]} for cause, fill in CAUSES.items()},
+        "kinds": [{"fill": one.fill, "words": one.words} for one in kinds],
+        "kernel_kinds": kernel_kinds,
+        "kernels": [_kernel(name) for name in events.texts["kernels_classes"]["name"]],
+        "methods": METHODS,
+        "engines": [escaped(engine.source) for engine in analysis.engines],
+        "layer_time": report.layer_time,
+        "per": "per inference, the mean" if _inferences(tables) else "over the whole trace",
+        "layers": _layers(analysis, swatch_of),
+        "repeats": [escaped(common_name([row.text("name") for row in mine])) for mine in alike(tables.layers)],
+        "kernel_time": _kernel_time(tables),
+        "regions": _regions(tables),
+        "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
+        "idle": [{"cause": row.cause, "time": row.time_ns, "gaps": row.gaps, "share": row.share_of_window} for row in report.idle],
+        "idle_of": f"of the time from the first to the last {'measured inference' if report.busy_window == 'inferences' else 'GPU work'}",
+        "findings": [_finding(number, row, events.origin_ns) for number, row in enumerate(findings(tables))],
+        "graphs": _graphs(analysis),
+    }
+
+
+def findings(tables: Tables) -> list[Row]:
+    """The findings that stand for themselves, the most severe first, then the most costly."""
+    own = [row for row in tables.findings if row.maybe_integer("inside") is None]
+    return sorted(own, key=lambda row: (_SEVERITIES.index(row.text("severity")), -(row.maybe_integer("cost_ns") or 0)))
+
+
+def reduced_words(tables: Tables, windows: Windows) -> str | None:
+    """What the page leaves out of a long trace; None where it shows all of it."""
+    if windows.all:
+        return None
+    starts, ends = tables.kernels.ints("start_ns"), tables.kernels.ints("end_ns")
+    shown = int(np.count_nonzero(windows.holds(starts, ends)))
+    inferences = int(np.count_nonzero(windows.inferences))
+    some = f"of {inferences:,} of {counted(len(tables.inferences), 'inference')}" if len(tables.inferences) else "at the trace's beginning"
+    return (
+        f"The trace is long: the timeline shows {shown:,} of {counted(len(starts), 'kernel')} one by one, those {some} (the slowest, the "
+        "most typical, where findings begin, and others spread evenly), and of the rest how much GPU work there was. Host calls, NVTX "
+        "ranges and idle time are shown in the same parts only. All figures outside the timeline are of the whole trace, but for what a "
+        "selection adds up."
+    )
+
+
+def _inferences(tables: Tables) -> int:
+    return int(tables.steady_state.ints("inferences").sum())
+
+
+def _kernel_kinds(events: Events, tables: Tables) -> tuple[list[Swatch], list[int]]:
+    """The swatches of kinds, in the order of a legend, and for each class of kernels the number of its own."""
+    kinds = {row.integer("layer_id"): row.text("kind") for row in tables.layers}
+    names = events.texts["kernels_classes"]["name"]
+    classes = events.tables["kernels_classes"]
+    by_class = [
+        kernel_swatch(kinds.get(layer), names[name])
+        for layer, name in zip(classes["layer_id"].tolist(), classes["name"].tolist(), strict=True)
+    ]
+    known = {swatch.words: swatch for swatch in [*by_class, *(kind_swatch(kind, "") for kind in {*kinds.values(), "unknown"})]}
+    ordered = [known[words] for words in KIND_WORDS if words in known]
+    number = {swatch: at for at, swatch in enumerate(ordered)}
+    return ordered, [number[swatch] for swatch in by_class]
+
+
+def _kernel(name: str) -> dict[str, object]:
+    decoded = decode(name)
+    told = summary(decoded).replace(" kernel: ", ": ", 1)
+    patterns = ", ".join(pattern.name for pattern in decoded.patterns)
+    return {"summary": escaped(told), "patterns": patterns, "rest": escaped(decoded.rest)}
+
+
+def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
+    tables = analysis.tables
+    titles = {
+        (number, layer.index): title
+        for number, engine in enumerate(analysis.engines)
+        for layer, title in zip(engine.layers, layer_titles(engine.layers), strict=True)
+    }
+    limits = {row.integer("layer_id"): row for row in tables.roofline}
+    repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
+    found: list[dict[str, object]] = []
+    for row in tables.layers:
+        number, name = row.integer("layer_id"), row.text("name")
+        engine, index = row.maybe_integer("engine"), row.maybe_integer("layer_index")
+        limit = limits.get(number)
+        title = titles.get((engine, index)) if engine is not None and index is not None else None
+        swatch = kind_swatch(row.text("kind"), name)
+        found.append(
+            {
+                "id": number,
+                "engine": engine,
+                "index": index,
+                "name": escaped(name),
+                "title": escaped(title or name),
+                "kind": row.text("kind"),
+                "swatch": swatch_of.get(swatch, len(swatch_of) - 1),
+                "type": _text(row, "type"),
+                "tactic": _text(row, "tactic"),
+                "precision": _text(row, "precision"),
+                "onnx": _text(row, "onnx"),
+                "origin": _text(row, "origin"),
+                "trtexec": row.maybe_integer("trtexec_ns"),
+                "time": row.maybe_integer("time_ns"),
+                "share": row.maybe_real("share_of_kernel_time"),
+                "kernels": row.maybe_integer("kernels"),
+                "repeat": repeat_of.get(number),
+                "bound": limit.maybe_integer("bound_ns") if limit else None,
+                "fraction": limit.maybe_real("roofline_fraction") if limit else None,
+                "verdict": limit.text("verdict") if limit else None,
+                "reason": escaped(limit.text("reason")) if limit else None,
+            }
+        )
+    return found
+
+
+def _kernel_time(tables: Tables) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for row in tables.kernel_time:
+        if (layer := row.maybe_integer("layer_id")) is None:
+            continue
+        runs = row.maybe_integer("inferences") or 1
+        name = row.text("name")
+        each = row.integer("kernels") / runs
+        rows.append(
+            {
+                "layer": layer,
+                "name": escaped(name),
+                "summary": escaped(summary(decode(name))),
+                "kernels": round(each, 2),
+                "time": round(row.integer("time_ns") / runs),
+            }
+        )
+    return rows
+
+
+def _regions(tables: Tables) -> list[dict[str, object]]:
+    regions: dict[tuple[int | None, str], list[dict[str, object]]] = {}
+    spent: dict[tuple[int | None, str], int] = {}
+    runs = max(1, _inferences(tables))
+    for row in tables.region_parts:
+        key = row.maybe_integer("engine"), row.text("region")
+        mean = row.maybe_integer("mean_ns")
+        time = mean if mean is not None else row.integer("time_ns")
+        spent[key] = spent.get(key, 0) + time
+        regions.setdefault(key, []).append(
+            {
+                "part": escaped(row.text("part")),
+                "told_by": row.text("told_by"),
+                "summary": escaped(row.text("summary")),
+                "kernels": round(row.integer("kernels") / runs, 1),
+                "time": time,
+                "share": row.real("share_of_region_time"),
+            }
+        )
+    named = sorted(regions, key=lambda key: -spent[key])
+    return [{"name": escaped(key[1]), "engine": key[0], "time": spent[key], "parts": regions[key]} for key in named]
+
+
+def _finding(number: int, row: Row, origin_ns: int) -> dict[str, object]:
+    return {
+        "number": number,
+        "rule": row.text("rule"),
+        "severity": row.text("severity"),
+        "start": row.integer("start_ns") - origin_ns,
+        "end": row.integer("end_ns") - origin_ns,
+        "layer": row.maybe_integer("layer_id"),
+    }
+
+
+def _graphs(analysis: Analysis) -> list[dict[str, object] | None]:
+    """For each engine what picture/graph.js draws; None for one without layers."""
+    tables = analysis.tables
+    measured = Measured(tables.layers, tables.layer_times, tables.kernel_time, tables.precision, tables.region_parts, tables.steady_state)
+    drawn: list[dict[str, object] | None] = []
+    for number, engine in enumerate(analysis.engines):
+        times = times_of(engine, measured, analysis.source, number=number)
+        drawn.append(graph_data(picture(engine, times, all_views=True)) if engine.layers else None)
+    return drawn
+
+
+def _text(row: Row, name: str) -> str | None:
+    text = row.maybe_text(name)
+    return None if text is None else escaped(text)

@@ -1,0 +1,142 @@
+// All that is known of one event, beside the page: a kernel with its launch and the evidence for its layer, idle time with its cause.
+
+function detailsOf(trace, panel, on) {
+  const { doc, tables, shared } = trace;
+  const PICTURED = {
+    [KERNEL]: kernel, [COPY]: copy, [FILL]: copy, [GRAPH]: plain, [LEFT_OUT]: leftOut, [GAP]: gap, [CALL]: call, [RANGE]: plain, [INFERENCE]: inference, [OSRT]: plain,
+    [OVERHEAD]: plain,
+  };
+  function rows(heading, given) {
+    const kept = given.filter(row => row && row[1] !== null && row[1] !== undefined && row[1] !== "" && row[1] !== -1);
+    if (!kept.length) return;
+    if (heading) element("h3", heading, panel);
+    const table = element("table", null, panel);
+    for (const [name, value, go] of kept) {
+      const row = element("tr", null, table), cell = (element("td", name, row), element("td", null, row, "name"));
+      if (go) button(String(value), cell, go);
+      else cell.textContent = value;
+    }
+  }
+  const at = (type, row) => [["begins", duration(trace.startOf(type, row), 10)], ["takes", duration(trace.endOf(type, row) - trace.startOf(type, row))]];
+  const inferenceRow = row => row >= 0 && ["inference", row, () => on.inference(row)];
+  const laneWords = type => row => {
+    const lane = doc.lanes[shared(type, "lane", row)];
+    return [["GPU", lane.device], ["stream", lane.stream], ["context", lane.context], ["process", lane.pid]];
+  };
+  function launch(row, start) {
+    if (row < 0) return rows("Launch", [["", "its launch call is not in the trace"]]);
+    const begun = tables.calls.start[row], ended = tables.calls.end[row];
+    rows("Launch", [
+      ["call", shared(CALL, "api", row), () => on.pick({ type: CALL, row })], ["thread", doc.threads[shared(CALL, "thread", row)]?.tid],
+      ["begins", duration(begun, 10)], ["takes", duration(ended - begun)], ["begins before it by", duration(start - begun)],
+    ]);
+    const open = trace.rangesAt(shared(CALL, "thread", row), begun);
+    rows("NVTX ranges around the launch, outermost first", open.map(one => [shared(RANGE, "domain", one) || "NVTX", shared(RANGE, "name", one), () => on.pick({ type: RANGE, row: one })]));
+  }
+  function kernel(row) {
+    const of = tables.kernels.class[row], layer = trace.layers.get(trace.layerOf(row)), told = doc.kernels[tables.kernels_classes.name[of]];
+    const { median, count } = trace.median(row), spent = tables.kernels.dur[row];
+    const three = name => ["x", "y", "z"].map(axis => tables.kernels_classes[name + axis][of]).join(" × ");
+    element("h2", layer ? layer.title : "Kernel without a layer", panel);
+    rows(null, [
+      ["kernel", shared(KERNEL, "name", row)], ["what it is", told.summary], ["patterns", told.patterns], ["not understood", told.rest], ...at(KERNEL, row),
+      ["median of the same", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null],
+      inferenceRow(tables.kernels.inference[row]),
+    ]);
+    const sure = shared(KERNEL, "confidence", row) / 1000, method = shared(KERNEL, "method", row);
+    rows("Layer, and the evidence for it", [
+      ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part told by", shared(KERNEL, "part_by", row)],
+      ["method", `${method}: ${doc.methods[method] || ""}`], ["how sure", method === "none" ? null : sure === 1 ? "exact" : sure.toFixed(2)],
+      ["reason", shared(KERNEL, "reason", row)],
+    ]);
+    if (layer) layerRows(layer, "The layer in the engine");
+    launch(tables.kernels.launch[row], tables.kernels.start[row]);
+    rows("Grid and resources", [
+      ["grid", three("grid_")], ["block", three("block_")], ["registers per thread", shared(KERNEL, "registers", row)],
+      ["shared memory per block", `${(shared(KERNEL, "static_shared_bytes", row) + shared(KERNEL, "dynamic_shared_bytes", row)).toLocaleString("en")} bytes`],
+      ...laneWords(KERNEL)(row), ["CUDA graph", shared(KERNEL, "graph_id", row)], ["graph node", shared(KERNEL, "graph_node_id", row)], ["kernel_id", tables.kernels.id[row]],
+    ]);
+  }
+  function layerRows(layer, heading) {
+    rows(heading, [
+      ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
+      [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["of kernel time", layer.share === null ? null : percent(layer.share)],
+      ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
+      ["roofline", layer.verdict && `${layer.fraction === null ? "" : percent(layer.fraction) + " of it; "}${layer.verdict}: ${layer.reason}`], ["ONNX nodes", layer.onnx],
+    ]);
+  }
+  function layer(id) {
+    const one = trace.layers.get(id);
+    panel.replaceChildren();
+    element("h2", one.title, panel);
+    rows(null, [["layer", one.name], ["#", one.index], ["engine", one.engine === null ? null : doc.engines[one.engine]]]);
+    layerRows(one, null);
+    const ran = doc.kernel_time.filter(row => row.layer === id);
+    rows(`Its kernels (${doc.per})`, ran.map(row => [`${row.kernels} × ${duration(row.time)}`, `${row.summary}\n${row.name}`]));
+    const found = doc.findings.filter(finding => finding.layer === id);
+    rows("Findings about it", found.map(finding => [finding.severity, finding.rule, () => on.finding(finding.number)]));
+    const tools = element("p", null, panel);
+    button("first kernel in the timeline", tools, () => on.first(id));
+    if (one.engine !== null && one.index !== null) { tools.append(" · "); button("in the engine graph", tools, () => on.graph(id)); }
+  }
+  function copy(row, type) {
+    const table = tables[TABLES[type]];
+    element("h2", trace.titleOf(type, row), panel);
+    rows(null, [
+      ...at(type, row), ["bytes", table.bytes[row].toLocaleString("en")], ["rate", table.dur[row] > 0 ? `${(table.bytes[row] / table.dur[row]).toFixed(2)} GB/s` : null],
+      ["from", shared(type, "source", row)], ["to", shared(type, "target", row)], ["asked for by", shared(type, "api", row)], ...laneWords(type)(row),
+    ]);
+    launch(table.launch[row], table.start[row]);
+  }
+  function gap(row) {
+    const cause = shared(GAP, "cause", row), call = tables.gaps.call[row], before = tables.gaps.before[row], after = tables.gaps.after[row];
+    element("h2", `GPU ${shared(GAP, "device", row)} idle: ${cause}`, panel);
+    rows(null, [["cause", doc.causes[cause].words], ...at(GAP, row), inferenceRow(tables.gaps.inference[row])]);
+    rows("Evidence", [
+      ["the host's", shared(GAP, "evidence", row), call >= 0 ? () => on.pick({ type: CALL, row: call }) : null], ["thread", doc.threads[shared(GAP, "thread", row)]?.tid],
+      ["began", call >= 0 ? duration(tables.calls.start[call], 10) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence[row], 10) : null],
+      ["took", call >= 0 ? duration(tables.calls.dur[call]) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence_dur[row]) : null],
+    ]);
+    rows("Between", [
+      before >= 0 && ["before", trace.layerTitle(before), () => on.pick({ type: KERNEL, row: before })], after >= 0 && ["after", trace.layerTitle(after), () => on.pick({ type: KERNEL, row: after })],
+    ]);
+  }
+  function call(row) {
+    element("h2", shared(CALL, "api", row), panel);
+    rows(null, [...at(CALL, row), ["kind", shared(CALL, "kind", row)], ["thread", doc.threads[shared(CALL, "thread", row)]?.tid]]);
+    const launched = [];
+    for (let one = 0; one < tables.kernels.rows && launched.length < 60; one++) if (tables.kernels.launch[one] === row) launched.push(one);
+    rows("Launched", launched.map(one => [duration(tables.kernels.dur[one]), trace.layerTitle(one), () => on.pick({ type: KERNEL, row: one })]));
+    rows("NVTX ranges around it, outermost first", trace.rangesAt(shared(CALL, "thread", row), tables.calls.start[row]).map(one => [shared(RANGE, "domain", one) || "NVTX", shared(RANGE, "name", one)]));
+  }
+  function inference(row) {
+    const all = tables.inferences, like = doc.groups.find(one => one.id === all.group[row]);
+    element("h2", `Inference ${row}`, panel);
+    if (!all.shown[row]) element("p", "Its events are not in this page one by one: the trace is too long.", panel, "note");
+    rows(null, [
+      ["engine", all.engine[row] < 0 ? null : doc.engines[all.engine[row]]], all.warmup[row] ? ["set apart", "warm-up"] : null, all.complete[row] ? null : ["set apart", "cut by the capture"],
+      ["time", all.time[row] < 0 ? null : duration(all.time[row])], like && all.time[row] >= 0 && ["of its like", `median ${duration(like.median)}, this one ${(all.time[row] / like.median).toFixed(2)} ×`],
+      ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
+      ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
+      ["more idle than its like", all.cause[row] < 0 ? null : `${duration(all.extra[row])} of the cause ${doc.texts.inferences.cause[all.cause[row]]}`], ["kernels", all.kernels[row]],
+    ]);
+  }
+  function leftOut(row) {
+    element("h2", "Not shown one by one", panel);
+    rows(null, [...at(LEFT_OUT, row), ["pieces of GPU work", tables.left_out.count[row].toLocaleString("en")], ["their time", duration(tables.left_out.busy[row])]]);
+    element("p", doc.reduced, panel, "note");
+  }
+  function plain(row, type) {
+    element("h2", trace.titleOf(type, row), panel);
+    rows(null, [...at(type, row), type === RANGE && ["domain", shared(RANGE, "domain", row) || "default"], type === GRAPH && ["graph", shared(GRAPH, "graph_id", row)]]);
+    if (type === GRAPH) launch(tables.graphs.launch[row], tables.graphs.start[row]);
+  }
+  return {
+    event(event) {
+      panel.replaceChildren();
+      PICTURED[event.type](event.row, event.type);
+      panel.scrollTop = 0;
+    },
+    layer,
+  };
+}

@@ -1,0 +1,85 @@
+// The engines' graphs on the page, drawn by picture/graph.js when they come into sight, with the findings marked.
+
+function graphsOf(doc, on) {
+  const place = document.getElementById("graph"), drawn = [];
+  let shown = 0, selection = null, passes = null;
+  if (!doc.graphs.some(Boolean)) { if (place) place.hidden = true; return { update() {}, search() {}, has: () => false, show() {} }; }
+  const picker = document.getElementById("graph-engine"), views = document.getElementById("graph-view"), coloured = document.getElementById("graph-color");
+  doc.graphs.forEach((graph, number) => { if (graph) element("option", doc.engines[number], picker).value = number; });
+  picker.parentElement.hidden = doc.graphs.filter(Boolean).length < 2;
+  shown = doc.graphs.findIndex(Boolean);
+  const layerAt = new Map(doc.layers.filter(layer => layer.engine !== null && layer.index !== null).map(layer => [`${layer.engine} ${layer.index}`, layer]));
+
+  function graph() {
+    if (drawn[shown]) return drawn[shown];
+    const data = doc.graphs[shown], canvas = element("div", null, document.getElementById("graph-canvas"), "graph");
+    const made = engineGraph(canvas, data, {
+      select(view, box) {
+        if (box === null) { made.select(null); return; }
+        const [index] = data.views[view].boxes[box].layers, layer = layerAt.get(`${shown} ${index}`);
+        made.select(box);
+        if (layer) on.layer(layer.id);
+      },
+      wheel: event => event.ctrlKey || event.metaKey || canvas.contains(document.activeElement),
+    });
+    const marks = new Map();
+    for (const { layer } of doc.findings) {
+      const one = doc.layers.find(other => other.id === layer);
+      if (one && one.engine === shown) marks.set(one.index, (marks.get(one.index) || 0) + 1);
+    }
+    made.mark(marks);
+    drawn[shown] = { made, canvas, data };
+    return drawn[shown];
+  }
+  function refresh() {
+    const { made, data } = graph();
+    drawn.forEach((one, number) => { if (one) one.canvas.hidden = number !== shown; });
+    views.replaceChildren(...data.views.map((view, number) => { const option = element("option", view.name); option.value = number; return option; }));
+    views.parentElement.hidden = data.views.length < 2;
+    coloured.replaceChildren(...data.modes.map(mode => element("option", mode)));
+    coloured.value = made.mode;
+    made.show(made.view);
+    views.value = made.view;
+    legend();
+    marked();
+  }
+  function legend() {
+    const { made, data } = graph(), given = data.views[made.view].legends[made.mode], to = document.getElementById("graph-legend");
+    to.replaceChildren();
+    element("b", given.title, to);
+    for (const [fill, said, untold] of given.swatches) {
+      const swatch = element("span", null, to);
+      element("i", null, swatch, untold ? "untold" : "").style.background = fill;
+      swatch.append(said);
+    }
+  }
+  function marked() {
+    if (!drawn[shown]) return;
+    const { made } = drawn[shown], one = selection && selection.layer !== null ? doc.layers.find(layer => layer.id === selection.layer) : null;
+    const box = one && one.engine === shown ? made.boxOf(one.index) : -1;
+    made.select(box < 0 ? null : box);
+    made.search(passes ? index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && passes(`${layer.title} ${layer.name} ${layer.onnx || ""} ${layer.tactic || ""}`)); } : null);
+  }
+  picker.addEventListener("change", () => { shown = +picker.value; refresh(); });
+  views.addEventListener("change", () => { graph().made.show(+views.value); legend(); marked(); });
+  coloured.addEventListener("change", () => { graph().made.color(coloured.value); legend(); });
+  document.getElementById("graph-fit").addEventListener("click", () => graph().made.fit());
+  document.getElementById("graph-in").addEventListener("click", () => graph().made.zoom(1.3));
+  document.getElementById("graph-out").addEventListener("click", () => graph().made.zoom(1 / 1.3));
+  const seen = new IntersectionObserver(entries => { if (entries.some(entry => entry.isIntersecting)) { seen.disconnect(); refresh(); } });
+  seen.observe(place);
+  return {
+    has: id => { const one = doc.layers.find(layer => layer.id === id); return Boolean(one && one.engine !== null && doc.graphs[one.engine]); },
+    update(given) { selection = given; marked(); },
+    search(given) { passes = given; marked(); },
+    show(id) {
+      const one = doc.layers.find(layer => layer.id === id);
+      if (!one || one.engine === null || !doc.graphs[one.engine]) return;
+      shown = one.engine;
+      picker.value = shown;
+      refresh();
+      const box = graph().made.boxOf(one.index);
+      if (box >= 0) graph().made.center(box);
+    },
+  };
+}

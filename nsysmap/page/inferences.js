@@ -1,0 +1,91 @@
+// The inferences over the run, each a dot at its time, with a histogram beside them; a click selects one.
+
+const FIT_OUT = 1.5;  // times the median of its like: an outlier
+
+function inferencesOf(trace, place, on) {
+  const { doc, tables } = trace, all = tables.inferences;
+  const canvas = place.querySelector("canvas"), pen = canvas.getContext("2d"), list = place.querySelector(".slow");
+  const shown = [];
+  for (let row = 0; row < all.rows; row++) if (all.time[row] >= 0) shown.push(row);
+  const group = new Map(doc.groups.map(one => [one.id, one]));
+  const times = row => { const like = group.get(all.group[row]); return like && like.median ? all.time[row] / like.median : 1; };
+  const highest = shown.reduce((most, row) => Math.max(most, all.time[row]), 1), left = 64, bottom = 20, side = 120, height = 200;
+  const sorted = shown.map(row => all.time[row]).sort((one, two) => one - two);
+  const cut = Math.min(highest, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1));
+  let selection = null, width = 0;
+  if (!shown.length) { place.hidden = true; return { update() {}, theme() {} }; }
+
+  const toX = row => left + (width - left - side - 10) * all.start[row] / doc.duration;
+  const toY = time => height - bottom - (height - bottom - 8) * Math.min(time, cut) / cut;
+  function draw() {
+    const ratio = window.devicePixelRatio || 1, style = getComputedStyle(document.body);
+    width = place.clientWidth;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    canvas.style.height = height + "px";
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.font = "11px " + style.fontFamily;
+    pen.fillStyle = style.color;
+    const step = nice(cut / 4);
+    for (let time = 0; time <= cut; time += step) {
+      pen.globalAlpha = 0.7;
+      pen.fillText(duration(time, step), 2, toY(time) + 4);
+      pen.globalAlpha = 0.15;
+      pen.fillRect(left, toY(time), width - left - side, 1);
+    }
+    const bins = new Array(40).fill(0);
+    for (const row of shown) {
+      const odd = times(row) > FIT_OUT, on = selection && (selection.inference === row || (selection.range && all.start[row] < selection.range[1] && all.end[row] > selection.range[0]));
+      const dim = selection && (selection.inference !== null || selection.range) && !on;
+      pen.globalAlpha = dim ? 0.2 : 0.85;
+      pen.fillStyle = odd ? "#ff9600" : "#566bcb";
+      pen.beginPath();
+      if (odd) { const [x, y] = [toX(row), toY(all.time[row])]; pen.moveTo(x, y - 5); pen.lineTo(x + 5, y + 4); pen.lineTo(x - 5, y + 4); }
+      else pen.arc(toX(row), toY(all.time[row]), on && selection.inference === row ? 5 : 2.5, 0, 7);
+      pen.fill();
+      bins[Math.min(39, Math.floor(Math.min(all.time[row], cut) / cut * 40))]++;
+    }
+    pen.fillStyle = "#566bcb";
+    pen.globalAlpha = 0.6;
+    const most = Math.max(...bins), tall = (height - bottom - 8) / 40;
+    bins.forEach((count, at) => pen.fillRect(width - side, height - bottom - (at + 1) * tall, (side - 4) * count / most, tall - 0.5));
+    pen.globalAlpha = 0.7;
+    pen.fillStyle = style.color;
+    pen.fillText("time of the run →", left, height - 5);
+    pen.fillText("how many", width - side, height - 5);
+    pen.globalAlpha = 1;
+  }
+  const slow = shown.filter(row => times(row) > 1.1).sort((one, two) => times(two) - times(one)).slice(0, 8);
+  if (!slow.length) element("p", "No inference takes more than 1.1 times the median of its like.", list, "note");
+  for (const row of slow) {
+    const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
+    const item = element("li", null, list);
+    button(`inference ${row}`, item, () => on.inference(row));
+    item.append(`: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time of the cause ${cause}` : ""));
+  }
+  function nearest(event) {
+    const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    let best = null, distance = 14 ** 2;
+    for (const row of shown) {
+      const off = (toX(row) - x) ** 2 + (toY(all.time[row]) - y) ** 2;
+      if (off < distance) [best, distance] = [row, off];
+    }
+    return best;
+  }
+  canvas.addEventListener("click", event => { const row = nearest(event); if (row !== null) on.inference(row); });
+  canvas.addEventListener("pointermove", event => {
+    const row = nearest(event);
+    canvas.title = row === null ? "" : `inference ${row}: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median of its like`;
+    canvas.style.cursor = row === null ? "" : "pointer";
+  });
+  canvas.addEventListener("keydown", event => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const at = selection && selection.inference !== null ? shown.indexOf(selection.inference) + by : 0;
+    if (at >= 0 && at < shown.length) on.inference(shown[at]);
+  });
+  new ResizeObserver(draw).observe(place);
+  return { update(given) { selection = given; draw(); }, theme: draw };
+}

@@ -1,0 +1,284 @@
+// The page: one selection (an inference, a layer, a part of time, what is searched for) that every figure shows.
+
+async function start() {
+  const panel = document.getElementById("details"), chips = document.getElementById("chips"), find = document.getElementById("find"), count = document.getElementById("count");
+  const doc = (await inflated("doc")).head;
+  const trace = traceOf(doc, unpacked(await inflated("rows")));
+  const { tables } = trace;
+  let selection = { inference: null, layer: null, range: null, found: null };
+  let hits = [], next = -1;
+
+  const details = detailsOf(trace, panel, {
+    inference, layer, first, finding, graph: id => toGraph(id),
+    pick(event) { pick(event); reveal(event); },
+  });
+  const timeline = timelineOf(trace, document.getElementById("lanes"), {
+    pick, range(range) { change({ range }); }, move() { overview.draw(); },
+    drawn(milliseconds) { document.body.dataset.drawn = milliseconds.toFixed(1); },
+  });
+  const overview = overviewOf(trace, document.getElementById("overview"), timeline);
+  const layers = layersOf(trace, document.getElementById("layers"), { layer: id => layer(id, true) });
+  const idle = idleOf(trace, document.getElementById("idle"));
+  const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
+  if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
+  const graphs = graphsOf(doc, { layer: id => layer(id) });
+
+  function change(given) {
+    selection = { ...selection, ...given };
+    timeline.select(selection);
+    layers.update(selection);
+    idle.update(selection);
+    spread.update(selection);
+    graphs.update(selection);
+    touched();
+    chosen();
+  }
+  function chosen() {
+    chips.replaceChildren();
+    const chip = (words, clear) => button(words + " ×", chips, () => change(clear), "chip");
+    if (selection.inference !== null) chip(`inference ${selection.inference}`, { inference: null });
+    if (selection.layer !== null) chip(`layer ${fitted(trace.layers.get(selection.layer).title, 40)}`, { layer: null });
+    if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });
+    chips.hidden = !chips.children.length;
+    const told = new URLSearchParams();
+    if (selection.inference !== null) told.set("inference", selection.inference);
+    if (selection.layer !== null) told.set("layer", selection.layer);
+    if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
+    try { history.replaceState(null, "", "#" + told); } catch { /* some browsers forbid it for files */ }
+  }
+  function pick(event) {
+    timeline.pick(event);
+    if (!event) return;
+    if (event.type === INFERENCE) inference(event.row, false);
+    details.event(event);
+  }
+  function reveal({ type, row }) {
+    const [from, to] = [trace.startOf(type, row), trace.endOf(type, row)], view = timeline.view, span = view.to - view.from;
+    if (from < view.from || to > view.to || to - from < span / 400) {
+      const half = Math.max((to - from) * 12, 20000);
+      timeline.set((from + to) / 2 - half, (from + to) / 2 + half);
+    }
+  }
+  function inference(row, move = true) {
+    change({ inference: row, range: null });
+    details.event({ type: INFERENCE, row });
+    if (!move) return;
+    timeline.show(...trace.windowOf({ inference: row, range: null }));
+  }
+  function layer(id, again = false) {
+    if (again && selection.layer === id) return change({ layer: null });
+    change({ layer: id });
+    details.layer(id);
+  }
+  /** The first kernel of a layer in an inference as most are. */
+  function first(id, within = null) {
+    const typical = within || typicalInference(), rows = [];
+    for (let row = 0; row < tables.kernels.rows; row++) {
+      if (trace.layerOf(row) !== id) continue;
+      if (typical === null || (tables.kernels.start[row] >= typical[0] && tables.kernels.start[row] <= typical[1])) { rows.push(row); break; }
+      if (!rows.length) rows.push(row);
+    }
+    if (!rows.length) return;
+    const event = { type: KERNEL, row: rows[rows.length - 1] };
+    timeline.pick(event);
+    if (typical) timeline.show(...typical);
+    reveal(event);
+    to("timeline");
+    details.event(event);
+  }
+  function typicalInference([from, to] = [-Infinity, Infinity]) {
+    const { inferences } = tables;
+    let best = null, off = Infinity;
+    for (let row = 0; row < inferences.rows; row++) {
+      const like = doc.groups.find(one => one.id === inferences.group[row]);
+      if (!inferences.shown[row] || !like || inferences.time[row] < 0 || inferences.start[row] < from || inferences.end[row] > to) continue;
+      const away = Math.abs(inferences.time[row] - like.median);
+      if (away < off) [best, off] = [row, away];
+    }
+    return best === null ? null : trace.windowOf({ inference: best, range: null });
+  }
+  function to(id) {
+    document.getElementById(id).scrollIntoView({ block: "start" });
+  }
+  function toGraph(id) {
+    layer(id);
+    to("graph");
+    graphs.show(id);
+  }
+
+  // --- findings: each leads to where it is in time, and to its layer
+  const cards = [...document.querySelectorAll("[data-finding]")];
+  function finding(number) {
+    const card = cards.find(one => +one.dataset.finding === number);
+    card.scrollIntoView({ block: "center" });
+    card.classList.add("flash");
+    setTimeout(() => card.classList.remove("flash"), 1500);
+  }
+  for (const card of cards) {
+    const one = doc.findings[+card.dataset.finding], place = card.querySelector(".places");
+    button("show in the timeline", place, () => {
+      change({ layer: one.layer, inference: null, range: null });
+      const whole = one.end - one.start > doc.duration * 0.5, [from, till] = (whole && typicalInference([one.start, one.end])) || [one.start, one.end];
+      if (!whole) change({ range: [one.start, one.end] });
+      if (one.layer !== null) return first(one.layer, [from, till]);
+      timeline.show(from, till);
+      to("timeline");
+    });
+    if (one.layer !== null) button("its layer", place, () => { layer(one.layer); to("layers"); });
+    if (one.layer !== null && graphs.has(one.layer)) button("in the engine graph", place, () => toGraph(one.layer));
+  }
+  function touched() {
+    const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null;
+    let left = 0;
+    for (const card of cards) {
+      const one = doc.findings[+card.dataset.finding];
+      const off = (timed && (one.end <= from || one.start >= till)) || (selection.layer !== null && one.layer !== selection.layer);
+      card.classList.toggle("off", Boolean(off));
+      if (!off) left++;
+    }
+    document.getElementById("finding-count").textContent = timed || selection.layer !== null ? `${left} of ${cards.length} touch the selection` : "";
+  }
+
+  // --- search
+  function search() {
+    const passes = searcher(find.value);
+    hits = [];
+    next = -1;
+    if (passes) {
+      const classes = [];
+      for (const type of [KERNEL, COPY, RANGE, CALL]) {
+        const table = tables[TABLES[type] + "_classes"], words = [];
+        for (let row = 0; row < table.rows; row++) {
+          const texts = Object.keys(doc.texts[TABLES[type] + "_classes"]).map(column => trace.text(TABLES[type] + "_classes", column, row) || "");
+          if (type === KERNEL) { const one = trace.layers.get(table.layer_id[row]); texts.push(one ? `${one.title} ${one.name} ${one.onnx || ""} ${one.tactic || ""}` : "", doc.kernels[table.name[row]].summary); }
+          words.push(passes(texts.join(" ")));
+        }
+        classes[type] = words;
+      }
+      for (const type of [KERNEL, COPY, RANGE, CALL]) {
+        const of = tables[TABLES[type]].class, mine = [];
+        for (let row = 0; row < of.length; row++) if (classes[type][of[row]]) mine.push({ type, row });
+        if (mine.length && !hits.length) hits = mine;  // kernels if any, else copies, ranges, calls
+      }
+      const found = (type, row) => type === INFERENCE || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
+      change({ found });
+      const what = hits.length ? [["kernel", "kernels"], ["copy", "copies"], , , , , ["call", "calls"], ["range", "ranges"]][hits[0].type] : ["kernel", "kernels"];
+      const layersHit = hits.length && hits[0].type === KERNEL ? new Set(hits.map(hit => trace.layerOf(hit.row))).size : 0;
+      count.textContent = `${counted(hits.length, ...what)}${layersHit ? " of " + counted(layersHit, "layer") : ""}`;
+    } else {
+      count.textContent = "";
+      change({ found: null });
+    }
+    graphs.search(passes);
+  }
+  function jump(by) {
+    if (!hits.length) return;
+    if (next < 0) next = Math.max(0, hits.findIndex(hit => trace.startOf(hit.type, hit.row) >= timeline.view.from)) - (by > 0 ? 1 : 0);
+    next = (next + by + hits.length) % hits.length;
+    count.textContent = `${(next + 1).toLocaleString("en")} of ${hits.length.toLocaleString("en")}`;
+    pick(hits[next]);
+    reveal(hits[next]);
+  }
+  let typing = 0;
+  find.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 120); });
+  find.addEventListener("keydown", event => {
+    if (event.key === "Enter") { event.preventDefault(); clearTimeout(typing); if (!hits.length || next < 0) search(); jump(event.shiftKey ? -1 : 1); }
+  });
+  document.getElementById("next").addEventListener("click", () => jump(1));
+  document.getElementById("previous").addEventListener("click", () => jump(-1));
+
+  document.addEventListener("keydown", event => {
+    const typed = event.target.closest("input, select, textarea");
+    if (event.key === "Escape") { find.value = ""; search(); timeline.pick(null); change({ inference: null, layer: null, range: null }); return; }
+    if (typed || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/") { event.preventDefault(); find.select(); }
+    else if (event.key === "n") jump(1);
+    else if (event.key === "p") jump(-1);
+    else if (event.key === "?") document.getElementById("keys").showModal();
+    else if (event.key === "[" || event.key === "]") {
+      const row = selection.inference === null ? 0 : selection.inference + (event.key === "]" ? 1 : -1);
+      if (row >= 0 && row < tables.inferences.rows) inference(row);
+    } else if ("wasdf0".includes(event.key.toLowerCase())) timeline.key(event);
+  });
+  document.getElementById("in").addEventListener("click", () => timeline.zoom(1.6));
+  document.getElementById("out").addEventListener("click", () => timeline.zoom(1 / 1.6));
+  document.getElementById("whole").addEventListener("click", () => timeline.set(0, doc.duration));
+  document.getElementById("typical").addEventListener("click", () => { const part = typicalInference(); if (part) timeline.show(...part); });
+  document.getElementById("help").addEventListener("click", () => document.getElementById("keys").showModal());
+  document.getElementById("color").addEventListener("change", event => { timeline.color(event.target.value); legend(event.target.value); });
+  document.getElementById("theme").addEventListener("click", () => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches, root = document.documentElement;
+    root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+    repaint();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  function repaint() { timeline.theme(); overview.draw(); spread.theme(); }
+  function legend(mode) {
+    const place = document.getElementById("legend");
+    place.replaceChildren();
+    const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = fill; made.append(words); };
+    if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
+    else element("span", "one colour a layer, eight in turn: layers that follow one another differ", place);
+    element("b", "idle:", place);
+    for (const row of doc.idle) entry(doc.causes[row.cause].fill, row.cause);
+  }
+
+  legend("kind");
+  const asked = new URLSearchParams(location.hash.slice(1));
+  change({});
+  const typical = typicalInference();
+  if (typical) timeline.set(typical[0] - (typical[1] - typical[0]), typical[1] + (typical[1] - typical[0]));
+  if (asked.has("find")) { find.value = asked.get("find"); search(); }
+  if (asked.has("range")) { const range = asked.get("range").split("-").map(Number); if (range.length === 2 && range[1] > range[0]) { change({ range }); timeline.show(...range); } }
+  if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
+  if (asked.has("layer") && trace.layers.has(+asked.get("layer"))) layer(+asked.get("layer"));
+  document.body.dataset.ready = Math.round(performance.now());
+}
+
+/** The whole trace in little, with the part that the timeline shows: how busy the GPUs were, pixel by pixel. */
+function overviewOf(trace, canvas, timeline) {
+  const pen = canvas.getContext("2d"), height = 34, { duration: end } = trace.doc;
+  const lanes = trace.lanes.filter(lane => lane.type === KERNEL);
+  let width = 0, drag = false;
+  function draw() {
+    const ratio = window.devicePixelRatio || 1, style = getComputedStyle(document.body);
+    width = canvas.clientWidth;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const per = end / width;
+    pen.fillStyle = "#566bcb";
+    for (const lane of lanes) {
+      let at = 0;
+      for (let x = 0; x < width; x++) {
+        const to = after(lane.start, (x + 1) * per, at), share = Math.min(1, (lane.busy[to] - lane.busy[at]) / per);
+        if (to > at) { pen.globalAlpha = 0.9 / lanes.length + 0.1; pen.fillRect(x, height - (height - 4) * share, 1, (height - 4) * share); }
+        at = to;
+      }
+    }
+    const left = timeline.view.from / per, wide = Math.max(2, (timeline.view.to - timeline.view.from) / per);
+    pen.globalAlpha = 0.18;
+    pen.fillStyle = style.color;
+    pen.fillRect(left, 0, wide, height);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = style.color;
+    pen.strokeRect(left + 0.5, 0.5, wide - 1, height - 1);
+  }
+  function move(event) {
+    const half = (timeline.view.to - timeline.view.from) / 2, at = (event.clientX - canvas.getBoundingClientRect().left) / width * end;
+    timeline.set(at - half, at + half);
+  }
+  canvas.addEventListener("pointerdown", event => { drag = true; canvas.setPointerCapture(event.pointerId); move(event); });
+  canvas.addEventListener("pointermove", event => { if (drag) move(event); });
+  canvas.addEventListener("pointerup", () => { drag = false; });
+  new ResizeObserver(draw).observe(canvas);
+  return { draw };
+}
+
+start().catch(error => {
+  const place = document.getElementById("broken");
+  place.hidden = false;
+  place.textContent = `The figures below the answer cannot be drawn: ${error.message}. A browser of 2023 or later draws them.`;
+  throw error;
+});

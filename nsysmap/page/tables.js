@@ -1,0 +1,140 @@
+// What stands in tables: layers, idle time by cause, regions; each for the whole trace, or for what is selected.
+
+const MOST_ROWS = 300;
+
+/** The table of layers; `on.layer(id)` is told of clicks. */
+function layersOf(trace, place, on) {
+  const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
+  const filter = document.getElementById("layer-filter"), grouped = document.getElementById("layer-group");
+  let sort = "time", down = true, all = false, selection = null;
+  const heads = [...place.querySelectorAll("th[data-by]")];
+  for (const head of heads) {
+    const name = head.textContent;
+    head.textContent = "";
+    button(name, head, () => {
+      down = sort === head.dataset.by ? !down : !["title", "kind", "index", "precision"].includes(head.dataset.by);
+      sort = head.dataset.by;
+      update();
+    });
+  }
+  filter.addEventListener("input", () => update());
+  grouped.addEventListener("change", () => update());
+
+  function rowsNow() {
+    const part = selection && (selection.range || selection.inference !== null) ? trace.byLayer({ ...selection, layer: null, found: null }) : null;
+    let whole = 0;
+    if (part) for (const { time } of part.values()) whole += time;
+    let rows = doc.layers.map(layer => {
+      const sum = part && part.get(layer.id);
+      return {
+        ...layer, layers: [layer], time: part ? (sum ? sum.time : null) : layer.time, count: part ? (sum ? sum.kernels : null) : layer.kernels,
+        share: part ? (sum ? sum.time / whole : null) : layer.share,
+      };
+    });
+    if (part && part.get(-1)) rows.push({ id: -1, title: "no layer", kind: "", layers: [], ...part.get(-1), count: part.get(-1).kernels, share: part.get(-1).time / whole, index: null });
+    const passes = searcher(filter.value);
+    if (passes) rows = rows.filter(row => passes([row.title, row.name, row.kind, row.precision, row.tactic, row.onnx, row.verdict].join(" ")));
+    return grouped.checked ? merged(rows) : rows;
+  }
+  function merged(rows) {
+    const found = new Map();
+    for (const row of rows) {
+      const key = row.repeat === null || row.repeat === undefined ? "#" + row.id : row.repeat;
+      if (!found.has(key)) { found.set(key, { ...row, layers: [...row.layers] }); continue; }
+      const sum = found.get(key);
+      sum.layers.push(...row.layers);
+      for (const name of ["time", "count", "share", "bound"]) if (row[name] !== null) sum[name] = (sum[name] || 0) + row[name];
+      sum.fraction = sum.bound && sum.time ? sum.bound / sum.time : null;
+    }
+    return [...found.values()].map(row => row.layers.length > 1 ? { ...row, title: doc.repeats[row.repeat] || row.title } : row);
+  }
+  function update() {
+    const rows = rowsNow(), sign = down ? -1 : 1;
+    rows.sort((one, two) => {
+      const [a, b] = [one[sort], two[sort]];
+      if (a === b) return (one.index ?? -1) - (two.index ?? -1);
+      if (a === null || a === undefined) return 1;
+      if (b === null || b === undefined) return -1;
+      return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
+    });
+    for (const head of heads) head.setAttribute("aria-sort", head.dataset.by === sort ? (down ? "descending" : "ascending") : "none");
+    const most = rows.reduce((best, row) => Math.max(best, row.share || 0), 0), shown = all ? rows : rows.slice(0, MOST_ROWS);
+    body.replaceChildren(...shown.map(row => line(row, most)));
+    said.textContent = `${counted(rows.length, "row")}; ${selection && (selection.range || selection.inference !== null) ? "time and kernels within the selection" : doc.layer_time}`;
+    const more = place.querySelector(".more");
+    more.replaceChildren();
+    if (shown.length < rows.length) button(`show all ${rows.length.toLocaleString("en")} rows`, more, () => { all = true; update(); });
+  }
+  function line(row, most) {
+    const made = document.createElement("tr");
+    if (selection && selection.layer !== null && row.layers.some(layer => layer.id === selection.layer)) made.className = "on";
+    const swatch = doc.kinds[row.swatch] || doc.kinds[doc.kinds.length - 1];
+    const share = element("td", null, made, "right");
+    bar(most ? (row.share || 0) / most : 0, swatch.fill, share);
+    share.append(percent(row.share));
+    element("td", microseconds(row.time ?? null), made, "right");
+    element("td", row.count === null || row.count === undefined ? "–" : row.count.toLocaleString("en"), made, "right");
+    element("td", row.kind, made);
+    element("td", row.precision || "", made);
+    element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${row.verdict || ""}`, made, "right").title = row.reason || "";
+    element("td", row.layers.length > 1 ? row.layers.length + " ×" : row.index ?? "–", made, "right");
+    const cell = element("td", null, made, "name");
+    if (row.layers.length) button(row.title, cell, () => on.layer(row.layers[0].id)).title = row.layers.length > 1 ? row.title : row.name;
+    else cell.append(row.title);
+    return made;
+  }
+  return { update(given) { selection = given; update(); } };
+}
+
+/** Idle time by cause; for a selection the idle time within it. */
+function idleOf(trace, place) {
+  const { doc } = trace;
+  return {
+    update(selection) {
+      const part = selection.range || selection.inference !== null ? trace.idle(selection) : null;
+      const rows = part ? [...part.found].map(([cause, { time, gaps }]) => ({ cause, time, gaps, share: time / part.window / doc.devices })) : doc.idle;
+      const body = place.querySelector("tbody");
+      rows.sort((one, two) => two.time - one.time);
+      body.replaceChildren(...rows.map(row => {
+        const made = document.createElement("tr"), share = element("td", null, made, "right");
+        bar(row.share, doc.causes[row.cause].fill, share);
+        share.append(percent(row.share));
+        element("td", duration(row.time), made, "right");
+        element("td", row.gaps.toLocaleString("en"), made, "right");
+        element("td", row.cause, made);
+        element("td", doc.causes[row.cause].words, made);
+        return made;
+      }));
+      place.querySelector(".said").textContent = part ? `within the selection (${duration(part.window)})` : doc.idle_of;
+    },
+  };
+}
+
+/** The opaque regions and those of Myelin, each opened by part. */
+function regionsOf(trace, place) {
+  const { doc } = trace;
+  for (const region of doc.regions) {
+    const made = element("details", null, place);
+    const title = element("summary", null, made);
+    element("span", region.name, title, "name");
+    title.append(` ${counted(region.parts.length, "part")}, ${duration(region.time)} ${doc.per}`);
+    made.addEventListener("toggle", () => {
+      if (made.querySelector("table")) return;
+      const scroll = element("div", null, made, "scroll"), table = element("table", null, scroll, "rows");
+      const head = element("tr", null, element("thead", null, table));
+      for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["told by", ""]]) element("th", name, head, side);
+      const body = element("tbody", null, table);
+      for (const part of region.parts) {
+        const row = element("tr", null, body), share = element("td", null, row, "right");
+        bar(part.share, null, share);
+        share.append(percent(part.share));
+        element("td", microseconds(part.time), row, "right");
+        element("td", part.kernels.toLocaleString("en"), row, "right");
+        element("td", part.part, row, "name");
+        element("td", part.summary, row);
+        element("td", part.told_by, row);
+      }
+    }, { once: false });
+  }
+  if (doc.regions.length === 1) place.querySelector("details").open = true;
+}

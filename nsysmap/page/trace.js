@@ -1,0 +1,231 @@
+// The trace as the page's script works with it: events by table, lanes that the timeline draws, and what lies in a selection.
+
+const KERNEL = 0, COPY = 1, FILL = 2, GRAPH = 3, LEFT_OUT = 4, GAP = 5, CALL = 6, RANGE = 7, INFERENCE = 8, OSRT = 9, OVERHEAD = 10;
+const TABLES = ["kernels", "copies", "fills", "graphs", "left_out", "gaps", "calls", "ranges", "inferences", "osrt", "overheads"];
+
+/** The first place in ascending `values` that is greater than `wanted`. */
+function after(values, wanted, low = 0, high = values.length) {
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] > wanted) high = middle; else low = middle + 1;
+  }
+  return low;
+}
+
+function traceOf(doc, tables) {
+  const ends = {};
+  for (const name of TABLES) {
+    const table = tables[name];
+    if (name === "gaps" || name === "inferences") continue;
+    table.end = Float64Array.from(table.start, (start, row) => start + table.dur[row]);
+  }
+  const { gaps, kernels, inferences } = tables;
+  gaps.start = Float64Array.from(gaps.from, (from, row) => from + (gaps.before[row] < 0 ? 0 : kernels.end[gaps.before[row]]));
+  gaps.end = Float64Array.from(gaps.to, (to, row) => (gaps.after[row] < 0 ? 0 : kernels.start[gaps.after[row]]) - to);
+  const text = (table, column, row) => {
+    const code = tables[table][column][row];
+    return code < 0 ? null : doc.texts[table][column][code];
+  };
+  const shared = (type, column, row) => {  // what an event's class says: a text, or a number
+    const table = TABLES[type] + "_classes", at = tables[TABLES[type]].class[row];
+    return column in (doc.texts[table] || {}) ? text(table, column, at) : tables[table][column][at];
+  };
+  const layerOf = row => tables.kernel_layer[kernels.class[row]];
+  tables.kernel_layer = tables.kernels_classes.layer_id;
+  const layers = new Map(doc.layers.map(layer => [layer.id, layer]));
+  const lanes = lanesOf(doc, tables, shared);
+
+  /** The layer's title, or what stands for it where there is none. */
+  function layerTitle(row) {
+    const layer = layers.get(layerOf(row));
+    return layer ? layer.title : "no layer";
+  }
+  function kernelTitle(row) {
+    const code = tables.kernels_classes.name[kernels.class[row]];
+    return doc.kernels[code].summary;
+  }
+  function titleOf(type, row) {
+    if (type === KERNEL) return layerTitle(row);
+    if (type === COPY) return "copy " + shared(COPY, "kind", row);
+    if (type === FILL) return "memset";
+    if (type === GRAPH) return "CUDA graph, its kernels hidden";
+    if (type === LEFT_OUT) return `${tables.left_out.count[row].toLocaleString("en")} not shown one by one`;
+    if (type === GAP) return shared(GAP, "cause", row);
+    if (type === CALL) return shared(CALL, "api", row);
+    if (type === INFERENCE) return "inference " + row + (inferences.warmup[row] ? " (warm-up)" : "");
+    return shared(type, "name", row);
+  }
+  function startOf(type, row) { return tables[TABLES[type]].start[row]; }
+  function endOf(type, row) { return tables[TABLES[type]].end[row]; }
+
+  /** Whether the selection (of a layer, an inference, a part of time) takes in an event. */
+  function chosenBy(selection) {
+    const { layer, inference, range, found } = selection;
+    const whole = inference === null ? null : [inferences.start[inference], inferences.end[inference]];
+    return (type, row) => {
+      if (found && !found(type, row)) return false;
+      if (range && (endOf(type, row) <= range[0] || startOf(type, row) >= range[1])) return false;
+      if (inference !== null) {
+        if (type === KERNEL) { if (kernels.inference[row] !== inference) return false; }
+        else if (type === INFERENCE) { if (row !== inference) return false; }
+        else if (endOf(type, row) <= whole[0] || startOf(type, row) >= whole[1]) return false;
+      }
+      if (layer !== null) {
+        if (type === KERNEL) return layerOf(row) === layer;
+        if (type === CALL) return launchedFor(row).has(layer);
+        return type === INFERENCE;
+      }
+      return true;
+    };
+  }
+  let launched = null;
+  function launchedFor(call) {
+    if (!launched) {
+      launched = new Map();
+      for (let row = 0; row < kernels.rows; row++) {
+        const at = kernels.launch[row];
+        if (at < 0) continue;
+        if (!launched.has(at)) launched.set(at, new Set());
+        launched.get(at).add(layerOf(row));
+      }
+    }
+    return launched.get(call) || NONE;
+  }
+
+  /** Kernels of the selection by layer: {layer: {time, kernels}}, and how many of them there are. */
+  function byLayer(selection) {
+    const passes = chosenBy(selection), found = new Map();
+    for (let row = 0; row < kernels.rows; row++) {
+      if (!passes(KERNEL, row)) continue;
+      const layer = layerOf(row), sum = found.get(layer) || { time: 0, kernels: 0 };
+      const [from, to] = selection.range || [-Infinity, Infinity];
+      sum.time += Math.min(kernels.end[row], to) - Math.max(kernels.start[row], from);
+      sum.kernels++;
+      found.set(layer, sum);
+    }
+    return found;
+  }
+  /** Idle time of the selection by cause, and its GPU window: one device's is enough to say, several are added. */
+  function idle(selection) {
+    const [from, to] = windowOf(selection), found = new Map();
+    for (let row = 0; row < gaps.rows; row++) {
+      const time = Math.min(gaps.end[row], to) - Math.max(gaps.start[row], from);
+      if (time <= 0) continue;
+      const cause = shared(GAP, "cause", row), sum = found.get(cause) || { time: 0, gaps: 0 };
+      sum.time += time;
+      sum.gaps++;
+      found.set(cause, sum);
+    }
+    return { found, window: to - from };
+  }
+  function windowOf({ range, inference }) {
+    if (range) return range;
+    if (inference === null) return [0, doc.duration];
+    const before = previous(inference);
+    return [before < 0 ? inferences.start[inference] : Math.min(inferences.end[before], inferences.start[inference]), inferences.end[inference]];
+  }
+  function previous(inference) {
+    for (let row = inference - 1; row >= 0; row--) if (inferences.thread[row] === inferences.thread[inference]) return row;
+    return -1;
+  }
+  /** Other executions of the same kernel for the same layer: their median. */
+  function median(row) {
+    const times = [];
+    for (let other = 0; other < kernels.rows; other++) if (kernels.class[other] === kernels.class[row]) times.push(kernels.dur[other]);
+    times.sort((one, two) => one - two);
+    return { median: times[times.length >> 1], count: times.length };
+  }
+  /** The NVTX ranges of a thread that are open at a moment, the outermost first. */
+  function rangesAt(thread, moment) {
+    const found = [];
+    for (const lane of lanes) {
+      if (lane.thread !== thread || lane.type !== RANGE) continue;
+      const at = after(lane.start, moment) - 1;
+      if (at >= 0 && lane.end[at] >= moment) found.push(lane.row[at]);
+    }
+    return found;
+  }
+  return {
+    doc, tables, lanes, layers, shared, text, layerOf, layerTitle, kernelTitle, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, previous, median,
+    rangesAt,
+  };
+}
+const NONE = new Set(), DEEPEST = 24;
+
+/** What the timeline draws, from top to bottom.  A lane's events are sorted by start. */
+function lanesOf(doc, tables, shared) {
+  const lanes = [];
+  const add = (lane, events) => {  // events: [type, row] pairs as numbers type * 2^32 + row
+    if (!events.length) return;
+    const start = new Float64Array(events.length), end = new Float64Array(events.length);
+    const type = new Uint8Array(events.length), row = new Int32Array(events.length);
+    const busy = new Float64Array(events.length + 1), reach = new Float64Array(events.length);
+    events.forEach(([kind, at], place) => {
+      start[place] = tables[TABLES[kind]].start[at];
+      end[place] = tables[TABLES[kind]].end[at];
+      type[place] = kind;
+      row[place] = at;
+      busy[place + 1] = busy[place] + (kind === LEFT_OUT ? tables.left_out.busy[at] : end[place] - start[place]);
+      reach[place] = Math.max(end[place], place ? reach[place - 1] : -Infinity);
+    });
+    lanes.push({ ...lane, start, end, types: type, row, busy, reach });
+  };
+  const sorted = events => events.sort((one, two) => tables[TABLES[one[0]]].start[one[1]] - tables[TABLES[two[0]]].start[two[1]]);
+  const split = (type, key) => {  // events of a table by what `key` says
+    const found = new Map();
+    for (let row = 0; row < tables[TABLES[type]].rows; row++) {
+      const value = key(row);
+      if (!found.has(value)) found.set(value, []);
+      found.get(value).push([type, row]);
+    }
+    return found;
+  };
+  const laneOf = type => split(type, type === LEFT_OUT ? row => tables.left_out.lane[row] : row => shared(type, "lane", row));
+  const work = [KERNEL, COPY, FILL, GRAPH, LEFT_OUT].map(laneOf);
+  const idle = split(GAP, row => shared(GAP, "device", row));
+  const inferences = split(INFERENCE, row => tables.inferences.thread[row]);
+  const several = doc.threads.length > 1;
+  for (const [thread, events] of inferences) {
+    const name = several && thread >= 0 ? `inferences, thread ${doc.threads[thread].tid}` : "inferences";
+    stacked(tables, events).forEach((part, depth) => add({ name: depth ? "" : name, type: INFERENCE, height: 18, thread: -2 }, part));
+  }
+  for (const device of [...new Set(doc.lanes.map(lane => lane.device))].sort((one, two) => one - two)) {
+    const label = `GPU ${device}`;
+    add({ name: `${label} idle, by cause`, type: GAP, height: 20, device }, idle.get(device) || []);
+    doc.lanes.forEach((lane, number) => {
+      if (lane.device !== device) return;
+      const events = sorted(work.flatMap(found => found.get(number) || []));
+      const where = new Set(doc.lanes.map(other => other.pid)).size > 1 ? ` pid ${lane.pid}` : "";
+      add({ name: `${label} stream ${lane.stream}${where}`, type: KERNEL, height: 34, device, stream: number }, events);
+    });
+  }
+  const ranges = split(RANGE, row => shared(RANGE, "thread", row));
+  const calls = split(CALL, row => shared(CALL, "thread", row));
+  const others = [OSRT, OVERHEAD].map(type => split(type, row => shared(type, "thread", row)));
+  doc.threads.forEach(({ tid }, thread) => {
+    stacked(tables, ranges.get(thread) || []).forEach((part, depth) => {
+      add({ name: depth ? "" : `thread ${tid} NVTX`, type: RANGE, height: 16, thread }, part);
+    });
+    add({ name: `thread ${tid} CUDA calls`, type: CALL, height: 18, thread }, calls.get(thread) || []);
+    ["OS runtime", "profiler"].forEach((what, at) => add({ name: `thread ${tid} ${what}`, type: at ? OVERHEAD : OSRT, height: 14, thread }, others[at].get(thread) || []));
+  });
+  return lanes;
+}
+
+/** Events that may lie in one another, as rows in which none overlaps another: the outermost first. */
+function stacked(tables, events) {
+  const rows = [], reached = [];
+  const { start: starts, end: ends } = events.length ? tables[TABLES[events[0][0]]] : {};
+  events.sort((one, two) => starts[one[1]] - starts[two[1]] || ends[two[1]] - ends[one[1]]);
+  for (const event of events) {
+    const start = starts[event[1]], end = ends[event[1]];
+    let depth = 0;
+    while (depth < reached.length && reached[depth] > start) depth++;
+    if (depth === DEEPEST) continue;
+    if (depth === rows.length) { rows.push([]); reached.push(0); }
+    reached[depth] = end;
+    for (let deeper = depth + 1; deeper < reached.length; deeper++) reached[deeper] = Math.min(reached[deeper], start);
+    rows[depth].push(event);
+  }
+  return rows;
+}

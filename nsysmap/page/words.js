@@ -1,0 +1,66 @@
+// Numbers as words, and elements: text is only ever set as text.
+
+function element(name, text, parent, className) {
+  const made = document.createElement(name);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (className) made.className = className;
+  if (parent) parent.append(made);
+  return made;
+}
+function button(text, parent, act, className = "link") {
+  const made = element("button", text, parent, className);
+  made.type = "button";
+  made.addEventListener("click", act);
+  return made;
+}
+const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+/** A time in the unit that suits it, with as many digits as `step` (a difference that must show) needs. */
+function duration(time, step = Math.abs(time) / 1000) {
+  if (time === null || time === undefined) return "–";
+  const [unit, size] = UNITS.find(([, one]) => Math.abs(time) >= one) || UNITS[3];
+  const digits = size === 1 ? 0 : Math.min(6, Math.max(0, Math.ceil(-Math.log10(Math.max(step, 1) / size))));
+  return (time / size).toLocaleString("en", { minimumFractionDigits: Math.min(digits, 2), maximumFractionDigits: Math.min(digits, 3) }) + " " + unit;
+}
+function microseconds(time) {
+  return time === null ? "–" : (time / 1000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+function percent(share) {
+  if (share === null || Number.isNaN(share)) return "–";
+  return share !== 0 && Math.abs(share) < 0.001 ? "<0.1%" : (share * 100).toFixed(1) + "%";
+}
+function counted(number, noun, nouns = noun + "s") {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : nouns}`;
+}
+/** A text in so many characters: what is longer loses its middle. */
+function fitted(text, most) {
+  if (text.length <= most) return text;
+  const head = Math.ceil((most - 1) * 0.45);
+  return text.slice(0, head) + "…" + text.slice(text.length - (most - 1 - head));
+}
+/** The step of an axis: 1, 2 or 5 times a power of ten, no less than asked for. */
+function nice(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return [1, 2, 5, 10].map(one => one * power).find(one => one >= least);
+}
+/** Black or white: whichever reads better on that colour. */
+function inkOn(fill) {
+  if (!INKS.has(fill)) {
+    const [red, green, blue] = [1, 3, 5].map(at => (parseInt(fill.slice(at, at + 2), 16) / 255) ** 2.2);
+    INKS.set(fill, 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.3 ? "#ffffff" : "#1a1d21");
+  }
+  return INKS.get(fill);
+}
+const INKS = new Map();
+/** A bar as long as that share of its cell. */
+function bar(share, fill, parent) {
+  const made = element("span", null, parent, "bar");
+  const part = element("i", null, made);
+  part.style.width = Math.min(100, Math.max(0, share * 100)) + "%";
+  if (fill) part.style.background = fill;
+  return made;
+}
+/** Tests texts for all words asked for, whatever their case; null where nothing is asked. */
+function searcher(asked) {
+  const words = asked.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  return words.length ? text => { const low = text.toLowerCase(); return words.every(word => low.includes(word)); } : null;
+}

@@ -1,0 +1,57 @@
+"""Writes the page of an analysis: one HTML file that asks for nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nsysmap.analysis import Analysis
+from nsysmap.base.output_file import replacing
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import duration, percent
+from nsysmap.page.answer import answer_of
+from nsysmap.page.content import content_of, findings, reduced_words
+from nsysmap.page.events import events_of
+from nsysmap.page.packing import deflated, packed
+from nsysmap.page.windows import MOST_KERNELS, windows_of
+from nsysmap.picture.html import CODE
+from nsysmap.picture.inline import inlined
+from nsysmap.report.model import Report
+from nsysmap.report.words import captured, mapping_words
+
+HERE = Path(__file__).parent
+SUFFIX = ".html"
+_SCRIPTS = ("unpack.js", "words.js", "trace.js", "timeline.js", "tables.js", "inferences.js", "details.js", "graphs.js", "page.js")
+
+
+def write_page(analysis: Analysis, report: Report, path: Path, *, most_kernels: int = MOST_KERNELS) -> None:
+    """Write the page to ``path``, whole or not at all; of a trace with more kernels than that it shows a part one by one, and says so."""
+    text = page(analysis, report, most_kernels=most_kernels)
+    with replacing(path) as fresh:
+        fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS) -> str:
+    """The page as text; every name in it is text, whatever it holds.  The same analysis gives the same page."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
+    pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
+    windows = windows_of(analysis.tables, most_kernels)
+    events = events_of(analysis.tables, windows)
+    content = content_of(analysis, report, events, windows)
+    return pages.get_template("page.html.j2").render(
+        title=escaped(report.trace.source),
+        answer=answer_of(analysis, report),
+        captured=captured(report),
+        mapping=mapping_words(report),
+        report=report,
+        findings=findings(analysis.tables),
+        inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],
+        reduced=reduced_words(analysis.tables, windows),
+        content=content,
+        doc=deflated(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")),
+        rows=packed(events.tables),
+        code=inlined((*CODE, HERE / "page.css", *(HERE / name for name in _SCRIPTS))),
+    )

@@ -1,0 +1,169 @@
+"""The page of an analysis in a real browser: one file, no request, and every figure follows one selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysmap.analysis import analyze
+from nsysmap.page.write import write_page
+from nsysmap.report.build import report_of
+from tests.browser import Browser
+from tests.places import FIXTURES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CAPTURES = {
+    "one inference at a time": ("bert_trt103/sync.nsys-rep", "bert_trt103/engine.json"),
+    "a graph, kernels hidden": ("bert_trt10/graph_whole.nsys-rep", "bert_trt10/engine.json"),
+    "auxiliary streams in a graph": ("aux_streams/graph.nsys-rep", "aux_streams/engine.json"),
+    "two engines in turns": ("decode_loop/sync.nsys-rep", "decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+    "pageable copies": ("bert_split_trt10/pageable.nsys-rep", "bert_split_trt10/engine.json"),
+    "no engine file": ("bert_trt85/sync.nsys-rep",),
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    folder = tmp_path_factory.mktemp("pages")
+
+    def write(report: str, *engines: str, most_kernels: int = 150_000) -> Path:
+        path = folder / f"{'-'.join((report, *engines)).replace('/', '_')}-{most_kernels}.html"
+        if not path.exists():
+            analysis = analyze(FIXTURES / report, [FIXTURES / engine for engine in engines])
+            write_page(analysis, report_of(analysis), path, most_kernels=most_kernels)
+        return path
+
+    return write
+
+
+def opened(browser: Browser, path: Path, fragment: str = "", *, scheme: str = "light") -> Page:
+    page = browser.open(path, fragment, scheme=scheme)
+    page.wait_for_selector("body[data-ready]")
+    return page
+
+
+def bert(written: Callable[..., Path]) -> Path:
+    return written(*CAPTURES["one inference at a time"])
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_a_page_opens_with_its_figures_and_asks_for_nothing(browser: Browser, written: Callable[..., Path], name: str) -> None:
+    page = opened(browser, written(*CAPTURES[name]))
+    assert CAPTURES[name][0].rpartition("/")[2] in page.title()
+    assert page.locator("#answer dd").count() >= 3
+    assert page.locator("#lanes canvas").evaluate("canvas => canvas.height") > 40
+    for section in page.locator("main > section").all():
+        section.scroll_into_view_if_needed()  # the graph is drawn when it comes into sight
+    assert page.is_hidden("#broken")
+
+
+def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.keyboard.press("/")
+    page.keyboard.type("gemm_mha")
+    page.get_by_text("150 kernels of 3 layers").wait_for()
+    page.keyboard.press("Enter")
+    details = page.inner_text("#details")
+    assert "_gemm_mha_v2_0x" in details
+    assert "the NVTX range around its launch names the layer" in details
+    assert "cudaLaunchKernel" in details
+    assert "48 × 1 × 1" in details
+    assert "ExecutionContext::enqueue" in details
+    first = page.inner_text("#count")
+    page.click("#next")
+    assert page.inner_text("#count") != first
+    page.keyboard.press("Escape")
+    assert page.inner_text("#count") == ""
+
+
+def test_the_timeline_zooms_moves_and_is_clicked(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    canvas = page.locator("#lanes canvas")
+    canvas.scroll_into_view_if_needed()
+    before = canvas.evaluate("canvas => canvas.toDataURL()")
+    canvas.focus()
+    page.keyboard.press("w")
+    page.wait_for_timeout(100)
+    zoomed = canvas.evaluate("canvas => canvas.toDataURL()")
+    page.keyboard.press("d")
+    page.wait_for_timeout(100)
+    assert len({before, zoomed, canvas.evaluate("canvas => canvas.toDataURL()")}) == 3
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 500, box["y"] + 30)  # the lane of inferences
+    assert page.inner_text("#details h2").startswith("Inference")
+    assert "inference" in page.inner_text("#chips")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#chips")
+
+
+def test_one_selection_filters_every_figure(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    whole = page.inner_text("#layers tbody tr:first-child")
+    page.keyboard.press("]")  # the first inference
+    assert "within the selection" in page.inner_text("#layers .said")
+    assert "within the selection" in page.inner_text("#idle .said")
+    assert page.inner_text("#layers tbody tr:first-child") != whole
+    page.locator("#layers tbody button").first.click()
+    assert page.locator("#layers tr.on").count() == 1
+    assert "layer" in page.inner_text("#chips")
+    assert "touch the selection" in page.inner_text("#finding-count")
+    page.locator("#chips button").first.click()
+    assert "median per inference" in page.inner_text("#layers .said")
+
+
+def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    rows = page.locator("#layers tbody tr")
+    assert rows.count() == 39
+    page.fill("#layer-filter", "layer.2 dense")
+    assert rows.count() == 3
+    page.fill("#layer-filter", "")
+    page.check("#layer-group")
+    assert rows.count() < 30
+    assert "8 ×" in page.inner_text("#layers tbody")
+    page.uncheck("#layer-group")
+    page.click("#layers th[data-by=index] button")
+    assert page.get_attribute("#layers th[data-by=index]", "aria-sort") == "ascending"
+    assert rows.first.locator("td").nth(6).inner_text() == "0"
+
+
+def test_a_finding_leads_to_its_place_in_time_and_graph(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    card = page.locator(".finding", has_text="attention-not-fused").first
+    card.get_by_text("in the engine graph").click()
+    page.wait_for_selector(".box.on")
+    assert page.locator(".box .badge").count() > 0
+    card.get_by_text("show in the timeline").click()
+    assert "layer" in page.inner_text("#chips")
+    assert page.locator("#lanes").evaluate("place => place.getBoundingClientRect().top < innerHeight")
+
+
+def test_an_outlier_is_named_with_its_cause(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.locator("#inferences .slow button").first.click()
+    assert page.inner_text("#details h2").startswith("Inference")
+    assert "×" in page.inner_text("#details")
+
+
+def test_light_and_dark_differ_and_the_reader_chooses(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written), scheme="dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+def test_what_a_long_trace_leaves_out_is_said(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["one inference at a time"], most_kernels=400))
+    assert "of 1,900 kernels one by one" in page.inner_text("#timeline")
+
+
+def test_a_link_opens_the_page_at_a_layer(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written), "layer=4&inference=7")
+    assert "gemm_mha" in page.inner_text("#details")
+    assert "inference 7" in page.inner_text("#chips")
