@@ -22,10 +22,12 @@ from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
 from nsysmap.cli.compare import compare_command
 from nsysmap.cli.decode import decode
+from nsysmap.cli.doctor import doctor_command
 from nsysmap.cli.export import export_command
 from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
 from nsysmap.cli.map import map_command
+from nsysmap.cli.record import record_command
 from nsysmap.cli.rules import rules_group
 from nsysmap.cli.sql import sql_command
 from nsysmap.cli.what_if import what_if_command
@@ -48,6 +50,7 @@ def cli() -> None:
 
 
 for command in (
+    record_command,
     analyze_command,
     compare_command,
     map_command,
@@ -59,6 +62,7 @@ for command in (
     decode,
     rules_group,
     cache,
+    doctor_command,
 ):
     cli.add_command(command)
 

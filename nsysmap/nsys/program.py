@@ -118,6 +118,14 @@ def run(command: Sequence[str | Path], folder: Path, writes: Path, *, progress: 
     return _watched(command, folder, _Watch(quiet_limit(), writes, progress))
 
 
+def asked(command: Sequence[str | Path]) -> str:
+    """The last of what nsys answers to a short question, such as --version; nothing where it cannot be asked."""
+    try:
+        return _watched(command, None, _Watch(_VERSION_LIMIT_S, most_bytes=_TALKATIVE_BYTES)).said
+    except OSError:
+        return ""
+
+
 def quiet_limit() -> float:
     """Seconds that nsys may be quiet for."""
     told = os.environ.get("NSYSMAP_NSYS_TIMEOUT")

@@ -1,0 +1,29 @@
+"""`nsysmap doctor`: what is installed, and what that allows."""
+
+from __future__ import annotations
+
+import click
+
+from nsysmap.cli.console import width
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="A JSON array, one object a thing.")
+def doctor_command(*, as_json: bool) -> None:
+    """Say which of nsys, TensorRT, onnx, chromium and the GPU's counters are there, and what that allows.
+
+    nsysmap needs none of them to read a report and an engine's layer file.
+
+    \b
+    Example:
+      nsysmap doctor
+    """
+    from nsysmap.report.doctor import doctor, doctor_json, doctor_text
+
+    found = doctor()
+    if as_json:
+        import json
+
+        click.echo(json.dumps(doctor_json(found), indent=1))
+    else:
+        click.echo(doctor_text(found, width=width()), nl=False)

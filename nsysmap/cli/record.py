@@ -1,0 +1,73 @@
+"""`nsysmap record`: a capture that can be answered, and its report."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.terminal import escaped
+from nsysmap.cli.analyze import analyze_command
+
+
+@click.command("record", context_settings={"allow_interspersed_args": False})
+@click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("-o", "--output", metavar="FILE", default="report.nsys-rep", show_default=True, help="The report that nsys writes.")
+@click.option("--engine", "engines", metavar="ENGINE", multiple=True, help="An engine file for the analysis. Repeatable.")
+@click.option(
+    "--gpu-metrics",
+    metavar="[GPU]",
+    is_flag=False,
+    flag_value="0",
+    help="Sample the hardware counters of this GPU too (0 where none is named).",
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the nsys command and run nothing.")
+@click.option("--force", is_flag=True, help="Overwrite a report that is there already.")
+@click.pass_context
+def record_command(  # noqa: PLR0913  # one parameter an option
+    context: click.Context,
+    *,
+    program: tuple[str, ...],
+    output: str,
+    engines: tuple[str, ...],
+    gpu_metrics: str | None,
+    only_print: bool,
+    force: bool,
+) -> int:
+    """Capture a program with nsys, with the flags that let every question be answered, and analyse the report.
+
+    The flags fit the nsys that is found: CUDA, NVTX and operating system calls, every node of CUDA graphs, and from nsys
+    2026.4 on the ranges of graphs that were built before.  A layer file that trtexec writes (--exportLayerInfo=FILE) is
+    used as the engine.  The exit status is that of the program.
+
+    \b
+    Examples:
+      nsysmap record -- trtexec --loadEngine=model.plan --exportLayerInfo=engine.json --profilingVerbosity=detailed
+      nsysmap record --engine engine.json -o run.nsys-rep -- python infer.py
+      nsysmap record --print -- ./program
+      nsysmap record --gpu-metrics -- ./program
+    """
+    from nsysmap.base.output_file import check_output
+    from nsysmap.nsys.program import find_nsys
+    from nsysmap.nsys.record import capture_command, check_gpu_metrics, layer_files, record
+
+    report = Path(output)
+    check_output(report, (".nsys-rep",), [Path(engine) for engine in engines])
+    nsys = find_nsys()
+    command = capture_command(nsys, program, report, gpu_metrics=gpu_metrics, force=force)
+    if only_print:
+        click.echo(shlex.join(["nsys", *command[1:]]))
+        return 0
+    if report.exists() and not force:
+        raise NsysmapError(output, "is there already", "give another -o FILE, or --force to overwrite it")
+    if gpu_metrics is not None:
+        check_gpu_metrics(nsys)
+    click.echo(f"nsysmap: nsys {nsys.version}: {escaped(shlex.join(command[1:]))}", err=True)
+    recorded = record(command, report)
+    if recorded.status:
+        click.echo(f"nsysmap: the program ended with status {recorded.status}", err=True)
+    given = (*engines, *(file for file in layer_files(program) if file not in engines and Path(file).is_file()))
+    context.invoke(analyze_command, files=(str(report), *given))
+    return recorded.status

@@ -1,0 +1,113 @@
+"""Has nsys capture a program with the flags that make the trace answerable for the version that is installed."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.nsys.program import Nsys, asked, older
+
+METRICS_HZ = 200_000
+"""What `--gpu-metrics` samples at: the fastest that nsys offers, one sample in 5 µs, as kernels of networks take microseconds."""
+
+PERMISSION = (
+    "become root for the capture, or have an administrator write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file of "
+    "/etc/modprobe.d/ and restart the machine; a container needs --cap-add=SYS_ADMIN too (https://developer.nvidia.com/ERR_NVGPUCTRPERM)"
+)
+"""How to get permission to read the GPU's performance counters."""
+
+_PRECAPTURE_SINCE = "2026.4"
+_SEVERAL_DEVICES_SINCE = "2024.2"
+_GRAPH_TRACE_SINCE = "2021.5"
+_REFUSED = re.compile(r"ERR_NVGPUCTRPERM|[Ii]nsufficient privilege|not have permission to access")
+_NONE_THERE = re.compile(r"feature is not available|GPUs not found|None of the installed GPUs")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How a capture ended: nsys's exit status, which is that of the program where nsys had nothing to say of its own."""
+
+    status: int
+    report: Path
+
+
+def capture_command(nsys: Nsys, program: Sequence[str], report: Path, *, gpu_metrics: str | None = None, force: bool = False) -> list[str]:
+    """The command line that captures ``program`` into ``report``; ``gpu_metrics`` names the GPUs whose counters are sampled."""
+    version = nsys.version
+    flags = ["-t", "cuda,nvtx,osrt", "--sample=none", "--cpuctxsw=none"]  # no answer rests on samples of the CPU
+    if not older(version, _GRAPH_TRACE_SINCE):
+        flags.append("--cuda-graph-trace=node" + ("" if older(version, _PRECAPTURE_SINCE) else ":nvtx-precapture"))
+    if gpu_metrics is not None:
+        flags += [f"{_devices(version)}={gpu_metrics}", f"--gpu-metrics-frequency={METRICS_HZ}"]
+    if force:
+        flags.append("--force-overwrite=true")
+    return [str(nsys.path), "profile", *flags, "-o", str(report), *program]
+
+
+def check_gpu_metrics(nsys: Nsys) -> None:
+    """Nothing, where nsys may sample the counters of a GPU; NsysmapError with what to do where it may not, or there is none."""
+    option = _devices(nsys.version)
+    said = asked([nsys.path, "profile", f"{option}=help"])
+    if _REFUSED.search(said):
+        raise NsysmapError("--gpu-metrics", "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)", PERMISSION)
+    if _NONE_THERE.search(said):
+        raise NsysmapError("--gpu-metrics", "nsys finds no GPU here whose counters it can sample", f"see `nsys profile {option}=help`")
+
+
+def record(command: Sequence[str], report: Path) -> Recorded:
+    """Run such a command on the caller's terminal until it ends; Ctrl-C is for nsys, which then writes what it has.
+
+    Raises NsysmapError where nsys cannot be started, or leaves no report.
+    """
+    try:
+        process = subprocess.Popen(list(command))
+    except OSError as error:
+        raise NsysmapError(command[0], f"cannot be started ({error.strerror or error})", "repair that installation of nsys") from error
+    with _passed_on(process):
+        status = process.wait()
+    if not report.is_file():
+        raise NsysmapError(
+            str(report),
+            f"was not written by nsys, which ended with status {status}",
+            "see what nsys says above; `nsysmap record --print` shows the command",
+        )
+    return Recorded(status, report)
+
+
+def layer_files(program: Sequence[str]) -> list[str]:
+    """The engine files that a trtexec command line writes: what stands behind its --exportLayerInfo."""
+    return [found.group(1) for part in program if (found := re.match(r"--exportLayerInfo=(.+)", part))]
+
+
+def _devices(version: str) -> str:
+    return "--gpu-metrics-device" if older(version, _SEVERAL_DEVICES_SINCE) else "--gpu-metrics-devices"
+
+
+@contextmanager
+def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """While nsys runs: an interrupt, which it has got from the terminal too, does not end us; the third ends nsys; SIGTERM is for it."""
+    count = 0
+
+    def interrupted(_number: int, _frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        if count == 3:
+            process.kill()
+
+    def told_to_end(number: int, _frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: interrupted, signal.SIGTERM: told_to_end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

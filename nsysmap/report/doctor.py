@@ -1,0 +1,148 @@
+"""What of other tools is installed on this machine, and what that allows: what `nsysmap doctor` says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.terminal import escaped
+from nsysmap.nsys.export_cache import cache_folder
+from nsysmap.nsys.program import installed_nsys
+from nsysmap.nsys.record import PERMISSION
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_DRIVER = Path("/proc/driver/nvidia")
+_TOLD = {"yes": "ok", "no": "--", "unknown": "?"}
+
+State = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing that was looked for."""
+
+    thing: str
+    state: State
+    what: str  # what was found, or what is missing
+    allows: str  # what it allows, or what is not possible without it and how to get it
+
+
+def doctor() -> tuple[Found, ...]:
+    """What was found, in the order in which a user meets it."""
+    return (*_nsys(), _tensorrt(), _trtexec(), _onnx(), _browser(), *_gpu(), _cache())
+
+
+def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
+    """One paragraph a thing: whether it is there, what was found, what that allows."""
+    label = max(len(one.thing) for one in found)
+    lines = []
+    for one in found:
+        lines.append(f"{_TOLD[one.state]:<2}  {one.thing:<{label}}  {escaped(one.what)}")
+        indent = " " * (label + 6)
+        lines += textwrap.wrap(
+            escaped(one.allows), max(60, width), initial_indent=indent, subsequent_indent=indent, break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:
+    """The same as JSON; ``found`` is null where it is not known."""
+    known = {"yes": True, "no": False, "unknown": None}
+    return [{"thing": one.thing, "found": known[one.state], "what": one.what, "allows": one.allows} for one in found]
+
+
+def _nsys() -> Iterator[Found]:
+    try:
+        first = True
+        for nsys in installed_nsys():
+            used = "used first: exports reports up to this version, and captures for `nsysmap record`"
+            yield Found("nsys", "yes", f"{nsys.version} ({nsys.path})", used if first else "used for reports of newer versions")
+            first = False
+    except NsysmapError as error:
+        without = "Reports open all the same: nsysmap reads them itself. `nsysmap record` needs nsys"
+        yield Found("nsys", "no", f"{error.where}: {error.what}", f"{without}: install Nsight Systems.")
+
+
+def _tensorrt() -> Found:
+    for package in ("tensorrt", "tensorrt_rtx", "tensorrt-cu12", "tensorrt-cu13"):
+        if told := _version(package):
+            allows = "opens .engine and .plan files that this version built, where the GPU is one like that which they were built for"
+            return Found("TensorRT", "yes", f"{told} (Python package {package})", allows)
+    without = ".engine and .plan files cannot be opened: give the file of trtexec --exportLayerInfo, or pip install tensorrt of the version"
+    return Found("TensorRT", "no", "the Python package tensorrt is not installed", f"{without} that built the engine.")
+
+
+def _trtexec() -> Found:
+    path = shutil.which("trtexec")
+    if path is None:
+        without = (
+            "not needed to read what was captured elsewhere; it comes with TensorRT and exports an engine's layers (--exportLayerInfo)"
+        )
+        return Found("trtexec", "no", "is not on PATH", without)
+    allows = "exports an engine's layers: trtexec --loadEngine=FILE --exportLayerInfo=engine.json --profilingVerbosity=detailed"
+    return Found("trtexec", "yes", path, allows)
+
+
+def _onnx() -> Found:
+    if told := _version("onnx"):
+        return Found("onnx", "yes", told, "--onnx MODEL names the nodes of the model that run inside opaque regions")
+    return Found("onnx", "no", "the Python package onnx is not installed", "--onnx MODEL does not work: pip install 'nsysmap[onnx]'")
+
+
+def _browser() -> Found:
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        return Found(
+            "chromium", "no", "is not on PATH", "pages (.html) open in any browser, here or elsewhere; only their tests need this one"
+        )
+    return Found("chromium", "yes", path, "opens pages (.html), and runs their tests")
+
+
+def _gpu() -> Iterator[Found]:
+    driver = _text(_DRIVER / "version")
+    if driver is None:
+        yield Found("GPU", "no", "no NVIDIA driver is loaded", "not needed to read what was captured elsewhere; `nsysmap record` needs one")
+        return
+    told = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", driver)
+    yield Found("GPU", "yes", f"NVIDIA driver {told.group(1) if told else 'of an unknown version'}", "programs can be captured here")
+    params = _text(_DRIVER / "params")
+    restricted = None if params is None else re.search(r"^RmProfilingAdminOnly:\s*(\d)", params, re.MULTILINE)
+    may = "hardware counters can be sampled: nsysmap record --gpu-metrics"
+    if restricted is None:
+        yield Found("counters", "unknown", "the driver does not say who may read them", f"{may}, where it is allowed")
+    elif restricted.group(1) == "0" or os.geteuid() == 0:
+        whom = "every user" if restricted.group(1) == "0" else "root, which you are; a container may withhold it all the same"
+        yield Found("counters", "yes", f"may be read by {whom}", may)
+    else:
+        yield Found("counters", "no", "may be read by root only (ERR_NVGPUCTRPERM)", f"no --gpu-metrics as this user: {PERMISSION}")
+
+
+def _cache() -> Found:
+    folder = cache_folder()
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    if place.is_dir() and os.access(place, os.W_OK):
+        return Found("cache", "yes", str(folder), "exports are kept: each report is exported by nsys once")
+    return Found("cache", "no", f"{folder} cannot be written", "set NSYSMAP_CACHE to a folder that can, or give the export of a report")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None

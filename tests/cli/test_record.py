@@ -1,0 +1,215 @@
+"""`nsysmap record` and `nsysmap doctor`, with scripts that play an nsys of any version."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from nsysmap.nsys import program
+from nsysmap.nsys.program import Nsys
+from nsysmap.nsys.record import METRICS_HZ, capture_command, layer_files
+from nsysmap.report import doctor
+from tests.commands import run
+from tests.places import FIXTURES
+
+CAPTURE = FIXTURES / "bert_trt10"
+HEAD = "-t cuda,nvtx,osrt --sample=none --cpuctxsw=none"
+StandIn = Callable[..., Path]
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """An nsys of this version in an empty folder that is made the current one; `profile` runs `body` (`out` is the -o path)."""
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", ())
+    monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "cache"))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+
+    def make(body: str = "capture()", *, version: str = "2023.4.4.54", metrics: str = "0: NVIDIA H100") -> Path:
+        script = tmp_path / "nsys"
+        script.write_text(
+            f"#!{sys.executable}\n"
+            "import json, os, shutil, signal, subprocess, sys, time\n"
+            f"if '--version' in sys.argv:\n    print('NVIDIA Nsight Systems version {version}'); sys.exit()\n"
+            f"if sys.argv[-1].startswith('--gpu-metrics-device') and sys.argv[-1].endswith('=help'):\n    print({metrics!r}); sys.exit()\n"
+            "at = sys.argv.index('-o') + 1 if '-o' in sys.argv else 0\n"
+            "out = sys.argv[at]\n"
+            "json.dump(sys.argv[1:], open('asked.json', 'w'))\n"
+            f"def capture():\n    shutil.copy({str(CAPTURE / 'sync.sqlite')!r}, out)\n"
+            f"if sys.argv[1] == 'profile':\n    {body}\n"
+        )
+        script.chmod(0o755)
+        monkeypatch.setenv("NSYS", str(script))
+        return script
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("version", "graphs"),
+    [
+        ("2021.1.1", ""),
+        ("2023.4.4.54", " --cuda-graph-trace=node"),
+        ("2026.2.1", " --cuda-graph-trace=node"),
+        ("2026.4.1", " --cuda-graph-trace=node:nvtx-precapture"),
+        ("2027.1.1", " --cuda-graph-trace=node:nvtx-precapture"),
+    ],
+)
+def test_the_flags_fit_the_version_that_is_found(version: str, graphs: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    stand_in(version=version)
+    done = run(capfd, "record", "--print", "--", "./program", "--flag", "two words")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"nsys profile {HEAD}{graphs} -o report.nsys-rep ./program --flag 'two words'\n"
+    assert not Path("asked.json").exists()
+
+
+@pytest.mark.parametrize(("version", "option"), [("2023.4.4", "--gpu-metrics-device"), ("2024.2.1", "--gpu-metrics-devices")])
+def test_counters_are_sampled_as_fast_as_nsys_can(version: str, option: str) -> None:
+    command = capture_command(Nsys(Path("nsys"), version), ["x"], Path("r.nsys-rep"), gpu_metrics="1")
+    assert command[6:9] == ["--cuda-graph-trace=node", f"{option}=1", f"--gpu-metrics-frequency={METRICS_HZ}"]
+
+
+def test_a_capture_is_analysed_with_the_engine_that_the_program_exports(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    stand_in()
+    Path("layers.json").write_bytes((CAPTURE / "engine.json").read_bytes())
+    done = run(capfd, "record", "-o", "run.nsys-rep", "trtexec", "--exportLayerInfo=layers.json", "--exportLayerInfo=none.json")
+    assert done.status == 0, done.err
+    assert done.out == run(capfd, "analyze", "run.nsys-rep", "layers.json").out
+    assert json.loads(Path("asked.json").read_text())[-3:] == ["trtexec", "--exportLayerInfo=layers.json", "--exportLayerInfo=none.json"]
+    assert layer_files(["trtexec", "--exportLayerInfo=a=b.json", "--exportLayerInfo="]) == ["a=b.json"]
+
+
+def test_what_the_program_prints_is_shown_and_its_status_is_ours(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    stand_in("capture(); print('from the program'); sys.exit(7)")
+    done = run(capfd, "record", "--", "x")
+    assert done.status == 7
+    assert done.out.startswith("from the program\n")
+    assert "the program ended with status 7" in done.err
+
+
+def test_a_report_that_is_there_is_kept(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    stand_in()
+    Path("report.nsys-rep").write_text("precious")
+    done = run(capfd, "record", "--", "x")
+    assert (done.status, done.out) == (2, "")
+    assert "is there already" in done.err
+    assert Path("report.nsys-rep").read_text() == "precious"
+    assert "--force-overwrite=true" in run(capfd, "record", "--print", "--force", "--", "x").out
+
+
+@pytest.mark.parametrize("name", ["run.sqlite", "none/run.nsys-rep"])
+def test_an_output_that_cannot_be_is_refused_before_anything_runs(name: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    stand_in()
+    assert run(capfd, "record", "-o", name, "--", "x").status == 2
+    assert not Path("asked.json").exists()
+
+
+@pytest.mark.parametrize("body", ["pass", "sys.exit(1)", "os.kill(os.getpid(), 9)"])
+def test_an_nsys_that_writes_nothing_is_one_line(body: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    stand_in(body)
+    done = run(capfd, "record", "--", "x")
+    assert (done.status, done.out) == (2, "")
+    assert "report.nsys-rep: was not written by nsys, which ended with status" in done.err.splitlines()[-1]
+
+
+def test_without_permission_for_counters_nothing_runs_and_the_way_to_get_it_is_said(
+    stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stand_in(
+        metrics="The user running nsys does not have permission to access NVIDIA GPU Performance Counters on the target device. "
+        "For more details, please visit https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+    )
+    done = run(capfd, "record", "--gpu-metrics", "--", "x")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "ERR_NVGPUCTRPERM" in done.err
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in done.err
+    assert not Path("asked.json").exists()
+    stand_in(metrics="NVIDIA GPUs not found, feature is not available")
+    assert "no GPU here" in run(capfd, "record", "--gpu-metrics", "--", "x").err
+    stand_in()
+    assert run(capfd, "record", "--gpu-metrics=1", "--", "x").status == 0
+    assert "--gpu-metrics-device=1" in json.loads(Path("asked.json").read_text())
+
+
+def test_no_nsys_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", ())
+    monkeypatch.delenv("NSYS", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run(capfd, "record", "--", "x")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "install Nsight Systems" in done.err
+
+
+def test_an_interrupt_is_for_nsys_which_then_writes_its_report(stand_in: StandIn) -> None:
+    """Ctrl-C reaches both, as on a terminal: the program ends, and what was captured is analysed."""
+    stand_in("signal.signal(signal.SIGINT, lambda *_: None); open('up', 'w').close(); signal.pause(); capture()")
+    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "record", "--", "x"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not Path("up").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert b"2,800" in out
+
+
+def not_installed(package: str) -> str:
+    raise PackageNotFoundError(package)
+
+
+# --- doctor -----------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_says_what_is_there_and_what_that_allows(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    script = stand_in(version="2025.3.1.90")
+    found = {one["thing"]: one for one in json.loads(run(capfd, "doctor", "--json").out)}
+    assert set(found) >= {"nsys", "TensorRT", "trtexec", "onnx", "chromium", "GPU", "cache"}
+    assert found["nsys"]["what"] == f"2025.3.1.90 ({script})"
+    assert all(one["allows"] for one in found.values())
+    text = run(capfd, "doctor")
+    assert (text.status, text.err) == (0, "")
+    assert "ok  nsys" in text.out
+
+
+def test_doctor_without_anything_says_what_works_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "INSTALL_FOLDERS", ())
+    monkeypatch.setattr(doctor, "_DRIVER", tmp_path / "none")
+    monkeypatch.setattr(doctor, "version", not_installed)
+    monkeypatch.delenv("NSYS", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "a" / "b"))
+    found = {one["thing"]: one["found"] for one in json.loads(run(capfd, "doctor", "--json").out)}
+    assert found == {"nsys": False, "TensorRT": False, "trtexec": False, "onnx": False, "chromium": False, "GPU": False, "cache": True}
+    told = run(capfd, "doctor").out
+    assert "Reports open all the same" in told
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("params", "root", "found"), [("RmProfilingAdminOnly: 0\n", 1000, True), ("RmProfilingAdminOnly: 1\n", 0, True),
+                                  ("RmProfilingAdminOnly: 1\n", 1000, False), ("Other: 1\n", 1000, None)],
+)  # fmt: skip
+def test_doctor_reads_off_the_driver_who_may_sample_counters(
+    params: str, root: int, found: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun\n")
+    (tmp_path / "params").write_text(params)
+    monkeypatch.setattr(doctor, "_DRIVER", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: root)
+    told = {str(one["thing"]): one for one in doctor.doctor_json(doctor.doctor())}
+    assert told["GPU"]["what"] == "NVIDIA driver 580.65.06"
+    assert told["counters"]["found"] is found
+    assert ("ERR_NVGPUCTRPERM" in str(told["counters"])) is (found is False)
