@@ -12,6 +12,7 @@ from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, 
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
 from nsysmap.mapping.scores import KernelFacts, surely_run
+from nsysmap.mapping.streams import Streams, align_streams, no_streams
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
@@ -24,11 +25,14 @@ _RECURS = 2  # inferences; what ran less often says nothing about which engines 
 _NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
 _UNPROVED = 0.85  # the most that is believed of an engine that nothing in the trace proves
 _MOST = 64  # shapes of a home that are placed
+_LONGEST = 5000  # kernels of an inference
 
 TOO_FEW = "too few kernels to tell which engine they belong to"
 PERHAPS = "nothing in the trace proves that this engine ran, or speaks against it"
 TOO_MANY = "the inferences of this stream differ too often from one another"
 NO_FIT = "no engine file given can have run these kernels"
+FOREIGN = "launched between inferences, and its name does not speak of TensorRT: the application's own"
+NO_INFERENCE = "it is in no inference of the engine files given"
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,15 @@ class Placed:
     verdicts: tuple[EngineVerdict, ...]
     wanted: BoolArray  # which kernels were asked for
     known: IntArray  # the layer that another method settled, MISSING elsewhere
+    streams: Streams
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One entry a kernel of the trace."""
+
+    wanted: BoolArray  # its layer is asked for
+    known: IntArray  # its layer over all engines where another method settled it, MISSING elsewhere
 
 
 @dataclass(frozen=True)
@@ -77,33 +90,70 @@ def expected_kernels(engine: Engine) -> int | None:
     return int(surely_run(engine, mine).sum()) or None
 
 
-def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> Inferences:
+def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> tuple[Inferences, Streams]:
     """The inferences of a trace: by ranges and graph launches; of processes that show neither by what repeats on their streams.
 
-    So is what a graph replayed whose launch lies before the capture: the end of an inference.
+    So is what a graph replayed whose launch lies before the capture: the end of an inference.  Where the engines do not explain all of
+    what repeats, whole threads are aligned with them: what that found is the second result.
     """
     found = find_inferences(trace, tensorrt)
+    nothing = no_streams(len(trace.kernels))
     process = trace.kernels.ints("process")
     inside = found.membership.ints("inference") != MISSING
     if inside.all():
-        return found
+        return found, nothing
     shown = distinct(process[inside])
     replayed = (trace.kernels.ints("graph_node_id") != MISSING) & (trace.kernels.ints("launch") == MISSING)
     rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
     if len(rows) == 0:
-        return found
+        return found, nothing
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
-    return find_inferences(trace, tensorrt, find_periods(trace, rows, expected=expected).inference)
+    periods = find_periods(trace, rows, expected=expected).inference
+    by_period = find_inferences(trace, tensorrt, periods)
+    open_rows = _unexplained(trace, by_period, engines, rows[~replayed[rows]]) if engines else rows[:0]
+    streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
+    if not streams.asked.any():
+        return by_period, nothing
+    number = np.where(streams.asked, np.where(streams.run >= 0, streams.run + periods.max(initial=-1) + 1, np.int64(MISSING)), periods)
+    used = np.flatnonzero(number != MISSING)
+    number[used] = np.unique(number[used], return_inverse=True)[1].reshape(-1)
+    return find_inferences(trace, tensorrt, number), streams
 
 
-def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], wanted: BoolArray, known: IntArray) -> Placed:
-    """The layers of the wanted kernels, by their order within their inference.
+def _unexplained(trace: Trace, inferences: Inferences, engines: Sequence[Engine], rows: IntArray) -> IntArray:
+    """Those of the rows whose thread launched any kernel that is in no inference which one of the engines explains wholly."""
+    tried = _Tried(engines)
+    explained = np.zeros(len(trace.kernels), np.bool_)
+    wanted = np.zeros(len(trace.kernels), np.bool_)
+    wanted[rows] = True
+    for shapes in _homes(trace, inferences, wanted):
+        whole = [shape for shape in shapes[:_MOST] if _wholly(shape, shapes, tried)]
+        for shape in whole:
+            explained[shape.rows] = True
+    thread = trace.kernels.ints("thread")
+    return rows[np.isin(thread[rows], distinct(thread[rows[~explained[rows]]]))]
+
+
+def _wholly(shape: _Shape, shapes: list[_Shape], tried: _Tried) -> bool:
+    """Whether one engine explains every kernel of a shape and has no layer left over."""
+    found = _part_of(shape, shapes)
+    if found is not None:
+        return _wholly(found[0], shapes, tried)
+    if len(shape.codes) > _LONGEST or (len(shape.rows) < _RECURS and not _maybe_cut(shape)):
+        return False
+    matches = [_match(shape, tried, number)[0] for number in range(len(tried.engines))]
+    return any(match.accepted and match.placed == 1 and match.used == 1 for match in matches)
+
+
+def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], asked: Asked, streams: Streams) -> Placed:
+    """The layers of the wanted kernels, by their order within their inference; of threads that were aligned whole as found there.
 
     ``known`` is each kernel's layer (over all engines) where another method settled it, MISSING elsewhere: the alignment holds to it.
     Inferences of one home (process, context, stream) ran one engine: the one of ``engines`` that fits best; where none fits, no kernel
     of it gets a layer.
     """
     count = len(trace.kernels)
+    wanted, known = asked.wanted & ~streams.asked, asked.known
     layer = np.full(count, MISSING, np.int64)
     confidence = np.zeros(count)
     by_tactic = np.zeros(count, np.bool_)
@@ -134,13 +184,46 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
             texts = [PERHAPS if text is None and unproved else text for text in texts]
             reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
     layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
-    return Placed(layer, confidence, by_tactic, refused & wanted, Text(reason, tuple(reasons)), tuple(verdicts), wanted, known)
+    refused &= wanted
+    if streams.asked.any():
+        _place_streams(streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons))
+        refused |= streams.asked & (streams.layer < 0)
+        verdicts.extend(
+            EngineVerdict(*one.home, one.kind.runs, one.kind.engine, one.kind.match, one.kind.believed) for one in streams.verdicts
+        )
+    return Placed(layer, confidence, by_tactic, refused, Text(reason, tuple(reasons)), tuple(verdicts), asked.wanted, known, streams)
+
+
+def _place_streams(
+    streams: Streams,
+    engines: Sequence[Engine],
+    wanted: BoolArray,
+    into: tuple[IntArray, FloatArray, BoolArray, np.ndarray[tuple[int], np.dtype[np.int32]], dict[str, int]],
+) -> None:
+    """Writes what was found of whole threads."""
+    layer, confidence, by_tactic, reason, reasons = into
+    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    rows = np.flatnonzero(streams.asked & wanted)
+    sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= SURE)
+    layer[rows] = np.where(sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING))
+    confidence[rows] = np.minimum(streams.confidence[rows], np.where(streams.unproved[rows], _UNPROVED, 1.0))
+    by_tactic[rows] = streams.by_tactic[rows] & sure
+    doubtful = np.flatnonzero(~sure | (streams.confidence[rows] < 1.0))
+    for row in rows[doubtful].tolist():
+        text = streams.alignment(np.array([row])).reason(0, engines[int(streams.engine[row])])
+        reason[row] = -1 if text is None else reasons.setdefault(text, len(reasons))
+    reason[rows[streams.unproved[rows] & (reason[rows] < 0)]] = reasons.setdefault(PERHAPS, len(reasons))
+    outside = streams.asked & (streams.run < 0)
+    for text, which in ((FOREIGN, outside & streams.foreign), (NO_INFERENCE, outside & ~streams.foreign)):
+        reason[which] = reasons.setdefault(text, len(reasons))
 
 
 def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int) -> Considered | None:
     """How `place_by_order` placed a kernel, worked out again; None where it was not asked to, or no engine can have run the kernel."""
     if not engines or not placed.wanted[kernel]:
         return None
+    if placed.streams.asked[kernel]:
+        return _considered_stream(trace, placed.streams, kernel)
     tried = _Tried(engines)
     (shapes,) = _homes(trace, inferences, np.arange(len(trace.kernels)) == kernel)
     home, _ = _choose(shapes, tried)
@@ -150,6 +233,15 @@ def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
         return None
     aligned = _aligned(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
     return Considered(engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows))
+
+
+def _considered_stream(trace: Trace, streams: Streams, kernel: int) -> Considered | None:
+    if streams.run[kernel] < 0:
+        return None
+    mine = np.flatnonzero(streams.run == streams.run[kernel])
+    rows = launch_order(trace.kernels, mine, np.zeros(len(mine), np.int64))
+    inferences = len(np.unique(streams.run[streams.lane == streams.lane[kernel]]))
+    return Considered(int(streams.engine[kernel]), int(np.flatnonzero(rows == kernel)[0]), streams.alignment(rows), inferences)
 
 
 def _pins(known: IntArray, rows: IntArray, engines: Sequence[Engine], engine: int) -> IntArray:

@@ -84,7 +84,7 @@ def align_inference(
     Aligned with each optimization profile's layers in each order that they can run in; what explains the kernels best is taken.
     """
     best: Alignment | None = None
-    for layers in _profiles(engine):
+    for layers in optimization_profiles(engine):
         for number, order in enumerate(execution_orders(layers)):
             found = _align(kernels, engine, [layers[at] for at in order], _How(cut, pins, rounds))
             if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
@@ -100,7 +100,7 @@ class _How:
     rounds: int
 
 
-def _profiles(engine: Engine) -> list[tuple[Layer, ...]]:
+def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
     """The layers of each optimization profile: an inference runs those of one."""
     profiles = sorted({layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None})
     if len(profiles) < 2:

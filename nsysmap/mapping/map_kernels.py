@@ -15,12 +15,13 @@ from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, 
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.tables import layers_table
-from nsysmap.mapping.by_order import Placed, place_by_order
+from nsysmap.mapping.by_order import Asked, Placed, place_by_order
 from nsysmap.mapping.engine_match import engine_fits, fit_notes
 from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
 from nsysmap.mapping.parts import Settled, either, find_parts
 from nsysmap.mapping.parts_by_onnx import note_of, place_on_model
 from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
+from nsysmap.mapping.streams import Streams
 from nsysmap.names.decode import layer_kind, matches_tactic
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.launches import gather
@@ -54,9 +55,13 @@ class Mapped:
 
 
 def map_kernels(
-    trace: Trace, tensorrt: TensorRtRanges, inferences: Inferences, engines: Sequence[Engine], model: OnnxModel | None = None
+    trace: Trace,
+    tensorrt: TensorRtRanges,
+    inferences: tuple[Inferences, Streams],
+    engines: Sequence[Engine],
+    model: OnnxModel | None = None,
 ) -> Mapped:
-    """Maps every kernel; ``model`` is what the engines were built from.
+    """Maps every kernel; ``inferences`` as of by_order.inferences_of, ``model`` is what the engines were built from.
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
     that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
@@ -74,14 +79,16 @@ def map_kernels(
     split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, evidence.place)
     by_range = method.copy()
     method[split] = _NONE
-    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=any(fit.accepted for fit in resolved.fits))
+    sure = any(fit.accepted for fit in resolved.fits)
+    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=sure)
+    found = inferences[0]
     kept = split & (method == _NONE)
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
     table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(evidence.place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
-    inference = inferences.membership.ints("inference")
-    settled = Settled(evidence.place, layer, inference, _at(inferences.table.bools("complete"), inference))
+    inference = found.membership.ints("inference")
+    settled = Settled(evidence.place, layer, inference, _at(found.table.bools("complete"), inference))
     placing = place_on_model(model, engines, table) if model is not None else None
     parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
@@ -107,7 +114,7 @@ def map_kernels(
     notes = fit_notes(fits)
     if model is not None and placing is not None:
         notes += (*placing.notes, note_of(model, parts.by))
-    return Mapped(mapping, table, _engine_of_inference(inferences, engine), fits, notes, evidence, placed)
+    return Mapped(mapping, table, _engine_of_inference(found, engine), fits, notes, evidence, placed)
 
 
 @dataclass(frozen=True)
@@ -218,13 +225,16 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     chosen.method[rows] = _TACTIC
 
 
-def _by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen, *, sure: bool) -> tuple[Placed, FloatArray]:
+def _by_order(
+    trace: Trace, found: tuple[Inferences, Streams], engines: Sequence[Engine], chosen: _Chosen, *, sure: bool
+) -> tuple[Placed, FloatArray]:
     """Places the kernels that ranges left open; a tactic that only one layer has is exact if the engine fits or is ``sure`` to have run."""
+    inferences, streams = found
     exact = chosen.method != _NONE
     known = np.where(exact, chosen.layer, np.int64(MISSING))
     open_ones = ~exact & (inferences.membership.ints("inference") >= 0)
     _by_tactic(trace, inferences, engines, chosen)
-    placed = place_by_order(trace, inferences, engines, open_ones, known)
+    placed = place_by_order(trace, inferences, engines, Asked(open_ones, known), streams)
     agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused)
     by_tactic = (chosen.method == _TACTIC) & (sure | agreed)
     ordered = open_ones & ~by_tactic

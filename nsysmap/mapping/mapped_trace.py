@@ -106,20 +106,22 @@ def map_trace(
     trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None, selection: Selection | None = None
 ) -> MappedTrace:
     """The same for a trace that is read already; of a file that lists several engines those count that ran."""
+    result = _mapped(trace, engines, model, selection)
+    ran = _that_ran(result)
+    return result if len(ran) == len(engines) else _mapped(trace, ran, model, selection)
+
+
+def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, selection: Selection | None) -> MappedTrace:
     tensorrt = tensorrt_ranges(trace.nvtx_ranges)
-    found = inferences_of(trace, tensorrt, engines)
+    found, streams = inferences_of(trace, tensorrt, engines)
     selected = None
     if selection is not None:
         selected = select(trace, tensorrt, found, selection)
         trace, found = selected.trace, selected.found
         tensorrt = tensorrt_ranges(trace.nvtx_ranges)
-    result = MappedTrace(trace, tensorrt, tuple(engines), found, map_kernels(trace, tensorrt, found, engines, model), selected)
-    ran = _that_ran(result)
-    if len(ran) == len(engines):
-        return result
-    if selected is None:
-        found = inferences_of(trace, tensorrt, ran)
-    return MappedTrace(trace, tensorrt, tuple(ran), found, map_kernels(trace, tensorrt, found, ran, model), selected)
+        streams = streams.of_part(trace.kernels.ints("kernel_id"))
+    mapped = map_kernels(trace, tensorrt, (found, streams), engines, model)
+    return MappedTrace(trace, tensorrt, tuple(engines), found, mapped, selected)
 
 
 def _that_ran(result: MappedTrace) -> list[Engine]:

@@ -23,7 +23,12 @@ _DROP = -5.5  # a kernel that is none of the engine's
 _DROP_HELPER = -9.0  # … that is of a kind which goes with another kernel's layer
 _HELPERS = ("reformat", "shuffle", "copy", "cast", "constant", "reduce")
 _DROP_FOREIGN = -2.0  # … by whose name it need not be TensorRT's at all
-_FOREIGN = -1.5  # such a kernel in a layer that is no plugin
+_FOREIGN = -1.5  # such a kernel in a layer that may run anything
+_FOREIGN_OP = 1.0  # … at most, in a layer of its operation of which TensorRT too has such kernels
+_FOREIGN_ELSE = -4.0  # … in any other layer that is no plugin
+_FOREIGN_TACTIC = -12.0  # … in one whose tactic is known, and another
+_NEVER_RUN = -30.0  # a kernel of a framework, in any layer that is no plugin
+_BETWEEN_FRAMEWORK, _BETWEEN_FOREIGN, _BETWEEN_TENSORRT = -0.3, -0.7, -4.0  # such kernels between two inferences, and TensorRT's own
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
 SPEAKS = 1.0  # from that on a kernel's name speaks for its layer
 _TIME_SPREAD = 0.35  # of the log of measured over profiled time
@@ -75,9 +80,8 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     tactic = _tactics(names, layers)
     decoded = [decode(name) for name in names]
     match = _matches(decoded, layers, tactic)
-    foreign = np.array([_is_foreign(kernel) for kernel in decoded])
-    own = ~foreign[:, None] | tactic | np.array([layer.kind == "plugin" for layer in layers])
-    match = np.where(own, match, np.minimum(match, _FOREIGN))
+    foreign = np.array([_is_foreign(kernel) for kernel in decoded], np.bool_)
+    match = np.where(tactic, match, np.minimum(match, _most_of_foreign(decoded, layers)))
     helper = np.array([kernel.fields.get("operation") in _HELPERS for kernel in decoded])
     drop = np.where(foreign, _DROP_FOREIGN, np.where(helper, _DROP_HELPER, _DROP))
     drop = np.where(np.asarray(tactic.any(axis=1)), _DROP, drop)
@@ -103,10 +107,56 @@ def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
     return np.array([_skip(layer, time) <= _SURELY for layer, time in zip(layers, profile_of(engine, layers), strict=True)], np.bool_)
 
 
+_FRAMEWORK = frozenset(("pytorch", "triton", "cufft", "nccl"))  # families that TensorRT never runs but in plugins
+_ANYBODYS = frozenset(("cuda", "unknown", "cub", "pytorch", "tensorrt-llm", "flash-attention"))  # … of which it runs few
+_ANYTHING = frozenset(("foreign_node", "unknown", "other", "loop"))
+
+
 def _is_foreign(kernel: KernelName) -> bool:
-    """Whether nothing in the name speaks of TensorRT, its libraries or an operation of a network."""
-    unknown = kernel.fields.get("operation", "unknown") == "unknown"
-    return kernel.family == "pytorch" or (kernel.family in ("cuda", "unknown") and unknown)
+    """Whether nothing in the name speaks of TensorRT or its libraries."""
+    return _is_framework(kernel) or kernel.family in _ANYBODYS
+
+
+def _is_framework(kernel: KernelName) -> bool:
+    """Whether the kernel is a framework's for sure: some that PyTorch has too are known by a bare word of their name."""
+    return kernel.family in _FRAMEWORK and (kernel.family != "pytorch" or "::" in kernel.name)
+
+
+def _most_of_foreign(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> FloatArray:
+    """The most that each kernel can be worth in each layer for all that its family tells."""
+    most = np.full((len(decoded), len(layers)), np.inf)
+    plugin = np.array([layer.kind == "plugin" for layer in layers])
+    anything = np.array([layer.kind in _ANYTHING for layer in layers])
+    tactic = np.array([bool(layer.tactic) for layer in layers])
+    for number, kernel in enumerate(decoded):
+        if _is_framework(kernel):
+            most[number] = np.where(plugin, np.inf, _NEVER_RUN)
+        elif _is_foreign(kernel):
+            operation = kernel.fields.get("operation", "unknown")
+            alike = np.array([layer.kind == operation and not layer.tactic for layer in layers])
+            usual = np.where(anything, _FOREIGN, np.where(alike, _FOREIGN_OP, np.where(tactic, _FOREIGN_TACTIC, _FOREIGN_ELSE)))
+            most[number] = np.where(plugin, np.inf, usual)
+    return most
+
+
+def between_costs(kernels: Sequence[KernelFacts], tactic: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """What each of these distinct kernels costs as one of no engine: launched within an inference, and between two.
+
+    ``tactic``: its name is some layer's tactic.
+    """
+    inside, between = [], []
+    for kernel, known in zip([decode(kernel.name) for kernel in kernels], tactic.tolist(), strict=True):
+        if known:
+            costs = (_DROP, _DROP)
+        elif _is_framework(kernel):
+            costs = (_DROP_FOREIGN, _BETWEEN_FRAMEWORK)
+        elif _is_foreign(kernel):
+            costs = (_DROP_FOREIGN, _BETWEEN_FOREIGN)
+        else:
+            costs = (_DROP_HELPER if kernel.fields.get("operation") in _HELPERS else _DROP, _BETWEEN_TENSORRT)
+        inside.append(costs[0])
+        between.append(costs[1])
+    return np.array(inside), np.array(between)
 
 
 def _makes_nothing(layer: Layer) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nsysmap.names.families import operation_of
 from nsysmap.names.layers import layer_ops, split_layer_name
 from nsysmap.names.model import KernelName
 from nsysmap.names.myelin import read_myelin
@@ -93,13 +94,30 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
     if layer_kind == "foreign_node":
         return {"gemm": 0.8, "gemv": 0.8, "convolution": 0.5, "attention": 0.7, "unknown": 0.5}.get(operation, 0.15)
     if layer_kind == "plugin":
-        return 0.8 if kernel.family in ("cuda", "unknown") else 0.3
+        return _plugin_affinity(kernel, operation, layer_name)
     if operation == "unknown":
         return 0.4
     if layer_kind == "gemm" and kernel.fields.get("launcher") in _WITH_EPILOGUE:
         return 0.5  # seen only in layers whose name says that an epilogue is generated
     # many a layer changes its own tensors' layout before or behind its work
     return _SUITS.get(layer_kind, {}).get(operation, 0.15 if operation in ("shuffle", "reformat", "copy") else 0.02)
+
+
+_PLUGIN_FAMILIES = frozenset(("cuda", "unknown", "cub", "tensorrt-llm", "plugin", "triton", "flash-attention", "fmha", "cusparse"))
+_MATRIX = ("gemm", "gemv", "convolution", "attention")
+
+
+def _plugin_affinity(kernel: KernelName, operation: str, layer_name: str) -> float:
+    """What a plugin runs is told by nothing but the plugin's own name, and that it is nobody else's kernel."""
+    wanted = operation_of(layer_name.rsplit("/", 1)[-1])
+    if operation == "communication" or wanted == "communication":
+        return 0.95 if operation == wanted else 0.1
+    alike = wanted == operation or (wanted in _MATRIX and operation in _MATRIX)
+    if operation != "unknown" and alike:
+        return 0.9
+    if wanted in _MATRIX and operation == "reduce":
+        return 0.6  # split-K
+    return 0.8 if kernel.family in _PLUGIN_FAMILIES else 0.3
 
 
 def _fused_affinity(kernel: KernelName, operation: str, layer_name: str, onnx: Sequence[str]) -> float:

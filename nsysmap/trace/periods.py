@@ -142,8 +142,8 @@ def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     launch = kernels.ints("launch")[rows]
     replayed = (kernels.ints("graph_node_id")[rows] != MISSING) & (launch != MISSING)
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed  # a graph launch runs an inference
-    syncs = _between(trace, rows, trace.api_calls.text("kind").equals("sync") | blocking_copies(trace)) + fresh
-    copies = _between(trace, rows, trace.api_calls.text("kind").equals("copy"))
+    syncs = calls_between(trace, rows, waits_of(trace)) + fresh
+    copies = calls_between(trace, rows, copies_of(trace))
     found = Launches(codes, syncs, copies, gap, replayed=bool(replayed.all()))
     return _Group(rows, cut_inferences(found, expected=expected))
 
@@ -157,7 +157,18 @@ def _renumbered(codes: IntArray) -> IntArray:
     return number[codes]
 
 
-def _between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
+def waits_of(trace: Trace) -> BoolArray:
+    """Calls in which the host waits for the GPU: synchronisations and blocking copies."""
+    waits: BoolArray = trace.api_calls.text("kind").equals("sync") | blocking_copies(trace)
+    return waits
+
+
+def copies_of(trace: Trace) -> BoolArray:
+    """Calls that ask for a copy."""
+    return trace.api_calls.text("kind").equals("copy")
+
+
+def calls_between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
     """How many of these calls the launching thread made between the launch of the kernel before and this one's."""
     kernels = trace.kernels
     thread, launched = kernels.ints("thread")[rows], kernels.ints("launch_start_ns")[rows]

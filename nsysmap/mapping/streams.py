@@ -1,0 +1,167 @@
+"""The inferences of threads whose kernels nothing bounds, found by aligning each thread's kernels with the engines; one entry a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import numbered, rows_by_value
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray
+from nsysmap.engine.model import Engine
+from nsysmap.mapping.kernel_alignment import Alignment
+from nsysmap.mapping.scores import SPEAKS, KernelFacts
+from nsysmap.mapping.segments import Found, RunKind, StreamKernels, find_runs
+from nsysmap.trace.launch_order import launch_order, launch_time
+from nsysmap.trace.model import Trace
+from nsysmap.trace.periods import calls_between, copies_of, waits_of
+
+_MOST = 100_000  # kernels of a thread
+_MOST_NAMES = 4000  # distinct kernels of a thread
+
+
+@dataclass(frozen=True)
+class StreamVerdict:
+    """What was found of one kind of inferences of a thread."""
+
+    home: tuple[int, int, int]  # process, context and stream of its first kernel
+    kind: RunKind
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Layers are numbered within their engine; -1 for none."""
+
+    asked: BoolArray  # the kernel's thread was aligned
+    run: IntArray  # MISSING for a kernel of no inference
+    engine: IntArray
+    layer: IntArray
+    confidence: FloatArray
+    rival: IntArray
+    rival_confidence: FloatArray
+    explained: BoolArray
+    by_tactic: BoolArray
+    foreign: BoolArray
+    unproved: BoolArray  # nothing proves that this engine ran, or speaks against it
+    lane: IntArray  # which of ``orders``
+    orders: tuple[tuple[int, ...], ...]  # layer indexes in the order in which they run
+    verdicts: tuple[StreamVerdict, ...]
+
+    def of_part(self, rows: IntArray) -> Streams:
+        """The same of these kernels only."""
+        columns = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return Streams(**{**vars(self), **columns})
+
+    def alignment(self, rows: IntArray) -> Alignment:
+        """The same of these kernels, of one inference in launch order."""
+        return Alignment(
+            self.layer[rows],
+            self.confidence[rows],
+            self.rival[rows],
+            self.rival_confidence[rows],
+            self.explained[rows],
+            self.by_tactic[rows],
+            self.foreign[rows],
+            self.orders[int(self.lane[rows].max())],
+            0.0,
+        )
+
+
+def no_streams(count: int) -> Streams:
+    """Nothing aligned, for that many kernels."""
+    none = np.full(count, -1, np.int64)
+    no = np.zeros(count, np.bool_)
+    return Streams(
+        asked=no,
+        run=np.full(count, MISSING, np.int64),
+        engine=none,
+        layer=none.copy(),
+        confidence=np.zeros(count),
+        rival=none.copy(),
+        rival_confidence=np.zeros(count),
+        explained=no.copy(),
+        by_tactic=no.copy(),
+        foreign=no.copy(),
+        unproved=no.copy(),
+        lane=none.copy(),
+        orders=(),
+        verdicts=(),
+    )
+
+
+def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> Streams:
+    """The inferences of ``engines`` among these kernels, thread by thread (by stream where the launch is not in the trace)."""
+    kernels = trace.kernels
+    empty = no_streams(len(kernels))
+    thread = kernels.ints("thread")[rows]
+    stream = np.where(thread == MISSING, kernels.ints("stream")[rows], -1)
+    _, home = numbered(kernels.ints("process")[rows], kernels.ints("context")[rows], thread, stream)
+    asked, engine, run = empty.asked.copy(), empty.engine.copy(), empty.run.copy()
+    orders: list[tuple[int, ...]] = []
+    verdicts: list[StreamVerdict] = []
+    result = Streams(**{**vars(empty), "asked": asked, "engine": engine, "run": run})
+    done = 0
+    for _, members in rows_by_value(home):
+        mine = launch_order(kernels, rows[members], np.zeros(len(members), np.int64))
+        if len(mine) > _MOST:
+            continue
+        found = find_runs(_stream_kernels(trace, mine), engines)
+        if found is None:
+            continue
+        asked[mine] = True
+        _write(result, mine, found, (done, len(orders)))
+        done += len(found.runs.track)
+        orders.extend(tuple(layer.index for layer in lane.layers) for lane in found.lanes)
+        place = tuple(int(kernels.ints(name)[mine[0]]) for name in ("process", "context", "stream"))
+        verdicts.extend(StreamVerdict((place[0], place[1], place[2]), kind) for kind in found.kinds)
+    return Streams(**{**vars(result), "orders": tuple(orders), "verdicts": tuple(verdicts)})
+
+
+def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
+    kernels = trace.kernels
+    codes = kernels.text("name").codes[rows].astype(np.int64)
+    columns = (codes, *(kernels.ints(name)[rows] for name in ("grid_x", "grid_y", "grid_z")))
+    distinct, row = numbered(*columns)
+    if len(distinct[0]) > _MOST_NAMES:
+        distinct, row = numbered(codes, *(np.ones(len(rows), np.int64) for _ in range(3)))
+    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    names = kernels.text("name").values
+    order = np.argsort(row, kind="stable")
+    pieces = np.split(took[order], np.cumsum(np.bincount(row, minlength=len(distinct[0])))[:-1])
+    facts = tuple(
+        KernelFacts(names[code] if code >= 0 else "", float(np.median(piece)), (x, y, z))
+        for code, x, y, z, piece in zip(*(column.tolist() for column in distinct), pieces, strict=True)
+    )
+    time = launch_time(kernels)[rows]
+    waits = calls_between(trace, rows, waits_of(trace))
+    copies = calls_between(trace, rows, copies_of(trace))
+    logged = np.where(took > 0, np.log(np.maximum(took, 1)), np.nan)
+    return StreamKernels(facts, row, np.diff(time, prepend=time[:1]), waits > 0, copies > 0, logged)
+
+
+def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int]) -> None:
+    runs, sure = found.runs, found.sure
+    engine_of = np.array([lane.engine for lane in found.lanes], np.int64)
+    unproved = np.array([kind.unproved for kind in found.kinds], np.bool_)
+    foreign = found.lanes[0].scores.foreign
+    result.foreign[rows] = foreign[found.row]
+    result.confidence[rows] = np.where(runs.slot >= 0, sure.chance, 0.0)
+    index = [np.array([layer.index for layer in lane.layers], np.int64) for lane in found.lanes]
+    for number, (track, first, last) in enumerate(zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True)):
+        items = np.arange(first, last + 1)
+        slot = runs.slot[items]
+        items = items[(slot >= 0) | ~foreign[found.row[items]]]
+        slot = runs.slot[items]
+        mine, at = rows[items], np.maximum(slot, 0)
+        scores = found.lanes[track].scores
+        result.run[mine] = offset[0] + number
+        result.engine[mine] = engine_of[track]
+        result.lane[mine] = offset[1] + track
+        result.layer[mine] = np.where(slot >= 0, index[track][at], -1)
+        result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
+        result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
+        result.unproved[mine] = unproved[found.kind[number]]
+        same = (sure.rival[items] >= 0) & (sure.rival_run[items] == number)
+        result.rival[mine] = np.where(same, index[track][np.maximum(sure.rival[items], 0)], -1)
+        result.rival_confidence[mine] = sure.rival_chance[items]

@@ -1,0 +1,141 @@
+"""Streams of runs: the dynamic programming against trying every alignment of small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.mapping.stream_alignment import Stream, Track, by_value, likeliest_runs, sureness
+
+CUT = -2.0
+Steps = tuple[tuple[int, int] | None, ...]  # for each item its track and slot, None for none
+
+
+def worth_of(stream: Stream, track: int, slot: int, item: int) -> float:
+    found = float(stream.tracks[track].match[stream.row[item], slot])
+    usual, spread = stream.tracks[track].usual, stream.tracks[track].spread
+    if stream.value is not None and usual is not None and spread is not None:
+        found += float(by_value(np.array(stream.value[item]), usual[slot : slot + 1], spread[slot : slot + 1])[0])
+    return found
+
+
+def alignments(stream: Stream) -> Iterator[tuple[float, int, Steps]]:
+    """Every alignment: its worth, its number of runs, and each item's place."""
+
+    def go(item: int, inside: tuple[int, int] | None) -> Iterator[tuple[float, int, Steps]]:
+        if item == len(stream.row):
+            yield (0.0 if inside is None else CUT), 0, ()
+            return
+        row = int(stream.row[item])
+        options: list[tuple[float, int, tuple[int, int] | None, tuple[int, int] | None]] = []
+        if inside is None:
+            options.append((float(stream.between[row]), 0, None, None))
+            for number, track in enumerate(stream.tracks):
+                for slot in range(len(track.skip)):
+                    enter = float(stream.begin[item]) + float(track.skip[:slot].sum()) + track.prior
+                    options.append((enter + worth_of(stream, number, slot, item), 1, (number, slot), (number, slot)))
+                    if item == 0:
+                        options.append((CUT + worth_of(stream, number, slot, item), 1, (number, slot), (number, slot)))
+        else:
+            number, last = inside
+            track = stream.tracks[number]
+            on = float(stream.go_on[item])
+            options.append((on + float(stream.inside[row]), 0, None, inside))
+            again = on + float(track.more[row, last]) + worth_of(stream, number, last, item)
+            options.append((again, 0, (number, last), inside))
+            for slot in range(last + 1, len(track.skip)):
+                skipped = float(track.skip[last + 1 : slot].sum())
+                options.append((on + skipped + worth_of(stream, number, slot, item), 0, (number, slot), (number, slot)))
+        for worth, begun, place, then in options:
+            for rest, runs, steps in go(item + 1, then):
+                yield worth + rest, begun + runs, (place, *steps)
+            if place is not None and then is not None:  # the run ends with this item
+                end = float(stream.tracks[then[0]].skip[then[1] + 1 :].sum())
+                for rest, runs, steps in go(item + 1, None):
+                    yield worth + end + rest, begun + runs, (place, *steps)
+
+    yield from go(0, None)
+
+
+@st.composite
+def streams(draw: st.DrawFn, tracks: int = 2) -> Stream:
+    random = np.random.default_rng(draw(st.integers(0, 10_000)))
+    kinds, items = 3, draw(st.integers(1, 4))
+    made = []
+    for _ in range(draw(st.integers(1, tracks))):
+        slots = int(random.integers(1, 4))
+        usual = np.where(random.random(slots) < 0.5, np.nan, random.normal(0, 1, slots))
+        made.append(
+            Track(
+                random.normal(0, 3, (kinds, slots)),
+                random.normal(-1, 1, (kinds, slots)),
+                -random.random(slots) * 4,
+                float(-random.random()),
+                usual,
+                0.2 + random.random(slots),
+            )
+        )
+    return Stream(
+        random.integers(0, kinds, items),
+        tuple(made),
+        -random.random(kinds) * 4,
+        -random.random(kinds) * 4,
+        -random.random(items) * 4,
+        -random.random(items) * 2,
+        random.normal(0, 1, items),
+    )
+
+
+@given(streams())
+def test_the_likeliest_runs_are_those_of_the_best_of_all_alignments(stream: Stream) -> None:
+    found = likeliest_runs(stream)
+    best, runs, steps = max(alignments(stream), key=lambda one: one[0])
+    assert found.worth == pytest.approx(best)
+    assert len(found.track) == runs
+    assert found.slot.tolist() == [-1 if step is None else step[1] for step in steps]
+    for track, first, last in zip(found.track, found.first, found.last, strict=True):
+        assert {step[0] for step in steps[first : last + 1] if step is not None} == {track}
+
+
+@given(streams(tracks=1))
+def test_how_sure_a_slot_is_is_its_share_of_the_weight_of_all_alignments(stream: Stream) -> None:
+    found = likeliest_runs(stream)
+    if len(found.track) != 1:
+        return
+    sure = sureness(stream, found)
+    one_run = [(np.exp(worth), steps) for worth, runs, steps in alignments(stream) if runs == 1]
+    whole = sum(weight for weight, _ in one_run)
+    for item, slot in enumerate(found.slot.tolist()):
+        want = None if slot < 0 else (0, slot)
+        assert sure.chance[item] == pytest.approx(sum(weight for weight, steps in one_run if steps[item] == want) / whole, abs=1e-9)
+
+
+def made(names: str, engine: str, *, begin: float = -3.0) -> Stream:
+    """Items by letter; a track whose slots want the letters of ``engine``; ``x`` is nobody's."""
+    letters = sorted({*names, *engine})
+    match = np.array([[4.0 if letter == slot else -8.0 for slot in engine] for letter in letters])
+    row = np.array([letters.index(letter) for letter in names])
+    track = Track(match, np.full(match.shape, -4.0), np.full(len(engine), -4.0))
+    between = np.array([-0.5 if letter == "x" else -4.0 for letter in letters])
+    return Stream(row, (track,), between - 2.0, between, np.full(len(names), begin), np.zeros(len(names)))
+
+
+def test_foreign_and_missing_items_cost_their_own_places_and_no_others() -> None:
+    found = likeliest_runs(made("xabcdexxabxdeabcdexx", "abcde"))
+    assert found.slot.tolist() == [-1, 0, 1, 2, 3, 4, -1, -1, 0, 1, -1, 3, 4, 0, 1, 2, 3, 4, -1, -1]
+    assert found.first.tolist() == [1, 8, 13]
+    assert found.last.tolist() == [5, 12, 17]
+
+
+def test_a_run_that_the_stream_cuts_is_one_too() -> None:
+    assert likeliest_runs(made("deabcdeab", "abcde")).slot.tolist() == [3, 4, 0, 1, 2, 3, 4, 0, 1]
+
+
+def test_nothing_but_foreign_items_is_no_run() -> None:
+    found = likeliest_runs(made("xxxx", "abc"))
+    assert len(found.track) == 0
+    assert found.slot.tolist() == [-1] * 4

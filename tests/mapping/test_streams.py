@@ -1,0 +1,100 @@
+"""Streams that are not one engine in a loop: other kernels between, kernels missing, several engines."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nsysmap.engine.model import Engine
+from nsysmap.engine.reader import read_engine
+from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
+from nsysmap.trace.reader import read_trace
+from tests.nsys_file import NsysFile
+from tests.places import FIXTURES
+
+Item = tuple[str, str | None]  # a kernel and its layer
+PRE = ("void resize_nhwc<float>(float const*, float*, int)", "mean_subtract_kernel", "void at::native::fill<float>(float*)")
+POST = ("void cub::DeviceReduceKernel<int>(int)", "decode_boxes", "void at::native::softmax<float>(float*)")
+
+
+def inference(folder: str) -> list[Item]:
+    with (FIXTURES / folder / "truth.tsv").open(newline="") as rows:
+        return [(row["kernel"], row["layer"]) for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE)]
+
+
+def engine_of(folder: str) -> Engine:
+    return read_engine(FIXTURES / folder / "engine.json")
+
+
+def mapped(items: Sequence[Sequence[Item]], engines: Sequence[Engine], folder: Path) -> MappedTrace:
+    """The items launched one after the other on one stream, with a pause before each group."""
+    file, at, number = NsysFile(), 1000, 0
+    for group in items:
+        at += 200
+        for name, _ in group:
+            number += 1
+            file.launch(name, at, number)
+            at += 20
+    return map_trace(read_trace(file.write(folder / "x.sqlite")), engines)
+
+
+def layers(result: MappedTrace) -> list[str | None]:
+    return result.mapped.table.text("layer").list()
+
+
+def truth(items: Sequence[Sequence[Item]]) -> list[str | None]:
+    return [layer for group in items for _, layer in group]
+
+
+@pytest.mark.parametrize("folder", ["bert_trt10", "bert_trt103", "bert_trt85", "bert_split_trt10"])
+def test_kernels_before_and_after_each_inference_get_no_layer_and_cost_none(folder: str, tmp_path: Path) -> None:
+    chosen = random.Random(5)
+    items = []
+    for _ in range(8):
+        before = [(name, None) for name in chosen.choices(PRE, k=chosen.randint(0, 3))]
+        after = [(name, None) for name in chosen.choices(POST, k=chosen.randint(0, 4))]
+        items.append([*before, *inference(folder), *after])
+    result = mapped(items, [engine_of(folder)], tmp_path)
+    assert layers(result) == truth(items)
+    assert len(result.inferences) == 8
+    assert set(result.inferences.ints("kernel_sequence").tolist()) == {0}
+
+
+@pytest.mark.parametrize("folder", ["bert_trt10", "bert_trt103", "bert_split_trt10"])
+def test_missing_kernels_cost_no_others(folder: str, tmp_path: Path) -> None:
+    chosen = random.Random(6)
+    items = [[item for item in inference(folder) if chosen.random() > 0.04] for _ in range(10)]
+    result = mapped(items, [engine_of(folder)], tmp_path)
+    wrong = [(got, want) for got, want in zip(layers(result), truth(items), strict=True) if got != want]
+    assert not wrong
+    assert len(result.inferences) == 10
+
+
+def test_two_engines_and_sometimes_one_are_told_apart(tmp_path: Path) -> None:
+    first, second = inference("bert_trt10"), inference("bert_trt103")
+    items = [first, second, first, first, second, first, second, second, first]
+    result = mapped(items, [engine_of("bert_trt103"), engine_of("bert_trt10")], tmp_path)
+    assert layers(result) == truth(items)
+    assert result.inferences.ints("engine").tolist() == [1, 0, 1, 1, 0, 1, 0, 0, 1]
+
+
+def test_an_engine_whose_file_is_not_given_gets_no_layers(tmp_path: Path) -> None:
+    ours = inference("bert_split_trt10")
+    theirs: list[Item] = [(name, None) for name, _ in inference("bert_trt10")]
+    items = [ours, theirs] * 6
+    result = mapped(items, [engine_of("bert_split_trt10")], tmp_path)
+    assert layers(result) == truth(items)
+    assert not [note for note in result.mapped.notes if note.level == "error"]
+
+
+def test_each_kernel_without_a_layer_says_why(tmp_path: Path) -> None:
+    items = [[("mean_subtract_kernel", None), *inference("bert_trt10")] for _ in range(6)]
+    items.append([*inference("bert_trt10"), ("nobody_knows_it", None)])
+    result = mapped(items, [engine_of("bert_trt10")], tmp_path)
+    unmapped = [row["reason"] for row in result.mapped.table.records() if row["layer"] is None]
+    assert len(unmapped) == 7
+    assert all(isinstance(reason, str) and "between inferences" in reason for reason in unmapped)
