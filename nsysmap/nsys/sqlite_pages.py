@@ -290,8 +290,8 @@ def _fields(records: _Records, places: Mapping[int, str], defaults: frozenset[st
         return {}
     size, types = _varints(records.buffer, records.start)
     body = records.start + size
-    if (types > body).any() or (size > records.length).any() or size.max() > _MAX_HEADER:
-        raise UnsupportedError("a record whose header is longer than itself")
+    if (types >= body).any() or (size > records.length).any() or size.max() > _MAX_HEADER:
+        raise UnsupportedError("a record whose header is longer than itself, or holds no type, which SQLite takes for damage")
     fields = _walked(records, types, body, places, short=False)
     if fields is None:
         if not defaults.isdisjoint(places.values()):

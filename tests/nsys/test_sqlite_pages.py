@@ -19,6 +19,7 @@ from nsysmap.base.table import MISSING, Text
 from nsysmap.nsys.sqlite_columns import Database, read_rows, sqlite_tables
 from nsysmap.nsys.sqlite_pages import UnsupportedError, read_table
 from tests.places import FIXTURES, SHARED
+from tests.sqlite_mutants import run
 
 EXPORTS = sorted(FIXTURES.glob("*/*.sqlite"))
 PUBLIC_TRACE = SHARED / "traces" / "h100_2gpu_1s.sqlite"
@@ -287,6 +288,20 @@ def test_a_damaged_file_gives_what_sqlite_gives_or_an_error(
         return
     for column in database.columns.get("t", ()):
         agrees(database, "t", column)  # where SQLite reports the damage and the pages do not, `told` raises
+
+
+def test_mutants_of_whole_files_are_read_as_sqlite_reads_them_or_left_to_it(tmp_path: Path) -> None:
+    found, wrong = run(0, 240, tmp_path)
+    assert wrong == []
+    assert min(found["same"], found["handed over"], found["refused by both"]) > 20
+
+
+@pytest.mark.parametrize("seed", [9401, 9761])
+def test_a_record_without_a_single_type_is_left_to_sqlite(seed: int, tmp_path: Path) -> None:
+    """Mutants that were once read as rows of NULL, where SQLite says that the file is damaged."""
+    found, wrong = run(seed, 1, tmp_path)
+    assert wrong == []
+    assert found["handed over"]
 
 
 def test_a_tree_that_leads_back_to_itself_ends_in_an_error(tmp_path: Path) -> None:
