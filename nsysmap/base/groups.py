@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.table import IntArray
+from nsysmap.base.table import IntArray, uniform
 
 _FEW = 32
 _MARKS = 16_000_000  # bytes that marking the used rows may take whatever their number
@@ -12,6 +12,8 @@ _MARKS = 16_000_000  # bytes that marking the used rows may take whatever their 
 
 def distinct(values: IntArray) -> IntArray:
     """The distinct values, ascending: by picking them out one at a time while they are few (np.unique sorts or hashes all)."""
+    if uniform(values):
+        return np.array(values[:1])
     found: list[int] = []
     rest = values
     while len(rest):
@@ -34,6 +36,8 @@ def distinct_rows(rows: IntArray, size: int) -> IntArray:
 def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
     """For each distinct value, ascending, the rows that hold it, ascending."""
     different = distinct(values)
+    if len(different) == 1:
+        return [(int(different[0]), np.arange(len(values)))]
     if len(different) <= _FEW:
         return [(value, np.flatnonzero(values == value)) for value in different.tolist()]
     order = np.argsort(values, kind="stable")
@@ -85,6 +89,8 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values = distinct(column)
+        if len(values) == 1:
+            continue
         number = number * max(len(values), 1) + np.searchsorted(values, column)
         used = distinct(number)
         number = np.searchsorted(used, number)

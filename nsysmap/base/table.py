@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +77,8 @@ class Text:
     def same(value: str | None, rows: int) -> Text:
         """A column of that many rows which all hold one text."""
         if value is None:
-            return Text(np.full(rows, -1, dtype=np.int32), ())
-        return Text(np.zeros(rows, dtype=np.int32), (value,))
+            return Text(repeated(np.int32(-1), rows), ())
+        return Text(repeated(np.int32(0), rows), (value,))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -94,6 +94,8 @@ class Text:
 
     def take(self, rows: IntArray) -> Text:
         """The rows at these positions; a negative position gives no value."""
+        if uniform(self.codes) and rows.min(initial=0) >= 0:
+            return Text(repeated(self.codes[0], len(rows)), self.values)
         codes = np.full(len(rows), -1, dtype=np.int32)
         inside = rows >= 0
         codes[inside] = self.codes[rows[inside]]
@@ -102,8 +104,7 @@ class Text:
     def where(self, test: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
         """True where the row's text passes the test, which is asked once for each distinct text; ``missing`` where there is no text."""
         passes = np.array([*(test(value) for value in self.values), missing], np.bool_)  # code -1 reads the last one
-        result: BoolArray = passes[self.codes]
-        return result
+        return mapped(self.codes, lambda codes: passes[codes])
 
     def equals(self, value: str) -> BoolArray:
         """True where a row holds exactly this text."""
@@ -111,6 +112,39 @@ class Text:
 
 
 Data = IntArray | FloatArray | BoolArray | Text
+
+# --- columns of one value -------------------------------------------------------------------------------------------
+#
+# A trace has many columns that hold one value in all rows: the device, the context, the process, most of a launch's grid.
+# Such a column is stored once, as an array whose rows are all the same place in memory (stride 0); it cannot be written into.
+
+Values = TypeVar("Values", bound=np.generic)
+Other = TypeVar("Other", bound=np.generic)
+
+
+def repeated(value: Values, rows: int) -> NDArray[Values]:
+    """A column of that many rows that all hold one value, which is stored once."""
+    return np.broadcast_to(value, (rows,))
+
+
+def uniform(data: Data | CodeArray) -> bool:
+    """Whether the column is of rows that all hold one value, and stored as such."""
+    held = data.codes if isinstance(data, Text) else data
+    return held.strides == (0,) and len(held) > 0
+
+
+def mapped(values: NDArray[Values], work: Callable[[NDArray[Values]], NDArray[Other]]) -> NDArray[Other]:
+    """``work(values)``, done once for a column of one value; ``work`` must answer each row by its value alone."""
+    if values.strides == (0,) and len(values) > 0:
+        return repeated(work(values[:1])[0], len(values))
+    return work(values)
+
+
+def taken(data: Data, rows: IntArray) -> Data:
+    """The rows at these positions."""
+    if isinstance(data, Text) or not uniform(data):
+        return data.take(rows)
+    return repeated(data[0], len(rows))
 
 
 class Row:
@@ -234,7 +268,19 @@ class Table:
     def take(self, rows: IntArray | BoolArray) -> Table:
         """The rows at these positions, or where the mask is true."""
         at: IntArray = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
-        return Table(self.spec, {name: data.take(at) for name, data in self.columns.items()})
+        return Table(self.spec, {name: taken(data, at) for name, data in self.columns.items()})
+
+    def part(self, start: int, stop: int) -> Table:
+        """The rows from the one position up to before the other, over the same memory."""
+        rows = slice(start, stop)
+        return Table(
+            self.spec,
+            {name: Text(data.codes[rows], data.values) if isinstance(data, Text) else data[rows] for name, data in self.columns.items()},
+        )
+
+    def is_text(self, name: str) -> bool:
+        """Whether that column is one of text."""
+        return isinstance(self.columns[name], Text)
 
     def with_columns(self, spec: Spec, extra: Mapping[str, Data]) -> Table:
         """These rows under a wider (or changed) declaration, with the extra columns put in."""
@@ -264,7 +310,7 @@ class Table:
             data = self.columns[name]
             if isinstance(data, Text):
                 codes = _arrow(pa.int32(), data.codes, data.codes < 0)
-                arrays.append(pa.DictionaryArray.from_arrays(codes, _arrow_texts(data.values)))
+                arrays.append(pa.DictionaryArray.from_arrays(codes, arrow_texts(data.values)))
             elif data.dtype == np.int64:
                 arrays.append(_arrow(pa.int64(), data, data == MISSING))
             elif data.dtype == np.float64:
@@ -298,7 +344,15 @@ def _arrow(kind: pyarrow.DataType, data: NDArray[np.generic], missing: BoolArray
     return pa.Array.from_buffers(kind, len(data) if rows is None else rows, [validity, pa.py_buffer(np.ascontiguousarray(data))])
 
 
-def _arrow_texts(values: Sequence[str]) -> pyarrow.Array:
+def arrow_ints(values: IntArray) -> pyarrow.Array:
+    """An Arrow array over the same memory."""
+    import pyarrow as pa
+
+    return _arrow(pa.int64(), values, None)
+
+
+def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
+    """An Arrow array of these texts; what is no Unicode in them is replaced."""
     import pyarrow as pa
 
     encoded = [value.encode(errors="replace") for value in values]  # a file name need not be UTF-8

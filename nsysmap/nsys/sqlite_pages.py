@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
+from nsysmap.base.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
 
 _MAGIC = b"SQLite format 3\0"
 _INTERIOR, _LEAF = 0x05, 0x0D
@@ -116,7 +116,7 @@ def _read(pages: _Pages, stored: Stored, integers: Sequence[str], texts: Sequenc
         raise UnsupportedError("a column that is not read as it is stored")
     leaves = _leaves(pages, stored.root)
     columns: dict[str, NDArray[Any]] = {name: np.empty(0, np.int64) for name in integers}
-    columns.update({name: np.empty(0, np.int32) for name in texts})
+    columns.update({name: np.empty(0, np.int32) for name in texts})  # of one value as long as no other has come (see base.table)
     seen = {name: numbering() for name in texts}
     places = {stored.columns.index(name): name for name in columns if name != stored.rowid}
     buffer = _new_buffer(pages)
@@ -135,16 +135,34 @@ def _read(pages: _Pages, stored: Stored, integers: Sequence[str], texts: Sequenc
             columns = {name: _grown(column, rows, room) for name, column in columns.items()}
         fields = _fields(records, places, stored.defaults)
         for name in integers:
-            columns[name][rows:end] = records.rowid if name == stored.rowid else _integers(records.buffer, fields[name])
+            values = records.rowid if name == stored.rowid else _integers(records.buffer, fields[name])
+            columns[name] = _filled(columns[name], values, slice(rows, end))
         for name in texts:
-            columns[name][rows:end] = _codes(records.buffer, fields[name], end - rows, seen[name])
+            columns[name] = _filled(columns[name], _codes(records.buffer, fields[name], end - rows, seen[name]), slice(rows, end))
         rows = end
     result: dict[str, IntArray | Text] = {name: columns[name][:rows] for name in integers}
     result.update({name: decoded(columns[name][:rows], list(seen[name])) for name in texts})
     return result
 
 
+def _filled(column: NDArray[Any], values: NDArray[Any] | int, rows: slice) -> NDArray[Any]:
+    """The column with these values in these rows, all before which have been filled."""
+    if rows.start == 0:
+        column = repeated(column.dtype.type(values if isinstance(values, int) else values[0]), len(column))
+    if uniform(column):
+        held = column[0]
+        if (values == held) if isinstance(values, int) else (values[-1] == held and (values == held).all()):
+            return column
+        fresh = np.empty(len(column), column.dtype)
+        fresh[: rows.start] = held
+        column = fresh
+    column[rows] = values
+    return column
+
+
 def _grown(column: NDArray[Any], used: int, room: int) -> NDArray[Any]:
+    if uniform(column):
+        return repeated(column[0], room)
     larger = np.empty(room, column.dtype)
     larger[:used] = column[:used]
     return larger

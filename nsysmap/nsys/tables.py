@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, IntArray, Text
+from nsysmap.base.table import MISSING, IntArray, Text, repeated
 
 Columns = Mapping[str, IntArray | Text]
 """Columns of one table by name: int64 with MISSING for NULL, or text with code -1 for NULL and for empty."""
@@ -52,7 +52,7 @@ class NsysTables:
             columns = {name: found[own[name.lower()]] for name in (*held_integers, *held_texts)}
         rows = len(next(iter(columns.values()), ()))
         for name in integers:
-            columns.setdefault(name, np.full(rows, MISSING, np.int64))
+            columns.setdefault(name, repeated(np.int64(MISSING), rows))
         for name in texts:
             columns.setdefault(name, Text.same(None, rows))
         return columns

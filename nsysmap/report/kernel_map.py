@@ -15,7 +15,7 @@ import numpy as np
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
-from nsysmap.base.table import MISSING, Data, IntArray, Table, Text
+from nsysmap.base.table import MISSING, Data, IntArray, Table, Text, arrow_ints, arrow_texts, uniform
 from nsysmap.base.units import percent
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ COLUMNS = {
 """The map's columns, in order, and which column of schema.KERNELS each is."""
 _DISTINCT = ("kernel_id", "start_ns", "end_ns", "inference", "position")  # formatted row by row; the others repeat and are looked up
 _BATCH_ROWS = 16_384
+_GROUP_ROWS = 1 << 20  # of a Parquet file
 _WORKERS = 2
 _CONFIDENCE_DIGITS = 4
 
@@ -112,9 +113,7 @@ def _batches(kernels: Table, form: _Form) -> Iterator[memoryview]:
             fixed.append("")
             run = []
         if name in _DISTINCT:
-            values = kernels.ints(COLUMNS[name])
-            missing = values == MISSING
-            parts.append((pa.array(values, mask=missing if missing.any() else None), None))
+            parts.append((kernels.arrow([COLUMNS[name]]).column(0).chunk(0), None))
             fixed.append("" if fixed and parts[-2][1] is not None else form.before(i, name))  # the texts end with it
         elif name:
             run.append((i, name))
@@ -147,15 +146,13 @@ def _in_order(work: Callable[[int], memoryview], items: Iterable[int]) -> Iterat
 
 def _looked_up(kernels: Table, run: Sequence[tuple[int, str]], form: _Form, after: str) -> tuple[pyarrow.Array, pyarrow.Array]:
     """Adjacent columns as one: each row's code, and the text of every distinct combination with what stands behind it."""
-    import pyarrow as pa
-
     data = [_rounded(kernels.columns[COLUMNS[name]]) for _, name in run]
     codes, rows = _combined(data)
     texts = [
         "".join(form.before(i, name) + value for (i, name), value in zip(run, values, strict=True)) + after
         for values in zip(*(_cells(column, rows, form) for column in data), strict=True)
     ]
-    return pa.array(codes), pa.array(texts, pa.string())
+    return arrow_ints(codes), arrow_texts(texts)
 
 
 def _rounded(data: Data) -> Data:
@@ -174,16 +171,15 @@ def _cells(data: Data, rows: IntArray, form: _Form) -> list[str]:
 
 def _combined(columns: Sequence[Data]) -> tuple[IntArray, IntArray]:
     """For each row the number of its combination of values, and for each combination a row that has it."""
-    import pyarrow as pa
-
     codes = np.zeros(len(columns[0]), np.int64)
     for data in columns:
         values = data.codes if isinstance(data, Text) else data
         if len(values) == 0 or (values == values[0]).all():
             continue
-        encoded = pa.array(values).dictionary_encode()
+        whole = values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64, copy=False)
+        encoded = arrow_ints(whole).dictionary_encode()
         pair = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
-        codes = pa.array(pair).dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = arrow_ints(pair).dictionary_encode().indices.to_numpy().astype(np.int64)
     rows = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
     rows[codes] = np.arange(len(codes))
     return codes, rows
@@ -193,11 +189,14 @@ def _combined(columns: Sequence[Data]) -> tuple[IntArray, IntArray]:
 
 
 def _write_parquet(kernels: Table, path: Path) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    held = kernels.arrow(list(COLUMNS.values())).rename_columns(list(COLUMNS))
-    at = held.schema.get_field_index("confidence")
-    held = held.set_column(at, "confidence", pa.array(np.round(kernels.floats("confidence"), _CONFIDENCE_DIGITS)))
-    texts = [field.name for field in held.schema if pa.types.is_dictionary(field.type)]
-    pq.write_table(held, path, compression="snappy", use_dictionary=texts)  # a dictionary of start times is work for nothing
+    rounded = {"confidence": np.round(kernels.floats("confidence"), _CONFIDENCE_DIGITS)}
+    held = kernels.with_columns(kernels.spec, rounded)
+    few = [name for name, column in COLUMNS.items() if name not in _DISTINCT and (uniform(held.columns[column]) or held.is_text(column))]
+    schema = held.part(0, 0).arrow(list(COLUMNS.values())).rename_columns(list(COLUMNS)).schema
+    # a dictionary of start times is work for nothing
+    with pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=few, write_statistics=False) as writer:
+        for start in range(0, max(len(held), 1), _GROUP_ROWS):
+            piece = held.part(start, start + _GROUP_ROWS).arrow(list(COLUMNS.values()))
+            writer.write_table(piece.rename_columns(list(COLUMNS)), row_group_size=_GROUP_ROWS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import distinct
-from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.base.table import MISSING, IntArray, Table, repeated, uniform
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ def gather(values: IntArray, rows: IntArray) -> IntArray:
     if len(values) == 0:
         return np.full(len(rows), MISSING, np.int64)
     held = rows >= 0
+    if held.all():
+        return repeated(values[0], len(rows)) if uniform(values) else values[rows]
     return np.where(held, values[np.where(held, rows, 0)], np.int64(MISSING))
 
 

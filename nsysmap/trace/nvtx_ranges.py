@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from nsysmap.base.groups import numbered
-from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.base.table import MISSING, IntArray, Table, Text, mapped, taken
 from nsysmap.base.trace_schema import NVTX_RANGES
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
-from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, pid_of, recoded, zero_for_missing
+from nsysmap.trace.raw_rows import Strings, compact, kept, pid_of, process_of, recoded, zero_for_missing
 
 _PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
 
@@ -26,8 +26,9 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     )
     event = raw["eventType"]
     domains = _domain_names(raw, strings)
-    rows = np.flatnonzero(np.isin(event, (_PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END)))
-    held = {key: value.take(rows) for key, value in raw.items()}
+    is_range = (event == _PUSH_POP) | (event == _START_END) | (event == _NVTXT_PUSH_POP) | (event == _NVTXT_START_END)
+    rows = np.flatnonzero(is_range)
+    held: dict[str, Any] = raw if len(rows) == len(event) else {key: taken(value, rows) for key, value in raw.items()}
     open_ended = (held["end"] == MISSING) | (
         (held["end"] == 0) & (held["start"] > 0)
     )  # never closed: lasts as long as the trace; 0 until 2021
@@ -35,7 +36,7 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
         held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
     held, _ = kept("nvtx_ranges", held, dropped, gpu=False)
     thread = zero_for_missing(held["globalTid"])
-    process = thread & PROCESS_MASK
+    process = process_of(thread)
     domain_id = zero_for_missing(held["domainId"])
     return Table(
         NVTX_RANGES,
@@ -48,7 +49,7 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
             "domain": _domain_column(process, domain_id, domains),
             "name": _text_or_string(strings, held["textId"], held["text"], nullable=False),
             "payload": _text_or_string(strings, held["jsonTextId"], held["jsonText"], nullable=True),
-            "push_pop": np.isin(held["eventType"], (_PUSH_POP, _NVTXT_PUSH_POP)),
+            "push_pop": mapped(held["eventType"], lambda kinds: (kinds == _PUSH_POP) | (kinds == _NVTXT_PUSH_POP)),
             "one_thread": (held["endGlobalTid"] <= 0) | (held["endGlobalTid"] == held["globalTid"]),
         },
     )
@@ -57,7 +58,7 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
 def _domain_names(raw: Mapping[str, Any], strings: Strings) -> dict[tuple[int, int], str]:
     rows = np.flatnonzero(raw["eventType"] == _DOMAIN_CREATE)
     texts = _text_or_string(strings, raw["textId"][rows], raw["text"].take(rows), nullable=True)
-    processes = (zero_for_missing(raw["globalTid"][rows]) & PROCESS_MASK).tolist()
+    processes = process_of(zero_for_missing(raw["globalTid"][rows])).tolist()
     numbers = raw["domainId"][rows].tolist()
     return {(process, number): text for process, number, text in zip(processes, numbers, texts.list(), strict=True) if text is not None}
 
@@ -78,6 +79,8 @@ def _text_or_string(strings: Strings, ids: IntArray, inline: Text, *, nullable: 
     if not inline.values:
         return registered if nullable or not (registered.codes < 0).any() else recoded(registered, list(registered.values), "")
     index = {value: code for code, value in enumerate(registered.values)}
+    if not len(registered.values) and not nullable:
+        return recoded(inline, list(inline.values), "")
     lookup = np.array([*(index.setdefault(value, len(index)) for value in inline.values), -1], np.int32)
     merged = np.where(registered.codes >= 0, registered.codes, lookup[inline.codes])
     if not nullable and (merged < 0).any():

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text, mapped, taken, uniform
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 
-PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0
+_PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0
 
 
 LONGEST_SESSION_NS = 10**16  # 115 days
@@ -44,25 +44,33 @@ class Strings:
 
     def text(self, ids: IntArray) -> Text:
         """The texts of these ids; only the values in use are kept."""
+        return compact(Text(mapped(ids, self._codes), self.values))
+
+    def _codes(self, ids: IntArray) -> CodeArray:
         codes = np.full(len(ids), -1, np.int32)
         if len(self.ids):
             at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
             known = self.ids[at] == ids
             codes[known] = self.code_of_id[at[known]]
-        else:
-            known = (ids >= 0) & (ids < len(self.code_of_id))
-            codes[known] = self.code_of_id[ids[known]]
-        return compact(Text(codes, self.values))
+            return codes
+        known = (ids >= 0) & (ids < len(self.code_of_id))
+        if known.all():
+            return self.code_of_id[ids]
+        codes[known] = self.code_of_id[ids[known]]
+        return codes
 
 
 def compact(text: Text) -> Text:
     """The same column with the values that no row holds left out."""
     used = np.zeros(len(text.values) + 1, np.bool_)  # the last place is for code -1
-    used[text.codes] = True
+    used[text.codes[:1] if uniform(text.codes) else text.codes] = True
     used[-1] = False
+    if used[:-1].all():
+        return text
     new = np.full(len(used), -1, np.int32)
     new[used] = np.arange(np.count_nonzero(used), dtype=np.int32)
-    return Text(new[text.codes], tuple(value for value, keep in zip(text.values, used.tolist(), strict=False) if keep))
+    values = tuple(value for value, keep in zip(text.values, used.tolist(), strict=False) if keep)
+    return Text(mapped(text.codes, lambda codes: new[codes]), values)
 
 
 def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: bool) -> tuple[dict[str, Any], IntArray]:
@@ -83,7 +91,7 @@ def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: 
         return dict(columns), np.arange(len(start))
     else:
         rows = np.argsort(start, kind="stable")
-    return {key: value.take(rows) for key, value in columns.items()}, rows
+    return {key: taken(value, rows) for key, value in columns.items()}, rows
 
 
 def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArray:
@@ -101,23 +109,28 @@ def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArra
     return result
 
 
+def process_of(thread: IntArray) -> IntArray:
+    """The process (nsys's globalPid) in globalTid or globalPid values."""
+    return mapped(thread, lambda held: held & _PROCESS_MASK)
+
+
 def pid_of(process: IntArray) -> IntArray:
     """The process ids in nsys's globalPid or globalTid values; 0 where there is none."""
-    return np.where(process == MISSING, 0, (process >> 24) & 0xFFFFFF)
+    return mapped(process, lambda held: np.where(held == MISSING, 0, (held >> 24) & 0xFFFFFF))
 
 
 def zero_for_missing(values: IntArray) -> IntArray:
     """The values, 0 where there is none: in domain ids and thread ids of older nsys both mean the same."""
-    return np.where(values == MISSING, np.int64(0), values) if (values == MISSING).any() else values
+    return mapped(values, lambda held: np.where(held == MISSING, np.int64(0), held) if (held == MISSING).any() else held)
 
 
 def none_for_zero(values: IntArray) -> IntArray:
     """The values, MISSING where they are not above 0: files of 2021 and before write 0 where newer ones have NULL."""
-    return np.where(values <= 0, np.int64(MISSING), values)
+    return mapped(values, lambda held: np.where(held <= 0, np.int64(MISSING), held))
 
 
 def recoded(text: Text, replacement: list[str], missing: str = "other") -> Text:
     """The column with every distinct value replaced; rows without a value get ``missing``."""
     index: dict[str, int] = {}
     lookup = np.array([index.setdefault(value, len(index)) for value in (*replacement, missing)], np.int32)  # code -1 reads the last
-    return Text(lookup[text.codes], tuple(index))
+    return Text(mapped(text.codes, lambda codes: lookup[codes]), tuple(index))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.groups import distinct
 from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, mapped, uniform
 from nsysmap.base.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
@@ -34,7 +35,7 @@ from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
-from nsysmap.trace.raw_rows import PROCESS_MASK, Strings, compact, kept, none_for_zero, pid_of, recoded, zero_for_missing
+from nsysmap.trace.raw_rows import Strings, compact, kept, none_for_zero, pid_of, process_of, recoded, zero_for_missing
 from nsysmap.trace.recording import Recording, recording_of
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -196,7 +197,7 @@ def _absent(tables: NsysTables) -> tuple[str, ...]:
 
 
 def _where(raw: Mapping[str, Any]) -> dict[str, Any]:
-    process = zero_for_missing(raw["globalPid"]) & PROCESS_MASK
+    process = process_of(zero_for_missing(raw["globalPid"]))
     return {
         "start_ns": raw["start"],
         "end_ns": raw["end"],
@@ -214,8 +215,9 @@ _WHERE_COLUMNS = ("start", "end", "deviceId", "contextId", "streamId", "correlat
 def _extents(raw: Mapping[str, Any], what: str) -> dict[str, IntArray]:
     """The grid or block in x, y and z; all 0, as where the file does not tell, where there can be no such launch."""
     extents = [zero_for_missing(raw[f"{what}{axis}"]) for axis in "XYZ"]
-    least = min(int(extent.min(initial=0)) for extent in extents)
-    if least < 0 or math.prod(int(extent.max(initial=0)) for extent in extents) > _MOST_BLOCKS:
+    bounds = [distinct(extent) if uniform(extent) else extent for extent in extents]
+    least = min(int(extent.min(initial=0)) for extent in bounds)
+    if least < 0 or math.prod(int(extent.max(initial=0)) for extent in bounds) > _MOST_BLOCKS:
         product = np.prod([extent.astype(np.float64) for extent in extents], axis=0)
         possible = np.logical_and.reduce([extent >= 0 for extent in extents]) & (product <= _MOST_BLOCKS)
         extents = [np.where(possible, extent, 0) for extent in extents]
@@ -224,9 +226,11 @@ def _extents(raw: Mapping[str, Any], what: str) -> dict[str, IntArray]:
 
 def _amount(values: IntArray) -> IntArray:
     """The values; 0, as where the file does not tell, where they cannot be."""
-    if values.min(initial=0) >= 0 and values.max(initial=0) <= _MOST_BYTES:
-        return values
-    return np.where((values < 0) | (values > _MOST_BYTES), np.int64(0), values)
+    return mapped(values, lambda held: np.where((held < 0) | (held > _MOST_BYTES), np.int64(0), held) if _impossible(held) else held)
+
+
+def _impossible(amounts: IntArray) -> bool:
+    return bool(amounts.min(initial=0) < 0 or amounts.max(initial=0) > _MOST_BYTES)
 
 
 def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: list[Dropped]) -> Table:
@@ -240,7 +244,9 @@ def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: 
     raw, _ = kept("kernels", raw, dropped, gpu=True)
     where = _where(raw)
     node = none_for_zero(raw["graphNodeId"])
-    graph = np.where(node == MISSING, np.int64(MISSING), np.where(raw["graphId"] == MISSING, node >> 32, raw["graphId"]))
+    graph = node
+    if not (uniform(node) and node[0] == MISSING):
+        graph = np.where(node == MISSING, np.int64(MISSING), np.where(raw["graphId"] == MISSING, node >> 32, raw["graphId"]))
     name = strings.text(raw["demangledName"])
     if (name.codes < 0).any():
         name = Text(np.where(name.codes < 0, len(name.values), name.codes).astype(np.int32), (*name.values, "(no name in the trace)"))
@@ -268,7 +274,7 @@ def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
     names = strings.text(raw["nameId"])
     stems = [cuda_api.stem(value) for value in names.values]
     thread = zero_for_missing(raw["globalTid"])
-    process = thread & PROCESS_MASK
+    process = process_of(thread)
     return Table(
         API_CALLS,
         {
@@ -359,7 +365,7 @@ def _sync_kinds(kinds: IntArray, api: Text) -> Text:
 
 def _event_records(tables: NsysTables, launches: Launches) -> Table:
     raw = tables.read(f"{_CUPTI}CUDA_EVENT", ("streamId", "correlationId", "globalPid", "eventId"))
-    process = zero_for_missing(raw["globalPid"]) & PROCESS_MASK
+    process = process_of(zero_for_missing(raw["globalPid"]))
     launch = launches.rows(process, raw["correlationId"])
     return Table(
         EVENT_RECORDS, {"process": process, "stream": zero_for_missing(raw["streamId"]), "event": raw["eventId"], "launch": launch}
@@ -378,7 +384,7 @@ def _graph_nodes(tables: NsysTables) -> Table:
         {
             "start_ns": raw["start"],
             "end_ns": raw["end"],
-            "process": thread & PROCESS_MASK,
+            "process": process_of(thread),
             "thread": thread,
             "graph_node_id": zero_for_missing(raw["graphNodeId"]),
             "original_graph_node_id": none_for_zero(raw["originalGraphNodeId"]),
@@ -422,7 +428,7 @@ def _osrt_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) ->
         {
             "start_ns": raw["start"],
             "end_ns": raw["end"],
-            "pid": pid_of(thread & PROCESS_MASK),
+            "pid": pid_of(process_of(thread)),
             "thread": thread,
             "name": recoded(names, list(names.values), ""),
         },
