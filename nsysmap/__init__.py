@@ -1,4 +1,4 @@
-"""nsysmap: the post-mortem of a TensorRT profile."""
+"""nsysmap: the post-mortem of a TensorRT profile.  docs/python.md shows how it is used from Python."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ if TYPE_CHECKING:
     from nsysmap.base.errors import NsysmapError
     from nsysmap.comparison.compare import compare
     from nsysmap.engine.reader import read_engine
+    from nsysmap.mapping.mapped_trace import map_report
     from nsysmap.names.decode import decode
+    from nsysmap.page.write import page as html_page
     from nsysmap.report.build import report_of
     from nsysmap.report.model import Report
 
 __version__ = "0.1.0"
-__all__ = ["Analysis", "NsysmapError", "Report", "analyze", "compare", "decode", "read_engine", "report_of"]
+__all__ = ["Analysis", "NsysmapError", "Report", "analyze", "compare", "decode", "html_page", "map_report", "read_engine", "report_of"]
 
 _HOME = {
-    "Analysis": "nsysmap.analysis",
-    "NsysmapError": "nsysmap.base.errors",
-    "Report": "nsysmap.report.model",
-    "analyze": "nsysmap.analysis",
-    "compare": "nsysmap.comparison.compare",
-    "decode": "nsysmap.names.decode",
-    "read_engine": "nsysmap.engine.reader",
-    "report_of": "nsysmap.report.build",
+    "Analysis": "nsysmap.analysis.Analysis",
+    "NsysmapError": "nsysmap.base.errors.NsysmapError",
+    "Report": "nsysmap.report.model.Report",
+    "analyze": "nsysmap.analysis.analyze",
+    "compare": "nsysmap.comparison.compare.compare",
+    "decode": "nsysmap.names.decode.decode",
+    "html_page": "nsysmap.page.write.page",
+    "map_report": "nsysmap.mapping.mapped_trace.map_report",
+    "read_engine": "nsysmap.engine.reader.read_engine",
+    "report_of": "nsysmap.report.build.report_of",
 }
 
 
@@ -33,5 +37,11 @@ def __getattr__(name: str) -> object:
     if name in _HOME:
         from importlib import import_module
 
-        return getattr(import_module(_HOME[name]), name)
+        module, _, held = _HOME[name].rpartition(".")
+        return getattr(import_module(module), held)
     raise AttributeError(f"module 'nsysmap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The API's names, loaded or not."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,6 +136,9 @@ class Tables:
         """The same by the names that SQL uses."""
         return dict(vars(self))
 
+    def __repr__(self) -> str:
+        return f"<Tables: {', '.join(f'{name} {len(table):,}' for name, table in self.by_name().items() if len(table))} rows>"
+
 
 @dataclass(frozen=True)
 class Analysis:
@@ -160,6 +164,16 @@ class Analysis:
     def inferences(self) -> pandas.DataFrame:
         """One row an inference (the table `inferences`)."""
         return self.tables.inferences.pandas()
+
+    @cached_property
+    def idle(self) -> pandas.DataFrame:
+        """One row a device and cause of idle time within its window (the table `idle_totals`)."""
+        return self.tables.idle_totals.pandas()
+
+    @cached_property
+    def whatif(self) -> pandas.DataFrame:
+        """One row a change, with what it would save (the table `whatif`)."""
+        return self.tables.whatif.pandas()
 
     @cached_property
     def coverage(self) -> pandas.DataFrame:
@@ -188,6 +202,23 @@ class Analysis:
         """
         frame: pandas.DataFrame = select(sql, self.tables.by_name()).to_pandas()
         return frame
+
+    def to_html(self) -> str:
+        """The interactive page that `nsysmap analyze -o report.html` writes, as text."""
+        api = import_module("nsysmap")  # whose lazy names reach the rooms above this one
+        page: str = api.html_page(self, api.report_of(self))
+        return page
+
+    def __repr__(self) -> str:
+        with_layer = int(np.count_nonzero(self.tables.kernels.ints("layer_id") != MISSING))
+        parts = [
+            counted(len(self.tables.inferences), "inference"),
+            f"{counted(len(self.tables.kernels), 'kernel')}, {with_layer:,} with a layer",
+            counted(len(self.findings), "finding"),
+            f"{counted(len(self.skipped), 'rule')} could not tell",
+        ]
+        engines = f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
+        return f"<Analysis of {self.source}{engines}: {'; '.join(parts)}>"
 
 
 def analyze(  # noqa: PLR0913  # one parameter a file or an option

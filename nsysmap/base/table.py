@@ -319,6 +319,9 @@ class Table:
                 arrays.append(_arrow(pa.bool_(), np.packbits(self.bools(name), bitorder="little"), None, rows=len(data)))
         return pa.Table.from_arrays(arrays, names=list(names or self.columns))
 
+    def __repr__(self) -> str:
+        return f"<Table {self.spec.name}: {self.rows:,} rows of {', '.join(self.columns)}>"
+
     def pandas(self) -> pandas.DataFrame:
         """The same rows as a pandas DataFrame: nullable integers, categorical text."""
         import pandas as pd

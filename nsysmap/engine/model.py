@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nsysmap.base.note import Note
+
+if TYPE_CHECKING:
+    import networkx
 
 LAYER_KINDS = (
     "convolution", "deconvolution", "gemm", "attention", "foreign_node", "myelin_kernel", "pointwise", "activation", "scale", "softmax",
@@ -61,3 +65,12 @@ class Engine:
     trtexec_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
     notes: tuple[Note, ...] = ()  # what the reader must know about this file
     among: str = ""  # the file, where it lists several engines
+
+    def to_networkx(self) -> networkx.DiGraph[int]:
+        """The dataflow as a networkx graph: nodes are layers by index, edges the tensors between them (see dataflow.engine_graph)."""
+        from nsysmap.engine.dataflow import engine_graph
+
+        return engine_graph(self)
+
+    def __repr__(self) -> str:
+        return f"<Engine {self.source}: {len(self.layers):,} layers>"

@@ -1,0 +1,85 @@
+"""What a user of the Python API finds: the names, the short texts, and that docs/python.md and the notebook say what is so."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import nsysmap
+from tests.places import FIXTURES, ROOT
+from tests.reports import analysis
+
+CAPTURE = FIXTURES / "bert_trt10"
+NOTEBOOK = ROOT / "examples" / "analysis.ipynb"
+
+
+def test_tab_finds_the_api_before_anything_is_loaded() -> None:
+    code = "import nsysmap, sys; print(dir(nsysmap)); print([m for m in sys.modules if m.startswith(('nsysmap.', 'numpy'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, loaded = done.stdout.splitlines()
+    assert loaded == "[]"
+    for name in ("analyze", "map_report", "decode", "read_engine", "compare"):
+        assert f"'{name}'" in names
+    assert "TYPE_CHECKING" not in names
+
+
+def test_every_name_that_is_offered_is_there() -> None:
+    for name in nsysmap.__all__:
+        assert getattr(nsysmap, name).__module__.startswith("nsysmap.")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        nsysmap.nothing  # noqa: B018
+
+
+def test_texts_for_people_are_short() -> None:
+    told = analysis("bert_trt10", "sync.sqlite")
+    assert len(repr(told)) < 200
+    assert repr(told).startswith("<Analysis of sync.sqlite with engine.json: 50 inferences; 2,800 kernels, 2,800 with a layer; ")
+    assert len(repr(told.tables)) < 2000
+    assert repr(told.engines[0]) == "<Engine engine.json: 57 layers>"
+    assert repr(told.tables.devices).startswith("<Table devices: 1 rows of ")
+
+
+def test_the_tables_of_users_are_data_frames() -> None:
+    told = analysis("bert_trt10", "sync.sqlite")
+    for name in ("kernels", "layers", "inferences", "idle", "whatif", "coverage"):
+        frame = getattr(told, name)
+        assert isinstance(frame, pd.DataFrame), name
+        assert len(frame), name
+    assert told.idle["time_ns"].sum() == told.tables.idle_totals.ints("time_ns").sum()
+
+
+def test_the_page_is_the_one_that_the_command_writes() -> None:
+    from nsysmap.page.write import page
+
+    told = analysis("bert_trt10", "sync.sqlite")
+    assert told.to_html() == page(told, nsysmap.report_of(told))
+
+
+def test_the_examples_of_the_python_page_run_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CAPTURE)
+    told = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert told.failed == 0
+    assert told.attempted > 20
+
+
+def test_the_notebook_runs_and_every_cell_shows_something(tmp_path: Path) -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert [cell["outputs"] for cell in notebook.cells if cell.cell_type == "code" and cell["outputs"]] == []  # none that may be stale
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+        patch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))))
+        nbclient.NotebookClient(
+            notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(NOTEBOOK.parent)}}
+        ).execute()
+    shown = [[kind for one in cell["outputs"] for kind in one.get("data", ["text"])] for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(shown) > 5
+    assert all(shown)
