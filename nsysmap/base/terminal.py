@@ -1,24 +1,39 @@
-"""Text for a terminal: control characters escaped, widths counted in columns."""
+"""Text for a terminal: control characters escaped, widths counted in columns, names shortened so that they stay different."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+_WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with what parts it from the one before
+_LONGEST_SPLIT = 4000  # characters; of a longer name the middle goes first
+_LEAST_CUT = 12  # columns that a cut name is left, however many its number takes
 
 
 def escaped(text: str) -> str:
     """The text with control characters (and what else has no glyph) escaped, so that a name cannot drive the terminal."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def columns(text: str) -> int:
     """Columns that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
     return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def shortened(text: str, width: int) -> str:
     """The text in at most that many columns: what is longer loses its middle."""
-    if columns(text) <= width:
+    if len(text) <= 2 * width and columns(text) <= width:
         return text
+    if text.isascii():
+        room = max(width - 1, 0)
+        begin = (room + 1) // 2
+        return f"{text[:begin]}…{text[len(text) - (room - begin) :]}"
     left, right = "", ""
     for head, tail in zip(text, reversed(text), strict=True):
         if columns(left + head + right) > width - 1:
@@ -28,3 +43,48 @@ def shortened(text: str, width: int) -> str:
             break
         right = tail + right
     return f"{left}…{right}"
+
+
+def told_apart(names: Sequence[str], width: int) -> list[str]:
+    """The names in at most that many columns each: a longer one loses first the words that come most often in them.
+
+    Names that differ stay different; where cutting words is not enough, the later ones end in a number.
+    """
+    if all(len(name) <= width and columns(name) <= width for name in names):
+        return list(names)
+    words = {name: _WORD.findall(name if len(name) <= _LONGEST_SPLIT else shortened(name, _LONGEST_SPLIT)) for name in dict.fromkeys(names)}
+    held = Counter(word for mine in words.values() for word in mine)
+    taken: dict[str, str] = {}
+    for name, mine in words.items():
+        short = _without_shared(mine, held, width)
+        number, fits = 2, short
+        while fits in taken.values():
+            mark = f"~{number}"
+            fits = shortened(short, max(width - len(mark), min(_LEAST_CUT, width - len(mark)))) + mark
+            number += 1
+        taken[name] = fits
+    return [taken[name] for name in names]
+
+
+def _without_shared(words: Sequence[str], held: Counter[str], width: int) -> str:
+    """The words without those that come most often, until they fit; each run left out is one ellipsis."""
+    kept = [True] * len(words)
+    text = "".join(words)
+    for at in sorted(range(len(words)), key=lambda at: -held[words[at]]):  # of those as frequent, the first goes first
+        if columns(text) <= width:
+            return text
+        if held[words[at]] == 1:  # it stands nowhere else: cut only with all the rest
+            break
+        kept[at] = False
+        text = _joined(words, kept)
+    return shortened(text, width)
+
+
+def _joined(words: Sequence[str], kept: Sequence[bool]) -> str:
+    parts: list[str] = []
+    for word, keep in zip(words, kept, strict=True):
+        if keep:
+            parts.append(word)
+        elif not parts or parts[-1] != "…":
+            parts.append("…")
+    return "".join(parts)

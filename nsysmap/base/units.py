@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
@@ -52,3 +54,38 @@ def counted(number: int, noun: str) -> str:
         return f"{number:,} {noun}"
     plural = noun[:-1] + "ies" if noun.endswith("py") else noun + "es" if noun.endswith(("s", "ch", "x")) else noun + "s"
     return f"{number:,} {plural}"
+
+
+def rounded(time_ns: float | None) -> str:
+    """A measured time with three significant digits; "–" for none."""
+    if time_ns is None:
+        return "–"
+    size, unit = _unit_of(time_ns)
+    value = time_ns / size
+    digits = 0 if size == 1 or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f} {unit}"
+
+
+def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
+    """A predicted time with its range, such as "48 µs (41 to 74)": hardly finer than a tenth of the range."""
+    size, unit = _unit_of(max(abs(time_ns), abs(low_ns), abs(high_ns)))
+    tenth = max(high_ns - low_ns, 1) / 10 / size
+    digits = max(0, min(2, math.floor(-math.log10(tenth / 2)))) if size > 1 else 0
+    shown = [f"{_plain(value / size, digits)}" for value in (time_ns, low_ns, high_ns)]
+    return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})"
+
+
+def rate(per_second: float) -> str:
+    """How many a second, with three significant digits."""
+    digits = 0 if per_second >= 100 else 1 if per_second >= 10 else 2
+    step = 10 ** max(0, math.floor(math.log10(per_second)) - 2) if per_second >= 100 else 1
+    return f"{round(per_second / step) * step:,.{digits}f}" if digits == 0 else f"{per_second:,.{digits}f}"
+
+
+def _plain(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _unit_of(time_ns: float) -> tuple[int, str]:
+    return next((size, unit) for size, unit in _DURATIONS if abs(time_ns) >= size or size == 1)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
+@click.option("--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers, findings and what could not be told.")
 @quiet_option
 @reader_option
 @selecting
@@ -44,10 +45,11 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     folders: tuple[str, ...],
     params: tuple[str, ...],
     fail_on: Level | None,
+    full: bool,
     quiet: bool,
     reader: Reader,
 ) -> int:
-    """Say what ran, which layer each kernel belongs to, where the time goes, and what the rules find.
+    """Say what an inference takes, which layers cost it, why the GPU is idle, and what to do first.
 
     REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
     one, layers are those that the trace's NVTX ranges name.  The files may stand in any order.
@@ -87,7 +89,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
             else:
                 write_report(content, path)
     if not quiet:
-        click.echo(report_text(content, width=width(), colour=colour()), nl=False)
+        click.echo(report_text(content, width=width(), full=full, colour=colour()), nl=False)
     failing = at_least(analysis.findings, fail_on) if fail_on else ()
     if fail_on and failing:
         click.echo("nsysmap: " + failed_text(failing, fail_on), err=True)

@@ -44,9 +44,9 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         watcher.join()
 
 
-def width() -> int:
-    """Columns of the terminal; 100 where the output goes elsewhere."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+def width() -> int | None:
+    """Columns of the terminal; none where the output goes elsewhere, where nothing need be cut."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
 def colour() -> bool:

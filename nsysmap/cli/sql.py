@@ -65,9 +65,9 @@ def sql_command(*, arguments: tuple[str, ...], form: str | None, outputs: tuple[
         rows = None if tables is None else {name: len(table) for name, table in tables.items()}
         if asked.table is not None:
             held = None if rows is None else rows[asked.table.name]
-            click.echo(table_text(asked.table, held, width=width()), nl=False)
+            click.echo(table_text(asked.table, held, width=width() or 100), nl=False)
         else:
-            click.echo(tables_text(rows, width=width()), nl=False)
+            click.echo(tables_text(rows, width=width() or 100), nl=False)
         return
     _show(select(sql, tables), form, written)
 

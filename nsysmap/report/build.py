@@ -52,6 +52,7 @@ def report_of(analysis: Analysis) -> Report:
     layers = tuple(sorted(_rows(LayerRow, tables.layers), key=lambda row: (-(row.time_ns or 0), row.layer_id)))
     engine = inferences.ints("engine")
     return Report(
+        summary=analysis.summary,
         trace=TraceFacts(
             copies=len(tables.memcpys),
             **{field.name: capture[field.name] for field in fields(TraceFacts) if field.name in capture},  # type: ignore[arg-type]

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import duration, microseconds, percent
+from nsysmap.base.units import duration, microseconds, percent, rounded
 from nsysmap.report import precision
 from nsysmap.report.model import Report, Spread
+from nsysmap.report.whatif import assumptions
 from nsysmap.report.words import (
     CAUSES,
     busy_words,
@@ -25,9 +26,11 @@ from nsysmap.report.words import (
     unanswered,
     whatif_unit,
 )
+from nsysmap.summary import words as answer
+from nsysmap.summary.model import Summary
 
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")
-_TOP_LAYERS, _TOP_KERNELS, _TOP_PLACES = 50, 50, 5
+_TOP_GROUPS, _TOP_KERNELS, _TOP_PLACES = 15, 50, 5
 
 
 def report_markdown(report: Report) -> str:
@@ -57,8 +60,7 @@ def plain(text: str) -> str:
 
 
 def _parts(report: Report) -> Iterator[str]:
-    yield f"# nsysmap: {code(report.trace.source)}"
-    yield _notes(report, errors=True)
+    yield from _answer(report.summary)
     yield "## Captured"
     yield _table(("", ""), [(name, plain(text)) for name, text in captured(report)])
     yield from _inferences(report)
@@ -84,12 +86,57 @@ def _parts(report: Report) -> Iterator[str]:
     yield from _kernels(report)
     yield from _whatif(report)
     yield from _findings(report)
-    yield _notes(report, errors=False)
+    yield _notes(report)
 
 
-def _notes(report: Report, *, errors: bool) -> str:
-    lines = [f"- **{note.level}:** {plain(note.text)}" for note in report.notes if (note.level == "error") is errors]
-    return "\n".join((["## Notes", ""] if lines and not errors else []) + lines)
+def _answer(summary: Summary) -> Iterator[str]:
+    yield f"# nsysmap: {code(summary.source)}"
+    yield "\n".join(f"- **error:** {plain(text)}" for text in summary.blocked)
+    rows = [("what ran", answer.title(summary).removeprefix(f"{summary.source}: "))]
+    rows += [("time", text) for text in answer.times(summary)]
+    rows += [("", told)] if (told := answer.kinds(summary)) else []
+    rows += [("GPU", text) for text in answer.where(summary)]
+    rows += [("CUDA graph", answer.graph(summary))] if summary.inferences else []
+    rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
+    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", answer.doubts(summary))]
+    yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
+    shown = answer.first_actions(summary)
+    yield "## Do first"
+    lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(answer.no_action(summary))]
+    for number, action in enumerate(shown, 1):
+        lines.append(f"{number}. {plain(answer.action_title(action))}: {plain(answer.saving(action))} per {summary.unit}")
+        lines += [f"   - {code(paste)}" for paste in (action.paste, action.paste_pytorch) if paste]
+    lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
+    yield "\n".join(lines)
+    yield from _costliest(summary)
+
+
+def _costliest(summary: Summary) -> Iterator[str]:
+    if not summary.layers:
+        return
+    yield "## Costliest layers (per inference; \\* stands for numbers)"
+    groups = [
+        (percent(one.share_of_kernel_time, 1), rounded(one.time_ns), f"{one.layers}", _engine(one.engine), one.kind, code(one.name))
+        for one in summary.layers[:_TOP_GROUPS]
+    ]
+    yield _table(("share", "time", "layers", "engine", "kind", "layer"), groups, right=4)
+    yield _more(len(summary.layers), _TOP_GROUPS, "rows")
+    for region in summary.regions:
+        yield f"### Inside {code(region.name)}"
+        parts = [
+            (percent(one.share_of_region_time, 1), rounded(one.time_ns), f"{one.parts}", code(one.name.removeprefix("$$myelin$$")))
+            for one in region.parts[:_TOP_GROUPS]
+        ]
+        yield _table(("share", "time", "parts", "part"), parts, right=3)
+
+
+def _engine(engine: int | None) -> str:
+    return "–" if engine is None else str(engine)
+
+
+def _notes(report: Report) -> str:
+    lines = [f"- **{note.level}:** {plain(note.text)}" for note in report.notes if note.level != "error"]
+    return "\n".join((["## Notes", ""] if lines else []) + lines)
 
 
 def _inferences(report: Report) -> Iterator[str]:
@@ -154,10 +201,11 @@ def _layers(report: Report) -> Iterator[str]:
             row.kind,
             code(row.name),
         )
-        for row in timed[:_TOP_LAYERS]
+        for row in timed
     ]
+    yield f"<details><summary>All {len(timed):,} layers</summary>"
     yield _table(("share", "µs", "kernels", "engine", "#", "kind", "layer"), rows, right=5)
-    yield _more(len(timed), _TOP_LAYERS, "layers")
+    yield "</details>"
     yield "### By kind of layer"
     kinds = [
         (
@@ -225,13 +273,15 @@ def _whatif(report: Report) -> Iterator[str]:
             duration(row.saving_ns),
             f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
             f"{duration(row.before_ns)} → {duration(row.after_ns)}",
-            plain(row.assumptions),
         )
         for row in report.whatif
         if row.answer == "answered"
     ]
     if rows:
-        yield _table(("change", "saving", "range", "time", "assumes"), rows)
+        yield _table(("change", "saving", "range", "time"), rows)
+        common, own = assumptions([(row.change, row.assumptions) for row in report.whatif if row.answer == "answered"])
+        yield plain(common)
+        yield "\n".join(f"- {change}: {plain(text)}" for change, text in own)
     yield "\n".join(f"- {', '.join(changes)}: {answer}: {plain(reason)}" for answer, reason, changes in unanswered(report))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nsysmap.base.note import Note
 from nsysmap.base.table import Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.summary.model import Summary
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,7 @@ class Skipped:
 class Report:
     """The content of a report, in the order in which it is read."""
 
+    summary: Summary
     trace: TraceFacts
     gpus: tuple[Gpu, ...]
     engines: tuple[EngineFacts, ...]

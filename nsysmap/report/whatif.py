@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from nsysmap.base.table import Table
 from nsysmap.base.terminal import escaped
@@ -40,17 +41,23 @@ def whatif_text(answers: Table, source: str) -> str:
         lines += ["", f"{heading}:"]
         for reason, changes in reasons.items():
             lines.extend(_wrapped(f"  {', '.join(changes)}: {reason}", "    "))
-    common = _common([str(row["assumptions"]) for row in told])
+    common, own = assumptions([(str(row["change"]), str(row["assumptions"])) for row in told])
     if common:
         lines.extend(["", *_wrapped(common, "")])
-    for row in told:
-        lines.extend(["", *_wrapped(f"{row['change']}: {str(row['assumptions'])[len(common) :].strip()}", "  ")])
+    for change, text in own:
+        lines.extend(["", *_wrapped(f"{change}: {text}", "  ")])
     return "\n".join(escaped(line) for line in lines)
 
 
 def whatif_json(answers: Table) -> dict[str, object]:
     """The same as one JSON object: ``whatif``, one item a change, times in nanoseconds."""
     return {"whatif": answers.records()}
+
+
+def assumptions(told: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:
+    """What all changes assume, once, and what each assumes beyond it."""
+    common = _common([text for _, text in told])
+    return common, [(change, rest) for change, text in told if (rest := text[len(common) :].strip())]
 
 
 def _common(texts: list[str]) -> str:

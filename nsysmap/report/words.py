@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nsysmap.base.units import counted, duration, percent, size
 from nsysmap.report.model import Gpu, InferenceFigures, KernelRow, Report, TraceFacts
 from nsysmap.rules.finding import Finding
+from nsysmap.summary.paste import TITLES
 
 CAUSES = {
     "launch": "the host was still launching the work that came next",
@@ -20,19 +21,6 @@ CAUSES = {
     "unknown": "the trace does not tell",
 }
 """What each cause of a gap (schema.GAPS) means."""
-
-CHANGES = {
-    "cuda-graph": "run it as a CUDA graph",
-    "two-in-flight": "two at a time (throughput)",
-    "async": "one wait at the end (throughput)",
-    "pinned-copies": "copy from and to pinned memory",
-    "no-host-gap": "leave out host work between inferences",
-    "one-stream": "run all kernels in one stream",
-    "aux-streams": "independent layers at once",
-    "drop-layers": "leave TensorRT's reformats out",
-    "join-kernels": "one kernel a norm or softmax",
-}
-"""What each change (schema.WHATIF) is."""
 
 _SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period in which kernels repeat"}
@@ -156,7 +144,7 @@ def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
 
 def change_words(change: str) -> str:
     """A change (schema.WHATIF) by its name, and what it is."""
-    return f"{change}: {CHANGES[change]}" if change in CHANGES else change
+    return f"{change}: {TITLES[change]}" if change in TITLES else change
 
 
 def kernel_words(row: KernelRow) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nsysmap.base.table import Row, Table
@@ -80,7 +80,7 @@ def _rule(row: Row, findings: Table, units: float, unit_ns: int | None) -> Actio
     command = next((one.maybe_text("command") for one in mine), None)
     return Action(
         name=row.text("rule"),
-        title=_title(mine),
+        title=row.text("rule"),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",
@@ -89,10 +89,3 @@ def _rule(row: Row, findings: Table, units: float, unit_ns: int | None) -> Actio
         paste=command or f"nsysmap rules show {row.text('rule')}",
         paste_pytorch=None,
     )
-
-
-def _title(findings: Sequence[Row]) -> str:
-    """What the costliest of them says, up to its first colon or full stop."""
-    message = findings[0].text("message")
-    ends = [place for mark in (": ", ". ", " (") if (place := message.find(mark)) > 0]
-    return message[: min(ends, default=len(message))].rstrip(".")

@@ -66,6 +66,36 @@ class LayerGroup:
 
 
 @dataclass(frozen=True)
+class KernelShare:
+    """All kernels of one name (a row of `kernel_totals`), over the whole trace."""
+
+    name: str
+    what: str  # what the name says
+    kernels: int
+    time_ns: int
+    share_of_kernel_time: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """Parts of a Myelin region whose names differ in numbers only."""
+
+    name: str
+    parts: int
+    kernels: float  # per inference
+    time_ns: int  # per inference
+    share_of_region_time: float
+
+
+@dataclass(frozen=True)
+class Region:
+    """What runs inside a Myelin region that the engine file does not open."""
+
+    name: str
+    parts: tuple[Part, ...]  # the most time first
+
+
+@dataclass(frozen=True)
 class Slowest:
     """The slowest steady-state inference beside the median of its kind."""
 
@@ -89,6 +119,29 @@ class Action:
     places: int  # findings of that rule; 0 for a change
     paste: str  # one line to paste for TensorRT, or for PyTorch where that is all that runs
     paste_pytorch: str | None  # the same for PyTorch where both run
+
+
+@dataclass(frozen=True)
+class RuleAnswer:
+    """What one rule answered (a row of `rule_outcomes`)."""
+
+    rule: str
+    group: str
+    severity: str
+    outcome: str  # found, clean or skipped
+    places: int  # findings of its own, those that it tells inside other rules' findings not counted
+    at_most_ns: int | None  # what it priced, per unit
+    message: str | None  # of its costliest finding
+
+
+@dataclass(frozen=True)
+class GraphVerdict:
+    """Whether a CUDA graph would help, by replay."""
+
+    answer: str  # answered, does-not-apply or cannot-tell
+    saving: Figure | None  # per unit
+    share: float | None  # of the time per unit
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -146,12 +199,18 @@ class Summary:
     kinds: tuple[InferenceKind, ...]
     gpus: tuple[GpuTime, ...]
     layers: tuple[LayerGroup, ...]  # the most time first
+    kernels: tuple[KernelShare, ...]  # the ten that cost most
     kernel_kinds: tuple[tuple[str, float], ...]  # kinds of layers, else families of kernels, with their share of kernel time
     slowest: Slowest | None
+    regions: tuple[Region, ...]
+    rules: tuple[RuleAnswer, ...]  # the most costly first
+    graph: GraphVerdict
+    replay_error: float | None  # how far the replay of the trace as it is was from the trace
     actions: tuple[Action, ...]  # what saves most first
     doubts: tuple[Doubt, ...]
     mapped: Mapped
     blocked: tuple[str, ...]  # errors: why there is no answer, or not the right one
+    warnings: tuple[str, ...]  # what else the reader must know before believing the figures
     next_steps: tuple[NextStep, ...]
 
     @property

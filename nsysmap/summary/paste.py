@@ -9,9 +9,9 @@ Version = tuple[int, ...]
 TITLES = {
     "cuda-graph": "run it as a CUDA graph",
     "two-in-flight": "keep two in flight (throughput)",
-    "async": "wait once at the end, not after each (throughput)",
+    "async": "wait once, at the end (throughput)",
     "pinned-copies": "copy from and to pinned memory",
-    "no-host-gap": "take the host's work between inferences out of the loop",
+    "no-host-gap": "take host work out of the loop",
     "one-stream": "run all kernels in one stream",
     "aux-streams": "run independent layers at once",
     "drop-layers": "leave TensorRT's reformats out",
@@ -40,21 +40,21 @@ _LINES = {
     ),
     "two-in-flight": Lines(
         "trtexec --loadEngine=model.plan --infStreams=2",
-        "with torch.cuda.stream(streams[i % 2]): outputs[i] = model(batches[i])",
+        "with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])",
         since=(8, 6),
         before="trtexec --loadEngine=model.plan --streams=2",
     ),
     "async": Lines(
-        "cudaStreamSynchronize(stream);  // once after the last enqueue, not after each",
-        "torch.cuda.synchronize()  # once after the last batch; no .item() or .cpu() before",
+        "cudaStreamSynchronize(stream);  // once, after the last enqueue",
+        "torch.cuda.synchronize()  # once, after the last batch",
     ),
     "pinned-copies": Lines(
-        "cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);  // then cudaMemcpyAsync",
+        "cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);",
         'batch = batch.pin_memory().to("cuda", non_blocking=True)',
     ),
     "no-host-gap": Lines(
-        "nsys profile -t cuda,nvtx,osrt -o host ./program  # shows what the host does there",
-        "nsys profile -t cuda,nvtx,osrt --python-sampling=true -o host python program.py",
+        "nsys profile -t cuda,nvtx,osrt -o host ./program",
+        "nsys profile -t cuda,nvtx,osrt --python-sampling=true python x.py",
     ),
     "one-stream": Lines(
         "trtexec --onnx=model.onnx --maxAuxStreams=0",
@@ -63,12 +63,12 @@ _LINES = {
     ),
     "aux-streams": Lines(
         "trtexec --onnx=model.onnx --maxAuxStreams=2",
-        "with torch.cuda.stream(side): branch = module(x)  # then side.synchronize()",
+        "with torch.cuda.stream(side): branch = module(x)",
         since=(8, 6),
     ),
     "drop-layers": Lines("nsysmap rules show reformat-cost", "nsysmap rules show reformat-cost"),
     "join-kernels": Lines(
-        'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)  # one LayerNormalization node',
+        'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)',
         "y = torch.nn.functional.layer_norm(x, shape, weight, bias)",
     ),
 }
@@ -77,13 +77,17 @@ _TORCH_TENSORRT = {"cuda-graph": "torch_tensorrt.runtime.set_cudagraphs_mode(Tru
 """Lines for engines that PyTorch runs, where they differ from PyTorch's own."""
 
 
+_OF_THE_PROGRAM = ("no-host-gap",)
+"""Changes that are of the program around the engine: where that is PyTorch, only PyTorch's line fits."""
+
+
 def lines_for(change: str, tensorrt: Version | None, *, engine: bool, pytorch: bool) -> tuple[str, str | None]:
     """The line to paste, and PyTorch's where both run: of the detected TensorRT version, the newest where none was detected."""
     lines = _LINES[change]
     trt = lines.before if tensorrt is not None and tensorrt < lines.since else lines.tensorrt
     if not pytorch:
         return trt, None
-    if not engine:
+    if not engine or change in _OF_THE_PROGRAM:
         return lines.pytorch, None
     torch = _TORCH_TENSORRT.get(change, lines.pytorch)
     return trt or torch, None if torch == trt else torch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.table import Row, Table
@@ -13,18 +14,25 @@ from nsysmap.summary.model import (
     EngineRan,
     Figure,
     GpuTime,
+    GraphVerdict,
     IdleCause,
     InferenceKind,
+    KernelShare,
     LayerGroup,
     Mapped,
     NextStep,
+    Part,
+    Region,
+    RuleAnswer,
     Slowest,
     Summary,
 )
 from nsysmap.summary.paste import Version
 
-_SLOW = 1.5  # a slowest inference that took at least that many times its median is worth naming
-_EXPORT = "trtexec --loadEngine=model.plan --exportLayerInfo=engine.json --profilingVerbosity=detailed --skipInference"
+_TOP_KERNELS = 10
+_ORDINAL = re.compile(r" #\d+$")
+_NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
+_EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
 
 
 @dataclass(frozen=True)
@@ -64,12 +72,18 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         kinds=_kinds(tables),
         gpus=gpus,
         layers=_layers(tables),
+        kernels=_kernels(tables["kernel_totals"]),
         kernel_kinds=_kernel_kinds(tables),
         slowest=_slowest(tables["inference_times"]),
+        regions=_regions(tables),
+        rules=_rules(tables, counted_in),
+        graph=_graph(tables["whatif"]),
+        replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
         actions=actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None),
         doubts=_doubts(tables),
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
+        warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
         next_steps=_next_steps(tables, capture, engine=engine),
     )
 
@@ -127,7 +141,7 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 enqueue_ns=row.maybe_integer("enqueue_median_ns"),
             )
         )
-    return tuple(sorted(found, key=lambda one: -one.inferences))
+    return tuple(sorted(found, key=lambda one: (-one.inferences, one.what)))
 
 
 def _place(loops: Mapping[int, Row], loop_id: int) -> str:
@@ -148,7 +162,7 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
 def _slowest(times: Table) -> Slowest | None:
     rows = [row for row in times if row.maybe_real("times_median") is not None]
     worst = max(rows, key=lambda row: row.real("times_median"), default=None)
-    if worst is None or worst.real("times_median") < _SLOW:
+    if worst is None:
         return None
     return Slowest(
         worst.integer("inference"),
@@ -203,6 +217,41 @@ def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
     )
 
 
+def _regions(tables: Mapping[str, Table]) -> tuple[Region, ...]:
+    """The opaque regions by part, those alike in all but numbers together."""
+    opaque = {row.text("name") for row in tables["layers"] if row.text("kind") == "foreign_node"}
+    rows: dict[str, list[Row]] = {}
+    for row in tables["region_parts"]:
+        if row.text("region") in opaque:
+            rows.setdefault(row.text("region"), []).append(row)
+    regions = sorted(rows.items(), key=lambda item: -sum(row.integer("time_ns") for row in item[1]))
+    return tuple(Region(name, _parts(mine)) for name, mine in regions)
+
+
+def _parts(rows: Sequence[Row]) -> tuple[Part, ...]:
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(_NUMBER.sub("*", _ORDINAL.sub("", row.text("part"))), []).append(row)
+    total = sum(row.integer("time_ns") for row in rows)
+    found = []
+    for name, mine in alike.items():
+        time_ns = sum(row.integer("time_ns") for row in mine)
+        mean_ns = sum(row.maybe_integer("mean_ns") or row.integer("time_ns") for row in mine)
+        inferences = round(time_ns / mean_ns) if mean_ns else 1
+        kernels = sum(row.integer("kernels") for row in mine) / max(inferences, 1)
+        shown = name if len(mine) > 1 else mine[0].text("part")
+        found.append(Part(shown, len(mine), kernels, mean_ns, time_ns / total if total else 0.0))
+    return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+
+def _kernels(totals: Table) -> tuple[KernelShare, ...]:
+    rows = sorted(totals, key=lambda row: -row.integer("time_ns"))[:_TOP_KERNELS]
+    return tuple(
+        KernelShare(row.text("name"), row.text("summary"), row.integer("count"), row.integer("time_ns"), row.real("share_of_kernel_time"))
+        for row in rows
+    )
+
+
 def _kernel_kinds(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
     if len(tables["layer_kinds"]):
         total = sum(row.integer("time_ns") for row in tables["layer_kinds"])
@@ -252,6 +301,39 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
     return tuple(found)
 
 
+def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:
+    own: dict[str, list[Row]] = {}
+    for row in tables["findings"]:
+        if row.maybe_integer("inside") is None:
+            own.setdefault(row.text("rule"), []).append(row)
+    found = []
+    for row in tables["rule_outcomes"]:
+        mine = own.get(row.text("rule"), [])
+        cost = row.maybe_integer("cost_ns")
+        found.append(
+            RuleAnswer(
+                rule=row.text("rule"),
+                group=row.text("rule_group"),
+                severity=row.text("severity"),
+                outcome=row.text("outcome"),
+                places=len(mine) + (row.integer("left_out") if mine else 0),
+                at_most_ns=round(cost / units) if cost and units else None,
+                message=mine[0].text("message") if mine else None,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -(one.at_most_ns or 0)))
+
+
+def _graph(whatif: Table) -> GraphVerdict:
+    row = next((row for row in whatif if row.text("change") == "cuda-graph"), None)
+    if row is None or row.text("answer") != "answered":
+        answer = "cannot-tell" if row is None else row.text("answer")
+        return GraphVerdict(answer, None, None, None if row is None else row.maybe_text("reason"))
+    saving = Figure(*(row.integer(f"{end}saving_ns") for end in ("", "low_", "high_")))
+    before = row.integer("before_ns")
+    return GraphVerdict("answered", saving, saving.ns / before if before else None, None)
+
+
 def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
     reasons: dict[str, list[str]] = {}
     for row in tables["rule_outcomes"]:
@@ -268,13 +350,14 @@ def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> t
     if capture.text("cuda_graph_trace") == "graph":
         steps.append(
             NextStep(
-                "the kernels inside CUDA graphs are hidden", "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program"
+                "the kernels inside CUDA graphs are hidden: capture again",
+                "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
             )
         )
     elif not len(tables["kernels"]):
         steps.append(NextStep("the trace has no GPU work", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     if engine and not len(tables["engines"]):
-        steps.append(NextStep("no engine file was given: layers are what the trace's ranges name", _EXPORT))
+        steps.append(NextStep("no engine file was given; one comes from the build", _EXPORT))
     return tuple(steps)
 
 

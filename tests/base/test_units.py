@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base.terminal import columns, escaped, shortened
-from nsysmap.base.units import counted, duration, percent, size
+from nsysmap.base.units import counted, duration, percent, ranged, rate, rounded, size
 
 
 @given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(0, 3))
@@ -64,3 +64,19 @@ def test_a_shortened_text_fits_and_keeps_both_ends(text: str, width: int) -> Non
 @given(st.text())
 def test_an_escaped_text_holds_nothing_that_drives_a_terminal(text: str) -> None:
     assert escaped(text).isprintable()
+
+
+def test_measured_times_have_three_significant_digits() -> None:
+    assert [rounded(ns) for ns in (3, 357_796, 51_711, 2_070, 13_711_522)] == ["3 ns", "358 µs", "51.7 µs", "2.07 µs", "13.7 ms"]
+    assert rounded(None) == "–"
+
+
+def test_a_range_tells_how_precise_a_prediction_is() -> None:
+    assert ranged(47_897, 40_694, 74_399) == "48 µs (41 to 74)"
+    assert ranged(2_766_496, 2_187_036, 3_691_766) == "2.8 ms (2.2 to 3.7)"
+    assert ranged(3_201, -7_536, 14_339) == "3 µs (-8 to 14)"
+    assert ranged(100, -20, 300) == "100 ns (-20 to 300)"
+
+
+def test_rates_have_three_significant_digits() -> None:
+    assert [rate(per_second) for per_second in (2794.9, 816.9, 33.25, 0.5)] == ["2,790", "817", "33.2", "0.50"]

@@ -1,6 +1,6 @@
 """Whole runs of `nsysmap analyze` and `nsysmap map`, held against files in tests/golden.
 
-After a change that is meant to change them:  NSYSMAP_GOLDEN=write pytest tests/test_analyze_command.py
+After a change that is meant to change them:  NSYSMAP_GOLDEN=write pytest tests/cli/test_analyze.py tests/report/test_screen.py
 and read the difference (git diff tests/golden): a line that you cannot explain is a bug.  What each file is for stands in
 tests/golden/README.md.
 """
@@ -57,7 +57,9 @@ def test_the_terminal_report_is_the_golden_one(name: str, capfd: pytest.CaptureF
 def test_the_written_reports_are_the_golden_ones(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capture = FIXTURES / "bert_trt103"
     outputs = [part for suffix in ("json", "md", "db") for part in ("-o", tmp_path / f"r.{suffix}")]
-    done = run(capfd, "analyze", capture / "graph.sqlite", capture / "engine.json", "--profile", capture / "profile.json", *outputs)
+    done = run(
+        capfd, "analyze", capture / "graph.sqlite", capture / "engine.json", "--profile", capture / "profile.json", "--full", *outputs
+    )
     assert (done.status, done.err) == (0, "")
     held("trt103_graph.txt", done.out)
     for suffix in ("json", "md"):
@@ -138,8 +140,8 @@ cases:
   - {name: few, given: {kernels: [{kernel_id: 0}]}, finds: []}
 """
     )
-    assert "many-kernels" not in run(capfd, "analyze", SYNC, "--rules", tmp_path).out
-    assert "2800 kernels" in run(capfd, "analyze", SYNC, "--rules", tmp_path, "--param", "many-kernels.least=2800").out
+    assert "many-kernels" not in run(capfd, "analyze", SYNC, "--full", "--rules", tmp_path).out
+    assert "2800 kernels" in run(capfd, "analyze", SYNC, "--full", "--rules", tmp_path, "--param", "many-kernels.least=2800").out
     assert run(capfd, "analyze", SYNC, "--param", "no-such-rule.x=1").status == 2
 
 
@@ -168,4 +170,4 @@ def test_a_terminal_gets_its_width_colours_and_a_progress_line_that_is_gone_at_t
     assert max(columns(line) for line in re.sub(r"\x1b\[[0-9;]*m", "", report).splitlines()) <= 80
     plain = on_a_terminal(80, *arguments, NO_COLOR="1").split("\x1b[2K")[-1]
     assert "\x1b" not in plain
-    assert "\n\n  error: The trace hides" in plain
+    assert "\nerror: The trace hides" in plain

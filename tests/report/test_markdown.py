@@ -37,7 +37,7 @@ def test_no_name_becomes_html_a_link_or_a_control_character() -> None:
     assert "http://" not in text
     assert text.replace("\n", "").isprintable()
     outside = re.sub(r"`[^`\n]*`", "", text)
-    assert set(re.findall(r"</?([A-Za-z]\w*)", outside)) <= {"code"}
+    assert set(re.findall(r"</?([A-Za-z]\w*)", outside)) <= {"code", "details", "summary"}
 
 
 @given(st.text())
@@ -73,3 +73,13 @@ def test_a_whole_graph_trace_opens_with_the_error() -> None:
     assert text.split("\n\n")[1].startswith("- **error:** The trace hides the kernels of 50 CUDA graph launches")
     assert "## Layers" not in text
     assert "measured from outside" in text
+
+
+def test_the_answer_comes_first_and_each_assumption_once() -> None:
+    text = report_markdown(report("bert_trt10", "sync.sqlite"))
+    assert (
+        text.index("per inference in the trace") < text.index("## Do first") < text.index("## Costliest layers") < text.index("## Captured")
+    )
+    assert "`trtexec --loadEngine=model.plan --useCudaGraph`" in text
+    assert text.count("Corrected for the profiler") == 1
+    assert "All 56 layers" in text

@@ -1,0 +1,113 @@
+"""Lines for a terminal: tables, headings, wrapped sentences; with colours where they are wanted."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from nsysmap.base.terminal import columns, escaped, shortened, told_apart
+
+Style = Literal["", "bold", "dim", "yellow", "red"]
+Line = tuple[tuple[str, Style], ...]
+"""Pieces of one line, each with its style."""
+
+_CODES = {"bold": "1", "dim": "2", "yellow": "33", "red": "1;31"}
+_LONGEST_WORD = 56
+_NARROWEST_COLUMN = 10
+_PROSE = 110  # columns; longer lines of prose are hard to read
+WHOLE = 1 << 20
+"""A width that cuts nothing: for pipes and files."""
+
+
+def rendered(lines: Iterable[Line], *, colour: bool) -> str:
+    """The lines as text, with ANSI colours where ``colour``; trailing spaces are gone, and so are empty lines at the end."""
+    return "\n".join(_rendered(line, colour=colour) for line in lines).rstrip("\n") + "\n"
+
+
+def _rendered(line: Line, *, colour: bool) -> str:
+    pieces = [piece for piece in line if piece[0]]
+    while pieces and not pieces[-1][0].rstrip():
+        pieces.pop()
+    if pieces:
+        pieces[-1] = (pieces[-1][0].rstrip(), pieces[-1][1])
+    return "".join(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour and style else text for text, style in pieces)
+
+
+def styled(text: str, style: Style = "") -> Line:
+    """One line in one style."""
+    return ((text, style),)
+
+
+def prose_width(width: int) -> int:
+    """How wide sentences are wrapped."""
+    return min(width, _PROSE)
+
+
+def heading(text: str, width: int) -> list[Line]:
+    """A heading, wrapped."""
+    return [styled(line, "bold") for line in textwrap.wrap(escaped(text), prose_width(width), subsequent_indent="  ")]
+
+
+def wrapped(text: str, width: int, *, indent: int = 2, hang: int = 2, style: Style = "") -> list[Line]:
+    """A sentence in lines, the second and later ones indented by ``hang`` more; very long words lose their middle."""
+    lead = " " * indent
+    words = " ".join(word if width >= WHOLE else shortened(word, _LONGEST_WORD) for word in escaped(text).split())
+    lines = textwrap.wrap(
+        words,
+        prose_width(width),
+        initial_indent=lead,
+        subsequent_indent=lead + " " * hang,
+        break_on_hyphens=False,
+        break_long_words=width < WHOLE,
+    )
+    return [styled(line, style) for line in lines]
+
+
+def pairs(rows: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> list[Line]:
+    """A word and a text a line, the texts wrapped under each other."""
+    words = max((columns(word) for word, _ in rows), default=0)
+    lines: list[Line] = []
+    for word, text in rows:
+        first, *others = textwrap.wrap(
+            escaped(text), max(prose_width(width) - words - indent - 2, 20), break_on_hyphens=False, break_long_words=width < WHOLE
+        ) or [""]
+        lines.append(styled(f"{' ' * indent}{word.ljust(words)}  {first}"))
+        lines.extend(styled(" " * (words + indent + 2) + line) for line in others)
+    return lines
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str) -> list[Line]:
+    """Columns side by side: l left, r right, n names that stay different however short, d left and dim, w wrapped, h a wrapped dim hint.
+
+    Where all of them are too wide the last one gives way first, then the widest other text column.
+    """
+    widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    for i in [len(widths) - 1, *sorted(range(len(widths) - 1), key=lambda i: -widths[i])]:
+        too_wide = sum(widths) + 2 * len(widths) - width
+        if too_wide > 0 and columns_are[i] != "r":
+            widths[i] = max(_NARROWEST_COLUMN, widths[i] - too_wide)
+    cells = [list(row) for row in rows]
+    for i, kind in enumerate(columns_are):
+        if kind in "wh":
+            continue
+        fitted = told_apart([row[i] for row in cells], widths[i]) if kind == "n" else [shortened(row[i], widths[i]) for row in cells]
+        for row, cell in zip(cells, fitted, strict=True):
+            row[i] = cell
+    lines: list[Line] = []
+    for row, is_header in [*([(list(header), True)] if any(header) else []), *((row, False) for row in cells)]:
+        lines.extend(_row(row, widths, columns_are, is_header=is_header))
+    return lines
+
+
+def _row(row: Sequence[str], widths: Sequence[int], columns_are: str, *, is_header: bool) -> Iterator[Line]:
+    last = [row[-1]] if columns_are[-1] not in "wh" else textwrap.wrap(row[-1], min(widths[-1], _PROSE), break_on_hyphens=False) or [""]
+    pieces: list[tuple[str, Style]] = []
+    for i, whole in enumerate((*row[:-1], last[0])):
+        cell = shortened(whole, widths[i])
+        padding = " " * max(0, widths[i] - columns(cell))
+        style: Style = "dim" if is_header or columns_are[i] in "dh" else ""
+        pieces.append(("  " + (padding + cell if columns_are[i] == "r" else cell + padding), style))
+    yield tuple(pieces)
+    for line in last[1:]:
+        yield ((" " * (sum(widths[:-1]) + 2 * len(widths)) + line, "dim" if columns_are[-1] == "h" else ""),)

@@ -1,0 +1,166 @@
+"""The answer on one screen of a terminal: what it costs, why, what to do first, how sure; then the commands that show more."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from nsysmap.base.terminal import columns, escaped, shortened, told_apart
+from nsysmap.base.units import percent, rounded
+from nsysmap.report.lines import Line, prose_width, styled, table, wrapped
+from nsysmap.summary import words as answer
+from nsysmap.summary.model import Action, Region, Summary
+
+_TOP_LAYERS = 5
+_TOP_PARTS = 5
+_SHELL = ("nsys", "nsysmap", "trtexec")
+_WORD = 11  # columns of the words on the left
+_WHAT = 19  # of what a command shows
+_WIDE = 120  # from here on an action and its line to paste stand side by side
+_LEAST_REGION = 0.2  # of the engine's kernel time, for its parts to be told
+_ENGINE = 14  # columns of an engine's name in a table
+_KINDS_FROM = 100  # columns; on a narrower terminal the names need the room of the layers' kinds
+_LEAST_LAYER = 0.02  # of the kernel time; where a region has the rest, its parts are told instead
+
+
+def screen(summary: Summary, width: int) -> list[Line]:
+    """The answer in lines of at most ``width`` columns."""
+    lines = wrapped(answer.title(summary), width, indent=0, style="bold")
+    for text in summary.blocked:
+        lines += wrapped(f"error: {text}", width, indent=0, style="red")
+    lines += _said("time", answer.times(summary), width)
+    lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
+    lines += _said("GPU", answer.where(summary), width)
+    lines += _actions(summary, width)
+    named = {action.name for action in answer.first_actions(summary)}
+    if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
+        lines += _said("CUDA graph", [answer.graph(summary)], width)
+    lines += [styled(""), *_costliest(summary, width)]
+    lines += _rest(summary, width)
+    return lines
+
+
+def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
+    """A word on the left, and the texts beside it, wrapped."""
+    for i, text in enumerate(texts):
+        first, *others = wrapped(text, prose_width(width) - _WORD, indent=0, hang=0)
+        yield ((f"{word if i == 0 else '':<{_WORD}}", "bold"), *first)
+        for line in others:
+            yield ((" " * _WORD, ""), *line)
+
+
+def _actions(summary: Summary, width: int) -> Iterator[Line]:
+    shown = answer.first_actions(summary)
+    steps = [(step.why, step.command) for step in summary.next_steps]
+    if not shown:
+        yield from _said("do first", [answer.no_action(summary)] if not (summary.blocked and steps) else [], width)
+    for number, action in enumerate(shown, 1):
+        yield from _action(action, number, width)
+    for i, (why, command) in enumerate(steps):
+        head = "do first" if i == 0 and not shown and summary.blocked else "next" if i == 0 else ""
+        yield ((f"{head:<{_WORD}}", "bold"), (f"{why}:", ""))
+        yield from _pasted(command, width)
+
+
+def _action(action: Action, number: int, width: int) -> Iterator[Line]:
+    head = "do first" if number == 1 else ""
+    text = f"{number}. {answer.action_title(action)}"
+    saved = f": {answer.saving(action)}"
+    room = max(width, 60) - _WORD - columns(saved)
+    told = shortened(escaped(text), room) + saved
+    pastes = [paste for paste in (action.paste, action.paste_pytorch) if paste]
+    beside = width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= width and len(pastes) == 1
+    yield ((f"{head:<{_WORD}}", "bold"), (told, ""), *((("    ", ""), (escaped(pastes[0]), "yellow")) if beside else ()))
+    if not beside:
+        for paste in pastes:
+            yield from _pasted(paste, width)
+
+
+def _pasted(command: str, width: int) -> Iterator[Line]:
+    """A line to paste; a shell's goes on after a backslash where it is too long."""
+    lead = " " * (_WORD + 3)
+    if command.split(maxsplit=1)[0] not in _SHELL or len(lead) + columns(command) <= width:
+        yield ((lead, ""), (escaped(command), "yellow"))
+        return
+    *first, last = textwrap.wrap(escaped(command), width - len(lead) - 2, break_on_hyphens=False, break_long_words=False)
+    for line in first:
+        yield ((lead, ""), (f"{line} \\", "yellow"))
+    yield ((lead, ""), (last, "yellow"))
+
+
+def _costliest(summary: Summary, width: int) -> list[Line]:
+    if not summary.layers:
+        return _kernels(summary, width)
+    several = len({group.engine for group in summary.layers}) > 1
+    engines = told_apart([escaped(engine.source) for engine in summary.engines], _ENGINE)
+    kinds_too = width >= _KINDS_FROM
+    cells = []
+    shown = [group for group in summary.layers[:_TOP_LAYERS] if group.share_of_kernel_time >= _LEAST_LAYER or not summary.regions]
+    large = [group for group in shown if group.share_of_kernel_time >= _LEAST_REGION]
+    for group in shown:
+        engine = () if not several else ("–" if group.engine is None else engines[group.engine],)
+        cells.append(
+            (
+                percent(group.share_of_kernel_time, 1, 0),
+                rounded(group.time_ns),
+                f"{group.layers}" if group.layers > 1 else "1",
+                *((group.kind,) if kinds_too else ()),
+                *engine,
+                escaped(group.name),
+            )
+        )
+    per = "per inference" if summary.inferences else "over the trace"
+    header = (
+        "of engine" if several else "share",
+        "time",
+        "layers",
+        *(("kind",) if kinds_too else ()),
+        *(("engine",) if several else ()),
+        f"costliest layers, {per} (all: --full)",
+    )
+    lines = table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
+    region = next((one for one in summary.regions if any(group.opaque and group.name == one.name for group in large)), None)
+    return lines if region is None else [*lines, *_inside(region, width)]
+
+
+def _kernels(summary: Summary, width: int) -> list[Line]:
+    named = width >= _WIDE
+    cells = [
+        (
+            percent(row.share_of_kernel_time, 1, 0),
+            rounded(row.time_ns),
+            f"{row.kernels:,}",
+            escaped(row.what),
+            *((escaped(row.name),) * named),
+        )
+        for row in summary.kernels[:_TOP_LAYERS]
+    ]
+    header = ("share", "total", "count", "costliest kernels (all: --full)", *(("name",) * named))
+    return table(header, cells, width, "rrrn" + "n" * named) if cells else []
+
+
+def _inside(region: Region, width: int) -> list[Line]:
+    cells = [
+        (percent(part.share_of_region_time, 1, 0), rounded(part.time_ns), str(part.parts), escaped(part.name.removeprefix("$$myelin$$")))
+        for part in region.parts[:_TOP_PARTS]
+    ]
+    if not cells:
+        return []
+    (name,) = told_apart([escaped(region.name)], max(width - 12, 30))
+    return [styled(f"  inside {name}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
+
+
+def _rest(summary: Summary, width: int) -> Iterator[Line]:
+    for i, (what, command) in enumerate(answer.commands(summary)):
+        head: Line = ((f"{'see' if i == 0 else '':<{_WORD}}", "bold"), (f"{what + ':':<{_WHAT}}", ""))
+        if _WORD + _WHAT + columns(command) <= width:
+            yield (*head, (escaped(command), "yellow"))
+        else:
+            yield head
+            yield from _pasted(command, width)
+    rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
+    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", answer.doubts(summary))]
+    for word, text in rows:
+        yield from _said(word, [text] if text else [], width)
+    for text in summary.warnings:
+        yield from wrapped(f"warning: {text}", width, indent=0, style="yellow")

@@ -1,0 +1,242 @@
+"""The sentences of the answer: what the terminal, Markdown and the page say first."""
+
+from __future__ import annotations
+
+import shlex
+
+from nsysmap.base.units import counted, percent, ranged, rate, rounded
+from nsysmap.summary.model import Action, Figure, GpuTime, Summary
+
+ACTIONS = 3
+"""How many actions the answer names."""
+_CAUSES = {
+    "launch": "waiting for launches",
+    "host": "host busy elsewhere",
+    "sync": "in blocking waits",
+    "copy": "in blocking copies",
+    "dispatch": "between queued kernels",
+    "graph": "before CUDA graphs",
+    "profiler": "held by the profiler",
+    "no-work": "without work",
+    "unknown": "for unknown reasons",
+}
+_LEAST_IDLE = 0.02  # of the window; smaller causes are added up
+_LEAST_SHARE = 0.03  # of the time per inference, for a second and third action
+_ACTION_LINES = 6
+_KINDS = 4
+_OUTLIER = 1.1  # times the median; what a faster one waited for says nothing
+_FUSION = ("fusion",)
+
+
+def title(summary: Summary) -> str:
+    """What ran, where."""
+    ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
+    parts = [f"{counted(summary.inferences, 'inference')}" if summary.inferences else "no inference recognised"]
+    if ran:
+        parts[0] += f" of {' and '.join(ran)}"
+    names = [gpu.name for gpu in summary.gpus]
+    gpus = [f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)]
+    parts += [f"on {', '.join(gpus)}"] if gpus else []
+    text = f"{summary.source}: {' '.join(parts)}"
+    return text + (f", TensorRT {summary.tensorrt_version}" if summary.tensorrt_version else "") + (", PyTorch" if summary.pytorch else "")
+
+
+def times(summary: Summary) -> list[str]:
+    """Time per inference and throughput, in the trace and without the profiler."""
+    unit = summary.unit
+    lines = []
+    if summary.traced and summary.per_second:
+        told = f"{rounded(summary.traced.ns)} per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
+        lines.append(told + _together(summary))
+    if summary.trtexec_ns:
+        lines.append(
+            f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
+        )
+    elif summary.unprofiled:
+        predicted = figure(summary.unprofiled)
+        lines.append(f"{predicted} predicted without the profiler, {_throughput(summary, summary.unprofiled.ns)}")
+    elif summary.traced:
+        reason = "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
+        lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
+    return lines
+
+
+def _throughput(summary: Summary, unit_ns: int) -> str:
+    return f"{rate(1e9 / max(unit_ns, 1))} {'' if summary.unit == 'inference' else 'passes '}per second"
+
+
+def _short(summary: Summary) -> str:
+    """The unit in a word."""
+    return summary.unit.split()[0]
+
+
+def _together(summary: Summary) -> str:
+    """Why the time is less than that of each inference, where several threads work at a time."""
+    word = "processes" if any("process" in kind.what for kind in summary.kinds) else "threads"
+    places = {kind.what for kind in summary.kinds if "thread" in kind.what or "process" in kind.what}
+    gpus = {kind.what for kind in summary.kinds if kind.what.startswith("GPU")}
+    if len(places) > 1:
+        return f" ({len(places)} {word} together)"
+    return " on each GPU" if len(gpus) > 1 else ""
+
+
+def kinds(summary: Summary) -> str:
+    """The time per inference of each kind, where there are several."""
+    known = [kind for kind in summary.kinds if kind.median_ns is not None]
+    if len(known) < 2:
+        return ""
+    shown = [f"{kind.what or 'other'} {rounded(kind.median_ns)} ({kind.inferences:,}x)" for kind in known[:_KINDS]]
+    more = f" and {len(known) - _KINDS} more kinds" if len(known) > _KINDS else ""
+    return f"median per inference: {', '.join(shown)}{more}"
+
+
+def where(summary: Summary) -> list[str]:
+    """GPU work and idle time by cause, a line a GPU."""
+    if not summary.gpus and summary.blocked:
+        return ["busy and idle time unknown: the trace shows no GPU work"]
+    return [_gpu(summary, gpu) for gpu in summary.gpus]
+
+
+def _gpu(summary: Summary, gpu: GpuTime) -> str:
+    which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
+    if gpu.busy_share is None:
+        return f"{which}busy time unknown: the trace hides work"
+    of = "" if gpu.window == "inferences" else " of the time from first to last work"
+    work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
+    per = f" ({rounded(work_ns)} per {_short(summary)})" if work_ns is not None else ""
+    large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
+    rest = max(1 - gpu.busy_share - sum(cause.share_of_window for cause in large), 0.0)
+    parts = [f"{percent(cause.share_of_window, 1, 0)} {_CAUSES.get(cause.cause, cause.cause)}" for cause in large]
+    parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
+    idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
+    return f"{which}{percent(gpu.busy_share, 1, 0)} busy{per}{of}{idle}"
+
+
+def figure(value: Figure) -> str:
+    """A time, with its range where it has one."""
+    if value.low_ns is None or value.high_ns is None:
+        return rounded(value.ns)
+    return ranged(value.ns, value.low_ns, value.high_ns)
+
+
+def saving(action: Action) -> str:
+    """What an action saves of the time per inference (or pass)."""
+    share = f", {percent(action.share, 1, 0)}" if action.share else ""
+    if action.basis == "rule":
+        return f"saves at most {rounded(action.saving.ns)}{share}"
+    return f"saves {figure(action.saving)}{share}"
+
+
+def first_actions(summary: Summary) -> tuple[Action, ...]:
+    """The one to three that pay most, as long as they and their lines to paste are few; beyond the first, those that save a few percent."""
+    chosen: list[Action] = []
+    lines = 0
+    for action in summary.actions[:ACTIONS]:
+        takes = 2 if action.paste_pytorch is None else 3
+        if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
+            continue
+        chosen.append(action)
+        lines += takes
+    return tuple(chosen)
+
+
+def action_title(action: Action) -> str:
+    """What to do."""
+    places = f" ({action.places} places)" if action.places > 1 else ""
+    return f"{action.title}{places}"
+
+
+def no_action(summary: Summary) -> str:
+    """What to say where nothing is predicted to pay."""
+    if summary.blocked:
+        return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
+    if summary.unprofiled is None:
+        return "no saving can be predicted: " + ("the timeline cannot be replayed" if summary.traced else "no inference was recognised")
+    return "nothing that what-if can replay saves more than 1% for certain"
+
+
+def graph(summary: Summary) -> str:
+    """Whether a CUDA graph is worth it."""
+    verdict = summary.graph
+    if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
+        told = f"{figure(verdict.saving)} per {summary.unit}"
+        if verdict.saving.low_ns > 0:
+            return f"worth it: saves {told}"
+        return f"not worth it for certain: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
+    if verdict.answer == "cannot-tell":
+        return "cannot tell" + (f": {verdict.reason}" if verdict.reason else "")
+    return verdict.reason or "does not apply"
+
+
+def not_fused(summary: Summary) -> str:
+    """What did not fuse, by rule; that nothing was found, or could not be told, where that is so."""
+    mine = [one for one in summary.rules if one.group in _FUSION]
+    found = [one for one in mine if one.outcome == "found" and one.places]
+    clean = [one for one in mine if one.outcome == "clean"]
+    skipped = [one for one in mine if one.outcome == "skipped"]
+    if found:
+        told = ", ".join(
+            f"{one.rule}{f' x {one.places}' if one.places > 1 else ''}{f' {rounded(one.at_most_ns)}' if one.at_most_ns else ''}"
+            for one in found
+        )
+        return told + (f" (at most, per {_short(summary)})" if any(one.at_most_ns for one in found) else "")
+    if not mine:
+        return "no rule ran"
+    if not clean:
+        if summary.blocked:
+            return "cannot tell"
+        return "cannot tell: " + ("the engine file does not show its layers' tensors" if summary.engines else "no engine file was given")
+    return f"nothing found by {counted(len(clean), 'rule')}" + (f"; {len(skipped)} could not tell" if skipped else "")
+
+
+def slowest(summary: Summary) -> str:
+    """The slowest inference, and what it waited for."""
+    found = summary.slowest
+    if found is None:
+        return ""
+    told = f"inference {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x the median"
+    if found.cause and found.extra_ns and found.times_median >= _OUTLIER:
+        told += f"; {rounded(found.extra_ns)} more {_CAUSES.get(found.cause, found.cause)}"
+    return told
+
+
+def certainty(summary: Summary) -> str:
+    """How sure the answer is: kernels with a layer, whether the engine files ran, how well the replay fits."""
+    mapped = summary.mapped
+    parts = []
+    if mapped.kernels and not mapped.with_layer and not summary.engines:
+        parts.append(f"no layers are known for the {counted(mapped.kernels, 'kernel')}: no engine file, and no range names any")
+    elif mapped.kernels:
+        share = percent(mapped.share_of_time or 0, 1, 1)
+        how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
+        parts.append(f"{mapped.with_layer:,} of {counted(mapped.kernels, 'kernel')} have a layer, {share} of kernel time{how}")
+    words = {"ran": "is what ran", "did-not-run": "is NOT what ran", "cannot-tell": "may or may not be what ran"}
+    parts += [f"{engine.source} {words[engine.verdict]}" for engine in summary.engines if engine.verdict]
+    if summary.replay_error is not None:
+        parts.append(f"the replay is {percent(abs(summary.replay_error), 1)} off the trace")
+    return "; ".join(parts)
+
+
+def doubts(summary: Summary) -> str:
+    """What could not be told, in a sentence or two."""
+    rules = sum(1 for one in summary.rules if one.outcome == "skipped")
+    changes = sum(1 for doubt in summary.doubts for name in doubt.what if name.startswith("what-if "))
+    parts = [f"{rules} of {counted(len(summary.rules), 'rule')}"] if rules else []
+    parts += [counted(changes, "what-if change")] if changes else []
+    if not parts:
+        return ""
+    largest = max(summary.doubts, key=lambda doubt: len(doubt.what))
+    _, _, because = largest.reason.partition(": ") if largest.reason.startswith("no rows in ") else ("", "", largest.reason)
+    several = "mostly because " if len(summary.doubts) > 1 else ""
+    return f"{' and '.join(parts)} could not tell: {several}{because or largest.reason} (--full lists all)"
+
+
+def commands(summary: Summary) -> list[tuple[str, str]]:
+    """The commands that show more, each with what for."""
+    report = shlex.quote(summary.source)
+    engines = [shlex.quote(one.source) for one in summary.engines if one.verdict != "did-not-run"]
+    found = []
+    if engines and summary.layers:
+        found.append(("inside the region" if summary.regions else "all layers", f"nsysmap layers {engines[0]} --trace {report}"))
+    found.append(("what a name means", "nsysmap decode NAME"))
+    return found

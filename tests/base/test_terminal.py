@@ -1,0 +1,51 @@
+"""Names fit a terminal, stay different, and cannot drive it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.base.terminal import columns, escaped, shortened, told_apart
+
+names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
+
+
+@given(names, st.integers(16, 40))
+def test_shortened_names_fit_and_names_that_differ_stay_different(given_names: list[str], width: int) -> None:
+    shown = told_apart(given_names, width)
+    assert all(columns(name) <= width for name in shown)
+    assert len(set(shown)) == len(set(given_names))
+
+
+def test_words_that_all_names_share_go_first() -> None:
+    shown = told_apart(
+        [
+            "/bert/encoder/layer.3/intermediate/dense/MatMul_myl0_32",
+            "/bert/encoder/layer.3/output/dense/MatMul_myl0_33",
+            "/bert/encoder/layer.3/attention/output/dense/MatMul_myl0_30",
+        ],
+        32,
+    )
+    assert "intermediate" in shown[0]
+    assert "_32" in shown[0]
+    assert "attention" in shown[2]
+    assert all("…" in name for name in shown)
+
+
+def test_names_that_fit_are_as_they_are() -> None:
+    assert told_apart(["a" * 20, "b"], 20) == ["a" * 20, "b"]
+
+
+def test_control_characters_are_escaped_and_nothing_else() -> None:
+    assert escaped("a\x1b[31mb\u202e") == "a\\x1b[31mb\\u202e"
+    assert escaped("Größe 層") == "Größe 層"
+
+
+@given(st.text(max_size=80), st.integers(2, 30))
+def test_a_shortened_text_is_never_wider_than_asked_for(text: str, width: int) -> None:
+    assert columns(shortened(text, width)) <= width
+
+
+def test_a_name_of_a_megabyte_is_cut_without_walking_through_it() -> None:
+    shown = told_apart(["x" * 1_000_000 + "a", "x" * 1_000_000 + "b"], 40)
+    assert len(set(shown)) == 2

@@ -1,0 +1,105 @@
+"""The first screen answers what an engineer asks of a capture, or names the command that does."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nsysmap.analysis import analyze
+from nsysmap.base.terminal import columns
+from nsysmap.report.build import report_of
+from nsysmap.report.model import Report
+from nsysmap.report.text import report_text
+from tests.places import FIXTURES, GOLDEN
+from tests.reports import hostile
+
+SCREENS = {
+    "bert_trt10": ("bert_trt10/sync.sqlite", "bert_trt10/engine.json"),
+    "opaque_region": ("bert_trt85/sync.sqlite", "bert_trt85/engine.json"),
+    "whole_graph": ("bert_trt10/graph_whole.sqlite", "bert_trt10/engine.json"),
+    "wrong_engine": ("bert_trt103/graph.sqlite", "bert_trt10/engine.json"),
+    "two_engines": ("torch_mixed/sync.nsys-rep", "torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json"),
+    "pytorch": ("torch_encoder/eager.nsys-rep",),
+}
+WIDTHS = (80, 140)
+FIRST_LINES = 24
+
+ALL = r"--full"
+QUESTIONS = {
+    "which layer costs the time": r"costliest (layers|kernels)|hidden",
+    "what is inside the region": r"inside \{ForeignNode|nsysmap layers \S+ --trace|" + ALL + "|capture again",
+    "why is the GPU idle": r"^GPU +.*idle",
+    "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
+    "what did not fuse": r"^not fused |" + ALL,
+    "what does the name mean": r"nsysmap decode|" + ALL,
+    "is this the right engine": r"is what ran|is NOT what ran|is not the engine|no engine file|" + ALL,
+    "which inference is the outlier": r"^slowest |" + ALL,
+    "what to do first": r"^do first +\S",
+    "how sure is it": r"\(\d[\d.]* to \d[\d.]*\)|cannot tell|^how sure",
+}
+
+
+@cache
+def held(name: str) -> Report:
+    first, *engines = (FIXTURES / part for part in SCREENS[name])
+    return report_of(analyze(first, engines))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_screen_is_the_golden_one(name: str, width: int) -> None:
+    path = GOLDEN / "screens" / f"{name}.{width}.txt"
+    text = report_text(held(name), width=width)
+    if os.environ.get("NSYSMAP_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_first_24_lines_answer_ten_questions(name: str, width: int) -> None:
+    first = "\n".join(report_text(held(name), width=width).splitlines()[:FIRST_LINES])
+    assert [question for question, answer in QUESTIONS.items() if not re.search(answer, first, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_no_line_is_wider_than_the_terminal(name: str) -> None:
+    for width in (80, 100, 140, 200):
+        for text in (report_text(held(name), width=width), report_text(hostile(), width=width)):
+            assert [line for line in text.splitlines() if columns(line) > width] == []
+
+
+@pytest.mark.parametrize("name", ["bert_trt10", "opaque_region", "pytorch"])
+def test_the_answer_is_the_first_ten_lines(name: str) -> None:
+    first = "\n".join(report_text(held(name), width=80).splitlines()[:10])
+    for told in (
+        r"per inference in the trace, [\d,]+ per second",
+        r"predicted without the profiler",
+        r"\d+% busy",
+        r"1\. .*saves .*\(.* to .*\)",
+    ):
+        assert re.search(told, first), told
+
+
+def test_layers_of_repeated_blocks_are_one_row_with_their_count() -> None:
+    text = report_text(held("bert_trt10"), width=140)
+    assert re.search(r"51\.7 µs +6 +gemm +/bert/encoder/layer\.\*/intermediate/dense/MatMul_myl0_\*", text)
+
+
+def test_nothing_is_cut_in_a_pipe() -> None:
+    text = report_text(held("bert_trt10"))
+    assert "/bert/encoder/layer.*/attention/self/query/MatMul+/bert/encoder/layer.*/attention/self/key/MatMul+" in text
+    assert "…" not in text
+
+
+def golden_names() -> list[str]:
+    return sorted(path.name for path in Path(GOLDEN / "screens").glob("*"))
+
+
+def test_every_golden_screen_is_of_a_screen() -> None:
+    assert golden_names() == sorted(f"{name}.{width}.txt" for name in SCREENS for width in WIDTHS)
