@@ -66,5 +66,5 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
         found = compare_sides(sides[0], sides[1])
         for path in files:
             write_comparison(found, path)
-    click.echo(json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width()))
+    click.echo(json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width() or 100))
     return 1 if fail_on == "worse" and found.verdict == "slower" else 0

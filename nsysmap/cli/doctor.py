@@ -26,4 +26,4 @@ def doctor_command(*, as_json: bool) -> None:
 
         click.echo(json.dumps(doctor_json(found), indent=1))
     else:
-        click.echo(doctor_text(found, width=width()), nl=False)
+        click.echo(doctor_text(found, width=width() or 100), nl=False)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nsysmap.base.lines import WHOLE, Line, Style, heading, pairs, rendered, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.report import precision
-from nsysmap.report.lines import WHOLE, Line, Style, heading, pairs, rendered, styled, table, wrapped
 from nsysmap.report.model import KernelRow, Report, Spread
-from nsysmap.report.screen import screen
 from nsysmap.report.words import (
     CAUSES,
     busy_words,
@@ -26,6 +25,7 @@ from nsysmap.report.words import (
     whatif_unit,
 )
 from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.summary.screen import screen
 
 NARROWEST = 80
 _LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}

@@ -1,6 +1,6 @@
 """Whole runs of `nsysmap analyze` and `nsysmap map`, held against files in tests/golden.
 
-After a change that is meant to change them:  NSYSMAP_GOLDEN=write pytest tests/cli/test_analyze.py tests/report/test_screen.py
+After a change that is meant to change them:  NSYSMAP_GOLDEN=write pytest tests/cli/test_analyze.py tests/summary/test_screen.py
 and read the difference (git diff tests/golden): a line that you cannot explain is a bug.  What each file is for stands in
 tests/golden/README.md.
 """

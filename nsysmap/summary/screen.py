@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from nsysmap.base.lines import Line, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, shortened, told_apart
 from nsysmap.base.units import percent, rounded
-from nsysmap.report.lines import Line, prose_width, styled, table, wrapped
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Action, Region, Summary
 
