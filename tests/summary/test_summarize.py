@@ -58,7 +58,7 @@ def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_af
     first, second = actions(given, TENSORRT, units=10, unit_ns=1000)
     assert (first.name, second.name) == ("cuda-graph", "norm-split")
     assert (second.saving.low_ns, second.saving.ns, second.saving.high_ns) == (0, 500, 500)
-    assert second.title == "Norm x is split"
+    assert second.title == "norm-split"
 
 
 @pytest.mark.parametrize(("group", "inside"), [("launch", None), ("hotspot", None), ("fusion", 0)])
