@@ -9,6 +9,7 @@ import click
 
 from nsysmap.cli.console import colour, progress, width
 from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
+from nsysmap.cli.outputs import output_suffixes, write_output
 
 if TYPE_CHECKING:
     from nsysmap.base.note import Level
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     "outputs",
     metavar="FILE",
     multiple=True,
-    help="Also write the report: .html (an interactive page), .json, .md or .db. Repeatable, one a format.",
+    help="Also write the report: .html (an interactive page), .perfetto-trace, .json, .md or .db. Repeatable, one a format.",
 )
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
@@ -61,12 +62,9 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.analysis import analyze
     from nsysmap.base.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.page.write import SUFFIX as PAGE
-    from nsysmap.page.write import write_page
     from nsysmap.report.build import report_of
     from nsysmap.report.findings import failed_text
     from nsysmap.report.text import report_text
-    from nsysmap.report.write import SUFFIXES, write_report
     from nsysmap.rules.finding import at_least
     from nsysmap.rules.packs import chosen_rules
     from nsysmap.rules.parameters import parse_params
@@ -74,7 +72,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     given = given_files(files)
     written = [Path(path) for path in outputs]
     for path in written:
-        check_output(path, (PAGE, *SUFFIXES), [Path(one) for one in (*files, profile, times, onnx_file) if one])
+        check_output(path, output_suffixes(), [Path(one) for one in (*files, profile, times, onnx_file) if one])
     rules = chosen_rules(folders, params=parse_params(params))
     with progress(quiet=quiet) as tell:
         analysis = analyze(
@@ -84,10 +82,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
         content = report_of(analysis)
         for path in written:
             tell(f"writing {path.name}")
-            if path.suffix.lower() == PAGE:
-                write_page(analysis, content, path)
-            else:
-                write_report(content, path)
+            write_output(analysis, content, path)
     if not quiet:
         click.echo(report_text(content, width=width(), full=full, colour=colour()), nl=False)
     failing = at_least(analysis.findings, fail_on) if fail_on else ()

@@ -60,7 +60,7 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "kernel_time": _kernel_time(tables),
         "regions": _regions(tables),
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
-        "idle": [{"cause": row.cause, "time": row.time_ns, "gaps": row.gaps, "share": row.share_of_window} for row in report.idle],
+        "idle": _idle(tables),
         "idle_of": f"of the time from the first to the last {'measured inference' if report.busy_window == 'inferences' else 'GPU work'}",
         "findings": [_finding(number, row, events.origin_ns) for number, row in enumerate(findings(tables))],
         "graphs": _graphs(analysis),
@@ -157,6 +157,16 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
             }
         )
     return found
+
+
+def _idle(tables: Tables) -> list[dict[str, object]]:
+    """Idle time by cause, of all devices together."""
+    window = sum(row.integer("window_ns") for row in tables.device_times)
+    found: dict[str, tuple[int, int]] = {}
+    for row in tables.idle_totals:
+        time, gaps = found.get(row.text("cause"), (0, 0))
+        found[row.text("cause")] = time + row.integer("time_ns"), gaps + row.integer("gaps")
+    return [{"cause": cause, "time": time, "gaps": gaps, "share": time / max(window, 1)} for cause, (time, gaps) in found.items()]
 
 
 def _kernel_time(tables: Tables) -> list[dict[str, object]]:

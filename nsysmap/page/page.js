@@ -127,6 +127,7 @@ async function start() {
     if (one.layer !== null) button("its layer", place, () => { layer(one.layer); to("layers"); });
     if (one.layer !== null && graphs.has(one.layer)) button("in the engine graph", place, () => toGraph(one.layer));
   }
+  for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
   function touched() {
     const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null;
     let left = 0;
@@ -250,11 +251,14 @@ function overviewOf(trace, canvas, timeline) {
     const per = end / width;
     pen.fillStyle = "#566bcb";
     for (const lane of lanes) {
-      let at = 0;
+      let before = 0, at = 0;
+      pen.globalAlpha = 0.9 / lanes.length + 0.1;
       for (let x = 0; x < width; x++) {
-        const to = after(lane.start, (x + 1) * per, at), share = Math.min(1, (lane.busy[to] - lane.busy[at]) / per);
-        if (to > at) { pen.globalAlpha = 0.9 / lanes.length + 0.1; pen.fillRect(x, height - (height - 4) * share, 1, (height - 4) * share); }
-        at = to;
+        at = after(lane.start, (x + 1) * per, at);
+        const last = at - 1, until = last < 0 ? 0 : lane.busy[at] - (lane.busy[at] - lane.busy[last]) * Math.max(0, lane.end[last] - (x + 1) * per) / (lane.end[last] - lane.start[last] || 1);
+        const share = Math.min(1, Math.max(0, until - before) / per);
+        pen.fillRect(x, height - (height - 4) * share, 1, (height - 4) * share);
+        before = until;
       }
     }
     const left = timeline.view.from / per, wide = Math.max(2, (timeline.view.to - timeline.view.from) / per);

@@ -9,7 +9,7 @@ from nsysmap.analysis import Analysis
 from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent
-from nsysmap.page.answer import answer_of
+from nsysmap.page.answer import bars_of
 from nsysmap.page.content import content_of, findings, reduced_words
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
@@ -40,14 +40,17 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
+    found = findings(analysis.tables)
     content = content_of(analysis, report, events, windows)
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
-        answer=answer_of(analysis, report),
+        summary=analysis.summary,
+        bars=bars_of(analysis.summary),
         captured=captured(report),
         mapping=mapping_words(report),
         report=report,
-        findings=findings(analysis.tables),
+        findings=found,
+        numbers={row.integer("finding_id"): number for number, row in enumerate(found)},
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],
         reduced=reduced_words(analysis.tables, windows),
         content=content,

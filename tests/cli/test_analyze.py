@@ -171,3 +171,10 @@ def test_a_terminal_gets_its_width_colours_and_a_progress_line_that_is_gone_at_t
     plain = on_a_terminal(80, *arguments, NO_COLOR="1").split("\x1b[2K")[-1]
     assert "\x1b" not in plain
     assert "\nerror: The trace hides" in plain
+
+
+def test_a_page_and_a_perfetto_trace_are_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = [FIXTURES / "bert_trt103" / "sync.nsys-rep", FIXTURES / "bert_trt103" / "engine.json"]
+    run(capfd, "analyze", *files, "-q", "-o", tmp_path / "x.html", "-o", tmp_path / "x.perfetto-trace")
+    assert (tmp_path / "x.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert (tmp_path / "x.perfetto-trace").read_bytes()[:1] == b"\x0a"

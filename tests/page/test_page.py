@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nsysmap.analysis import analyze
+from nsysmap.base.table import Table, Text
 from nsysmap.page.write import write_page
 from nsysmap.report.build import report_of
 from tests.browser import Browser
@@ -167,3 +169,40 @@ def test_a_link_opens_the_page_at_a_layer(browser: Browser, written: Callable[..
     page = opened(browser, bert(written), "layer=4&inference=7")
     assert "gemm_mha" in page.inner_text("#details")
     assert "inference 7" in page.inner_text("#chips")
+
+
+RUNS = '<img src=x onerror="document.title=1"></script><script>document.title=2</script>{{ 7 * 7 }}'
+
+
+def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
+    analysis = analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", rules=())
+    tables = analysis.tables
+
+    def spoiled(table: Table) -> Table:
+        spoilt = {}
+        for name in ("name", "layer", "part", "api", "domain", "evidence"):
+            if isinstance(data := table.columns.get(name), Text):
+                spoilt[name] = Text(data.codes, tuple(f"{RUNS}{text}" for text in data.values))
+        return table.with_columns(table.spec, spoilt)
+
+    changed = {
+        name: spoiled(getattr(tables, name)) for name in ("kernels", "layers", "nvtx_ranges", "api_calls", "gaps", "repeated_layers")
+    }
+    bad = replace(analysis, source=RUNS, tables=replace(tables, **changed))
+    write_page(bad, replace(report_of(analysis), trace=replace(report_of(analysis).trace, source=RUNS)), tmp_path / "x.html")
+    page = opened(browser, tmp_path / "x.html", "layer=3&find=onerror")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 3  # the page's two parts of data and its code
+    assert page.title().startswith("<img src=x")
+    assert "onerror" in page.inner_text("#details")
+    assert "{{ 7 * 7 }}" in page.inner_text("#layers")
+
+
+def test_the_policy_of_the_page_lets_no_other_script_run(browser: Browser, written: Callable[..., Path], tmp_path: Path) -> None:
+    text = bert(written).read_text("utf-8")
+    assert "unsafe" not in text
+    (tmp_path / "y.html").write_text(text.replace("</body>", "<script>document.title = 'ran'</script></body>"), "utf-8")
+    page = opened(browser, tmp_path / "y.html")
+    assert page.title() != "ran"
+    assert any("Content Security Policy" in one for one in browser.wrong)
+    browser.wrong.clear()

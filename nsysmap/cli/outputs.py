@@ -1,0 +1,36 @@
+"""The files that an analysis is written to: the suffix names the format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nsysmap.analysis import Analysis
+    from nsysmap.report.model import Report
+
+
+def output_suffixes() -> tuple[str, ...]:
+    """Every suffix that names a format."""
+    from nsysmap.page.write import SUFFIX as PAGE
+    from nsysmap.perfetto.write import SUFFIXES as PERFETTO
+    from nsysmap.report.write import SUFFIXES
+
+    return (PAGE, *SUFFIXES, *PERFETTO)
+
+
+def write_output(analysis: Analysis, report: Report, path: Path) -> None:
+    """Write an analysis in the format that the suffix of ``path`` names; whole or not at all."""
+    from nsysmap.page.write import SUFFIX as PAGE
+    from nsysmap.page.write import write_page
+    from nsysmap.perfetto.write import SUFFIXES as PERFETTO
+    from nsysmap.perfetto.write import write_trace
+    from nsysmap.report.write import write_report
+
+    suffix = path.suffix.lower()
+    if suffix == PAGE:
+        write_page(analysis, report, path)
+    elif suffix in PERFETTO:
+        write_trace(analysis, path)
+    else:
+        write_report(report, path)

@@ -1,0 +1,147 @@
+"""The Perfetto trace, read back with Perfetto's own protobuf classes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.perfetto.write import write_trace
+from tests.places import FIXTURES
+
+pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One slice as Perfetto shows it."""
+
+    track: str
+    name: str
+    start: int
+    end: int
+    said: dict[str, object]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+def read(path: Path) -> tuple[list[Slice], dict[str, list[tuple[int, int]]]]:
+    """The slices, and the values of the counters by track."""
+    trace: Any = pb.Trace()
+    trace.ParseFromString(path.read_bytes())
+    tracks, names = {}, {}
+    texts: dict[str, dict[int, str]] = {"event_names": {}, "debug_annotation_names": {}, "debug_annotation_string_values": {}}
+    open_slices: dict[int, list[tuple[int, Any]]] = {}
+    slices: list[Slice] = []
+    values: dict[str, list[tuple[int, int]]] = {}
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+            names[packet.track_descriptor.uuid] = packet.track_descriptor.name
+        for kind, found in texts.items():
+            for one in getattr(packet.interned_data, kind):
+                found[one.iid] = one.name if kind != "debug_annotation_string_values" else one.str.decode()
+    by_time = sorted((packet for packet in trace.packet if packet.HasField("track_event")), key=lambda packet: packet.timestamp)
+    for packet in by_time:
+        event = packet.track_event
+        assert event.track_uuid in tracks
+        if event.type == pb.TrackEvent.TYPE_COUNTER:
+            values.setdefault(names[event.track_uuid], []).append((packet.timestamp, event.counter_value))
+        elif event.type == pb.TrackEvent.TYPE_SLICE_BEGIN:
+            open_slices.setdefault(event.track_uuid, []).append((packet.timestamp, event))
+        else:
+            start, begun = open_slices[event.track_uuid].pop()
+            said = {
+                texts["debug_annotation_names"][one.name_iid]: one.int_value
+                if one.HasField("int_value")
+                else texts["debug_annotation_string_values"][one.string_value_iid]
+                for one in begun.debug_annotations
+            }
+            name = texts["event_names"][begun.name_iid]
+            track = names[event.track_uuid]
+            slices.append(Slice(track, name, start, packet.timestamp, said, tuple(begun.flow_ids), tuple(begun.terminating_flow_ids)))
+    assert not any(open_slices.values())
+    return slices, values
+
+
+@pytest.fixture(scope="module")
+def analysis() -> Analysis:
+    return analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", FIXTURES / "bert_trt103" / "engine.json", rules=())
+
+
+@pytest.fixture(scope="module")
+def written(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Slice], dict[str, list[tuple[int, int]]]]:
+    path = tmp_path_factory.mktemp("perfetto") / "x.perfetto-trace"
+    write_trace(analysis, path)
+    return read(path)
+
+
+def test_every_kernel_is_a_slice_of_its_stream_in_a_slice_of_its_layer(analysis: Analysis, written: tuple[list[Slice], Any]) -> None:
+    slices, _ = written
+    on_stream = [one for one in slices if one.track.startswith("stream")]
+    kernels = [one for one in on_stream if "grid" in one.said]
+    layers = {one.start: one for one in on_stream if "grid" not in one.said}
+    rows = analysis.tables.kernels.records()
+    origin = int(str(rows[0]["start_ns"])) - kernels[0].start
+    assert sorted((one.name, one.start, one.end) for one in kernels) == sorted(
+        (str(row["name"]), int(str(row["start_ns"])) - origin, int(str(row["end_ns"])) - origin) for row in rows
+    )
+    assert {one.said["layer"] for one in kernels} == {row["layer"] for row in rows}
+    for one in kernels:
+        assert layers[one.start].name == one.said["layer"]
+        assert layers[one.start].end >= one.end
+
+
+def test_a_flow_leads_from_the_launch_call_to_each_kernel(written: tuple[list[Slice], Any]) -> None:
+    slices, _ = written
+    calls = {flow: one for one in slices for flow in one.starts}
+    ended = [one for one in slices if one.ends]
+    assert len(ended) == 1900 == len(calls)
+    for one in ended:
+        call = calls[one.ends[0]]
+        assert call.name.startswith(("cudaLaunch", "cuLaunch"))
+        assert call.track.startswith("thread")
+        assert call.start <= one.start
+
+
+def test_idle_time_stands_by_cause(analysis: Analysis, written: tuple[list[Slice], Any]) -> None:
+    slices, _ = written
+    idle = [one for one in slices if one.track == "idle, by cause"]
+    spent = Counter[str]()
+    for one in idle:
+        spent[one.name] += one.end - one.start
+    wanted = Counter[str]()
+    for row in analysis.tables.gaps:
+        wanted[row.text("cause")] += row.integer("dur_ns")
+    assert spent == wanted
+    assert all(one.said["evidence"] for one in idle if one.name == "launch")
+
+
+def test_counters_say_how_full_the_gpu_is_and_what_waits(written: tuple[list[Slice], dict[str, list[tuple[int, int]]]]) -> None:
+    _, values = written
+    (share,) = (found for name, found in values.items() if name.startswith("SMs with a block"))
+    assert all(0 <= value <= 100 for _, value in share)
+    assert share[-1][1] == 0
+    queue = values["kernels launched and not begun"]
+    assert min(value for _, value in queue) == 0
+    assert max(value for _, value in queue) > 0
+
+
+@pytest.mark.parametrize(
+    ("report", "engine"),
+    [("bert_trt10/graph_whole.nsys-rep", "bert_trt10"), ("aux_streams/graph.nsys-rep", "aux_streams"), ("two_gpus/tp_sync.nsys-rep", None)],
+)
+def test_captures_of_every_kind_are_whole(report: str, engine: str | None, tmp_path: Path) -> None:
+    found = analyze(FIXTURES / report, FIXTURES / engine / "engine.json" if engine else None, rules=())
+    write_trace(found, tmp_path / "x.pftrace")
+    slices, _ = read(tmp_path / "x.pftrace")
+    kernels = [one for one in slices if "grid" in one.said]
+    assert len(kernels) == len(found.tables.kernels)
+    if engine == "aux_streams":
+        assert len({one.track for one in kernels}) > 1
+    if engine == "bert_trt10":
+        assert sum(one.name == "CUDA graph, its kernels hidden" for one in slices) == 50
