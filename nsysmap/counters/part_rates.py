@@ -71,6 +71,7 @@ class _State:
     unevenness: float
     determined: float
     level: FloatArray
+    system: FloatArray  # the normal equations, whose diagonals every round writes anew: they are too large to copy each time
 
 
 def fit_rates(sums: Sums, layout: Layout, ring: Ring) -> Fit:
@@ -106,7 +107,8 @@ def spread_means(layout: Layout) -> FloatArray:
 
 
 def _begun(sums: Sums, layout: Layout) -> _State:
-    return _State(np.zeros(layout.columns), 0.01 * sums.size**2 + _TINY, _START, 0.0, np.full(layout.groups, sums.size))
+    level = np.full(layout.groups, sums.size)
+    return _State(np.zeros(layout.columns), 0.01 * sums.size**2 + _TINY, _START, 0.0, level, sums.matrix.copy())
 
 
 def _round(sums: Sums, layout: Layout, ring: Ring, steps: _Steps, state: _State) -> None:
@@ -139,17 +141,16 @@ def _levels(sums: Sums, layout: Layout, ring: Ring, steps: _Steps, state: _State
 
 
 def _system(sums: Sums, steps: _Steps, state: _State) -> tuple[FloatArray, FloatArray]:
-    """The normal equations with the steps' stiffness in them, and that of each step."""
+    """The normal equations with the steps' stiffness in them, and that of each step; valid until the next round."""
     weight = state.noise2 / (state.unevenness**2 * _variance(steps, state))
-    system = sums.matrix.copy()
-    left, right = steps.left, steps.left + 1
-    system[left, left] += weight
-    system[right, right] += weight
-    system[left, right] -= weight
-    system[right, left] -= weight
-    diagonal = np.arange(len(system))
+    system, left, right = state.system, steps.left, steps.left + 1
+    own = sums.matrix.diagonal().copy()
+    own[left] += weight
+    own[right] += weight
+    system[left, right] = sums.matrix[left, right] - weight
+    system[right, left] = sums.matrix[right, left] - weight
     vague = state.noise2 / (_VAGUE * sums.size) ** 2
-    system[diagonal, diagonal] += max(vague, _SOLVABLE * float(system.diagonal().max()), _TINY)
+    np.fill_diagonal(system, own + max(vague, _SOLVABLE * float(own.max()), _TINY))
     return system, weight
 
 
