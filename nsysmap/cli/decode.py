@@ -1,4 +1,4 @@
-"""`nsysmap decode`: what names mean."""
+"""`nsysmap decode`: what names mean, one by one or inside the lines of a log."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from nsysmap.base.errors import NsysmapError
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a name and line.")
+@click.option("--filter", "as_filter", is_flag=True, help="Copy every line of standard input, each name in it followed by what it is.")
 @click.option("--explain", metavar="WORD", help="Print the reference entry of an op code, pattern, family or word, such as Sqr.")
-def decode(names: tuple[str, ...], as_json: bool, explain: str | None) -> None:
+def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: str | None) -> None:
     """Say what kernel, tactic and layer names mean.
 
-    Names are taken from the command line, or from standard input, one a line.
+    Names are taken from the command line, or from standard input.  There a line that is one name is explained; any other
+    line, as of a log, is copied with each name in it followed by what it is, as c++filt does (--filter: every line).
 
     \b
     Examples:
       nsysmap decode __myl_AddCastMeanSubMulMeanAddSqrtDivMulCastMulAdd
       nsysmap decode --json < names.txt
+      nsys stats --report cuda_gpu_kern_sum report.sqlite | nsysmap decode
       nsysmap decode --explain Sqr
     """
     if explain is not None:
@@ -32,25 +35,53 @@ def decode(names: tuple[str, ...], as_json: bool, explain: str | None) -> None:
 
         click.echo("\n\n".join(entry_text(entry) for entry in entries(explain)))
         return
+    if as_filter and (as_json or names):
+        raise click.UsageError("--filter copies standard input: leave names and --json out.")
+    if not names and sys.stdin.isatty():
+        raise NsysmapError("decode", "no name given", "give names as arguments, or one a line on standard input")
+    if names or as_json:
+        for name in names or _lines_in():
+            _explain(name, as_json=as_json)
+        return
+    _copy(every_line=as_filter)
+
+
+def _explain(name: str, *, as_json: bool) -> None:
     from nsysmap.names.decode import decode as decode_name
     from nsysmap.report.names import names_json, names_text
 
-    if not names and sys.stdin.isatty():
-        raise NsysmapError("decode", "no name given", "give names as arguments, or one a line on standard input")
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    for name in names or _lines_in():
-        decoded = decode_name(name)
-        if as_json:
-            import json
+    decoded = decode_name(name)
+    if as_json:
+        import json
 
-            click.echo(json.dumps(names_json(decoded)))
+        click.echo(json.dumps(names_json(decoded)))
+    else:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        click.echo(names_text(decoded, colour=colour), color=colour)
+
+
+def _copy(*, every_line: bool) -> None:
+    """Copy standard input, with lines that are one name explained unless ``every_line`` is to be copied."""
+    from nsysmap.names.in_lines import is_name
+    from nsysmap.report.names import explained_line, printable
+
+    on_terminal = sys.stdout.isatty()
+    for line in _lines_in(empty=True):
+        if not every_line and line and is_name(line):
+            _explain(line.strip(), as_json=False)
+            continue
+        told = explained_line(line)
+        if on_terminal:
+            click.echo("\t".join(printable(part) for part in told.split("\t")))
         else:
-            click.echo(names_text(decoded, colour=colour), color=colour)
+            sys.stdout.flush()
+            sys.stdout.buffer.write(told.encode("utf-8", "surrogateescape") + b"\n")
+            sys.stdout.buffer.flush()  # so that a log can be followed
 
 
-def _lines_in() -> Iterator[str]:
-    """The lines of standard input that are not empty; bytes that are no UTF-8 are kept as they are."""
+def _lines_in(*, empty: bool = False) -> Iterator[str]:
+    """The lines of standard input, those that are not empty unless asked for; bytes that are no UTF-8 are kept as they are."""
     for line in sys.stdin.buffer:
         text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        if text:
+        if text or empty:
             yield text

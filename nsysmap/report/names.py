@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from nsysmap.names.decode import KernelName, Op, summary
+from nsysmap.names.in_lines import names_in
 
 if TYPE_CHECKING:
     from nsysmap.names.reference import Entry
@@ -73,6 +74,15 @@ def names_text(decoded: KernelName, *, colour: bool) -> str:
         title = [_BOLD + line + _RESET for line in title]
         lines = [_DIM + line[: _LABEL + 2] + _RESET + line[_LABEL + 2 :] for line in lines]
     return "\n".join([*title, *lines])
+
+
+def explained_line(line: str) -> str:
+    """The line with each name in it followed by what it is, in square brackets; a line without names as it is."""
+    parts, at = [], 0
+    for found in names_in(line):
+        parts += [line[at : found.end], f" [{printable(summary(found.decoded))}]"]
+        at = found.end
+    return "".join([*parts, line[at:]])
 
 
 def _op_word(op: Op) -> str:

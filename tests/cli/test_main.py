@@ -169,3 +169,16 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
         "main()"
     )
     assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0
+
+
+def test_decode_copies_a_log_as_it_is_but_for_the_names_in_it() -> None:
+    log = b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn\r\nlast \x1b[1mline"
+    done = subprocess.run(
+        [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "decode", "--filter"],
+        input=log,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn [cublas gemm kernel: FP32, tile 128x64]\nlast \x1b[1mline\n"
+    assert shell("printf 'ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.startswith(b"ampere_sgemm_128x64_tn\n  is ")
+    assert shell("printf 'a b ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.endswith(b"[cublas gemm kernel: FP32, tile 128x64]\n")
