@@ -23,6 +23,10 @@ _NODE_NS = 120.0
 """By so much the profiler may lengthen a graph's node more than another kernel (see whatif.profiler): not known where launches differ."""
 
 
+_TICK_NS = 32.0
+"""The resolution of a kernel's times on the GPU: a difference of less than half of it, in the mean, says nothing."""
+
+
 @dataclass(frozen=True)
 class JoinedGroup:
     """Layers of both sides, by their layer ids, that compute the same."""
@@ -139,11 +143,12 @@ class _Times:
             return Mean(0.0 if self.pace.known else math.nan, 0.0, 1.0, 0, 0.0, 0.0)
         rows = self.runs.get(int(self.layer_engine[ids[0]])) if len(self.runs) > 1 else None
         series = self.pace.kernels[:, list(ids)].sum(axis=1)
+        value = float(self.pace.weight @ series)
         share = 1.0
         if rows is not None and len(rows):
-            series, share = series[rows], len(rows) / len(series)
+            series, share = series[rows], float(self.pace.weight[rows].sum())
         mean = mean_of(series)
-        value = max(mean.value * share - float(self.pace.kernel_excess[list(ids)].sum()), 0.0)
+        value = max(value - float(self.pace.kernel_excess[list(ids)].sum()), 0.0)
         return replace(mean, value=value, error=mean.error * share, drift=mean.drift * share)
 
 
@@ -159,12 +164,9 @@ def _tested(means: Sequence[Mean], shifted: bool, times: Sequence[_Times | None]
     if not all(ids) and (math.isnan(before.value) or math.isnan(after.value)):
         return None
     one_sided = replace(before if ids[0] else after, value=0.0, error=0.0, freedom=1.0, drift=0.0)
-    told = difference(before if ids[0] else one_sided, after if ids[1] else one_sided)
-    if not shifted or math.isnan(told.low):
-        return told
     most = max(float(one.kernels[list(group)].sum()) for one, group in zip(times, ids, strict=True) if one is not None)
-    slack = _NODE_NS * max(most, 1.0)
-    return replace(told, low=told.low - slack, high=told.high + slack)
+    slack = _TICK_NS / 2 * math.sqrt(max(most, 1.0)) + (_NODE_NS * max(most, 1.0) if shifted else 0.0)
+    return difference(before if ids[0] else one_sided, after if ids[1] else one_sided, slack=slack)
 
 
 def _interval(told: Difference | None, scale: float) -> dict[str, object]:

@@ -90,13 +90,13 @@ def _drift(values: FloatArray) -> float:
     return abs(slope) * len(blocks) / 2 if two_sided(slope / error, freedom) < _TREND_P else 0.0
 
 
-def difference(before: Mean, after: Mean, alpha: float = ALPHA) -> Difference:
-    """After less before: Welch's t interval on the effective numbers, widened by the drift within each side."""
+def difference(before: Mean, after: Mean, *, slack: float = 0.0, alpha: float = ALPHA) -> Difference:
+    """After less before: Welch's t interval on the effective numbers, widened by the drift within each side and by ``slack``."""
     value = after.value - before.value
     if math.isnan(before.error) or math.isnan(after.error):
         return Difference(value, math.nan, math.nan, math.nan)
     error = math.hypot(before.error, after.error)
-    drift = before.drift + after.drift
+    drift = before.drift + after.drift + slack
     if error == 0:
         return Difference(value, value - drift, value + drift, 1.0 if abs(value) <= drift else 0.0)
     freedom = error**4 / sum(one.error**4 / one.freedom for one in (before, after))

@@ -9,11 +9,23 @@ import numpy as np
 
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.comparison.noise import Mean, mean_of
-from nsysmap.comparison.shares import Idle, Kinds, kernel_sums, recorded_idle, recorded_works, replayed_idle, replayed_works, spent
+from nsysmap.comparison.shares import (
+    Idle,
+    Kinds,
+    kernel_rows,
+    kernel_sums,
+    recorded_idle,
+    recorded_works,
+    replayed_idle,
+    replayed_works,
+    spent,
+)
 from nsysmap.timing.device_times import hides_work
 
 HELD_UP = 1.5
 """An inference that took that many times its like's median was held up by something else, and is counted apart; as what-if does."""
+_FAR = 10.0  # … or one that is that many median absolute deviations above the median, where they are close together
+_CLOSE = 0.01
 _FEW_REPLAYED = 3
 _HIDDEN_COST = 0.06
 """A trace of whole graphs costs little: of 290 us per replay 10 were the profiler's in the one capture that was timed without it."""
@@ -30,7 +42,7 @@ class Pace:
     inferences: IntArray  # those that count, in order of time
     held_up: int  # others that were held up
     held_up_ns: float  # what those add to the mean
-    recorded_ns: FloatArray  # time of each that counts
+    weight: FloatArray  # what each counts for; together 1
     recorded: float  # mean
     likely: float  # without the profiler; as recorded where `profiled` says why
     quick: float  # the same on a quicker host and driver, and on a slower one
@@ -38,6 +50,7 @@ class Pace:
     profiled: str  # why the profiler's cost could not be taken out; empty where it was
     hidden: bool  # the trace shows whole CUDA graphs only: little is the profiler's, and nothing is known of what they do
     noise: Mean  # of `likely`
+    recorded_noise: Mean  # of `recorded`
     parts: FloatArray  # what `likely` went to, by column of `kinds`: adds up to it
     recorded_parts: FloatArray
     kernels: FloatArray  # kernel time of each inference by layer, as recorded
@@ -74,9 +87,11 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     hidden = without is None and hides_work(tables["capture"])
     weights = _weights([one.likely for one in estimates])
     recorded_weights = _weights([one.recorded for one in estimates])
-    counted = np.sort(np.concatenate([one.loop.inferences[one.loop.counts] for one in found]))
-    rows = np.isin(tables["kernels"].ints("inference"), counted)
-    noise = _pooled([one.noise for one in estimates], likely)
+    counted = np.concatenate([one.loop.inferences[one.loop.counts] for one in found])
+    weight = np.concatenate([one.loop.weights_of_all() for one in found]) / len(found)
+    counted, weight = counted[np.argsort(counted)], weight[np.argsort(counted)]
+    kernels = kernel_sums(tables["kernels"], counted, kinds)
+    recorded = _together([one.recorded for one in estimates])
     lasts = [one.loop for one in found]
     return Pace(
         kinds=kinds,
@@ -86,18 +101,19 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
         inferences=counted,
         held_up=sum(int(np.count_nonzero(one.loop.held)) for one in found),
         held_up_ns=sum(weight * one.held_up_ns for weight, one in zip(weights, estimates, strict=True)),
-        recorded_ns=np.concatenate([one.times for one in found]),
-        recorded=_together([one.recorded for one in estimates]),
+        weight=weight,
+        recorded=recorded,
         likely=likely,
         quick=likely * (1 - _HIDDEN_COST) if hidden else _together([one.quick for one in estimates]),
         slow=_together([one.slow for one in estimates]),
         hidden=hidden,
         profiled="" if without is not None or hidden else _why_profiled(tables),
-        noise=noise,
+        noise=_pooled([one.noise for one in estimates], likely),
+        recorded_noise=_pooled([one.recorded_noise for one in estimates], recorded),
         parts=np.sum([weight * one.parts for weight, one in zip(weights, estimates, strict=True)], axis=0),
         recorded_parts=np.sum([weight * one.recorded_parts for weight, one in zip(recorded_weights, estimates, strict=True)], axis=0),
-        kernels=kernel_sums(tables["kernels"], counted, rows, kinds),
-        kernel_excess=_excess(tables, replayed, kinds) if without is not None else np.zeros(kinds.layers),
+        kernels=kernels,
+        kernel_excess=_excess(tables, replayed, kinds) * (weight @ (kernels > 0)) if without is not None else np.zeros(kinds.layers),
         steady_span_ns=(min(int(one.begin_ns[0]) for one in lasts), max(int(one.end_ns[-1]) for one in lasts)),
     )
 
@@ -107,8 +123,10 @@ def _nothing(kinds: Kinds) -> Pace:
     mean = Mean(nan, nan, 0.0, 0, 0.0, 0.0)
     none = np.zeros(kinds.count)
     return Pace(
-        kinds, 0, 0, 0, np.zeros(0, np.int64), 0, 0.0, empty, nan, nan, nan, nan, "no two inferences in a row were recognised", False, mean,
-        none, none, np.zeros((0, kinds.layers)), np.zeros(kinds.layers), (0, 0),
+        kinds=kinds, process=0, device=0, threads=0, inferences=np.zeros(0, np.int64), held_up=0, held_up_ns=0.0, weight=empty,
+        recorded=nan, likely=nan, quick=nan, slow=nan, profiled="no two inferences in a row were recognised", hidden=False, noise=mean,
+        recorded_noise=mean, parts=none, recorded_parts=none, kernels=np.zeros((0, kinds.layers)), kernel_excess=np.zeros(kinds.layers),
+        steady_span_ns=(0, 0),
     )  # fmt: skip
 
 
@@ -124,6 +142,28 @@ class _Loop:
     end_ns: IntArray
     counts: IntArray  # places of those that count
     held: IntArray  # places of those that were held up
+    group: IntArray  # of all: the kind of inference
+    a_pass: int  # inferences of a pass: kinds in the same turn throughout
+
+    def weights(self, places: IntArray) -> FloatArray | None:
+        """What these inferences count for, so that each kind has its share of a pass; None where one has none of them."""
+        kinds, count = np.unique(self.group[self.counts], return_counts=True)
+        share = np.rint(count / count.sum() * self.a_pass) / self.a_pass
+        result = np.zeros(len(places))
+        for kind, part in zip(kinds.tolist(), share.tolist(), strict=True):
+            mine = self.group[places] == kind
+            if not mine.any():
+                return None
+            result[mine] = part / np.count_nonzero(mine)
+        return result / result.sum() if result.sum() > 0 else None
+
+    def weights_of_all(self) -> FloatArray:
+        """What the inferences that count count for."""
+        even = np.full(len(self.counts), 1 / len(self.counts))
+        if self.a_pass == 1:
+            return even
+        found = self.weights(self.counts)
+        return even if found is None else found
 
 
 def _home(tables: dict[str, Table], only: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -161,11 +201,27 @@ def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int
         held = np.zeros(len(rows), np.bool_)
         for like in np.unique(group[rows]).tolist():
             mine = group[rows] == like
-            held |= mine & (time[rows] > HELD_UP * np.median(time[rows][mine]))
+            held |= mine & (time[rows] > _usual(time[rows][mine]))
         if np.count_nonzero(~held) >= 2:
             begin, stop = end[rows] - time[rows], end[rows]
-            found.append(_Loop(number[rows], begin, stop, np.flatnonzero(~held), np.flatnonzero(held)))
+            loop = _loop_of(tables, int(group[rows[0]]))
+            found.append(_Loop(number[rows], begin, stop, np.flatnonzero(~held), np.flatnonzero(held), group[rows], loop))
     return found
+
+
+def _usual(times: IntArray) -> float:
+    """What an inference takes at the most that nothing else held up."""
+    middle = float(np.median(times))
+    apart = max(float(np.median(np.abs(times - middle))), _CLOSE * middle)
+    return min(HELD_UP * middle, middle + _FAR * apart)
+
+
+def _loop_of(tables: dict[str, Table], group: int) -> int:
+    """Inferences of a pass in the loop that a group of inferences is of."""
+    groups, loops = tables["inference_groups"], tables["inference_loops"]
+    loop = groups.ints("loop_id")[groups.ints("group_id") == group]
+    found = loops.ints("inferences_a_pass")[np.isin(loops.ints("loop_id"), loop)]
+    return int(found[0]) if len(found) else 1
 
 
 # --- the estimate -------------------------------------------------------------------------------------------------------
@@ -186,7 +242,8 @@ class _Measured:
 def _loop(loop: _Loop, parts: IntArray, replayed_at: dict[int, int]) -> _Measured:
     times = (loop.end_ns - loop.begin_ns).astype(np.float64)
     mean = float(times[loop.counts].mean())
-    pairs = [(replayed_at[int(number)], place) for place, number in enumerate(loop.inferences.tolist()) if int(number) in replayed_at]
+    known = ((place, int(loop.inferences[place])) for place in loop.counts.tolist())
+    pairs = [(replayed_at[number], place) for place, number in known if number in replayed_at]
     enough = len(pairs) >= _FEW_REPLAYED
     rows, places = (np.array(side, np.int64) for side in zip(*pairs, strict=True)) if enough else (np.zeros(0, np.int64),) * 2
     return _Measured(loop, times[loop.counts], parts, float(times.mean()) - mean, rows, places)
@@ -199,35 +256,49 @@ class _Estimate:
     quick: float
     slow: float
     noise: Mean
+    recorded_noise: Mean
     parts: FloatArray
     recorded_parts: FloatArray
     held_up_ns: float
 
 
-def _estimate(one: _Measured, replayed: Table, without: dict[int, FloatArray] | None, kinds: Kinds) -> _Estimate:
+@dataclass(frozen=True)
+class _Without:
+    """The replay without the profiler."""
+
+    parts: dict[int, FloatArray]  # what each replayed inference's time went to, by its row in REPLAYED_INFERENCES
+    replay_error: float  # by how much the replay under the profiler is longer than the trace, as a share
+
+
+def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: Kinds) -> _Estimate:
     """A loop's time without the profiler: the replayed inferences' mean, moved by what they differ in from all, as recorded.
 
-    The classical regression estimator: of two inferences recorded apart by a nanosecond, the replays are apart by ``slope``.
+    The classical regression estimator: of two inferences recorded apart by a nanosecond, the replays are apart by ``slope``.  What the
+    replay misses of the trace as it is, under the profiler, it is taken to miss without the profiler too.
     """
-    counts = one.loop.counts
-    recorded_parts = one.parts[counts].mean(axis=0)
-    recorded = float(one.times.mean())
-    noise = mean_of(one.times)
+    counts, of_all = one.loop.counts, one.loop.weights_of_all()
+    recorded_parts = of_all @ one.parts[counts]
+    recorded = float(of_all @ one.times)
+    noise = replace(mean_of(_without_turns(one.loop, one.times)), value=recorded)
     if without is None:
-        return _Estimate(recorded, recorded, recorded, recorded, noise, recorded_parts, recorded_parts, one.held_up_ns)
-    rows = one.replayed
-    weight = replayed.floats("weight")[rows]
-    weight = weight / weight.sum()
+        return _Estimate(recorded, recorded, recorded, recorded, noise, noise, recorded_parts, recorded_parts, one.held_up_ns)
+    rows, replay_error = one.replayed, without.replay_error
+    weight = one.loop.weights(one.at) if one.loop.a_pass > 1 else None
+    if weight is None:
+        weight = replayed.floats("weight")[rows] / replayed.floats("weight")[rows].sum()
     likely = (replayed.ints("end_ns") - replayed.ints("begin_ns"))[rows].astype(np.float64)
     quick, slow = (replayed.ints(name)[rows].astype(np.float64) for name in ("quick_ns", "slow_ns"))
     was = (one.loop.end_ns - one.loop.begin_ns)[one.at].astype(np.float64)
     slope = _slope(was, likely, weight)
     shift = slope * (recorded_parts - weight @ one.parts[one.at])
-    parts = weight @ np.array([without[int(row)] for row in rows.tolist()]) + shift
+    parts = weight @ np.array([without.parts[int(row)] for row in rows.tolist()]) + shift
     parts[kinds.idle("launch")] += parts[kinds.idle("profiler")]  # the shift's: without the profiler there is none
     parts[kinds.idle("profiler")] = 0.0
-    mean = float(weight @ likely) + float(shift.sum())
+    missed = -replay_error * recorded
+    parts[kinds.idle("unknown")] += missed
+    mean = float(weight @ likely) + float(shift.sum()) + missed
     rest = likely - slope * was
+    rest = rest - rest.mean() if one.loop.a_pass == 1 else _within(rest, one.loop.group[one.at])
     rest_error = float(rest.std(ddof=1)) / math.sqrt(len(rows)) if len(rows) > 1 else 0.0
     error = math.hypot(slope * noise.error, rest_error)
     freedom = (
@@ -239,10 +310,24 @@ def _estimate(one: _Measured, replayed: Table, without: dict[int, FloatArray] | 
         quick=mean + float(weight @ (quick - likely)),
         slow=mean + float(weight @ (slow - likely)),
         noise=replace(noise, value=mean, error=error, freedom=freedom, drift=slope * noise.drift),
+        recorded_noise=noise,
         parts=parts,
         recorded_parts=recorded_parts,
         held_up_ns=slope * one.held_up_ns,
     )
+
+
+def _without_turns(loop: _Loop, times: FloatArray) -> FloatArray:
+    """The times without what the kinds of a pass differ by: that comes in the same turn always, and is no noise."""
+    return times if loop.a_pass == 1 else _within(times, loop.group[loop.counts])
+
+
+def _within(values: FloatArray, kind: IntArray) -> FloatArray:
+    """The values less the mean of their kind."""
+    result = values.copy()
+    for one in np.unique(kind).tolist():
+        result[kind == one] -= values[kind == one].mean()
+    return result
 
 
 def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
@@ -251,8 +336,8 @@ def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
     return float(np.clip(weight @ (centred * likely) / spread, 0.0, 1.0)) if spread > 0 else 1.0
 
 
-def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> dict[int, FloatArray]:
-    """What each replayed inference's time went to, by its row."""
+def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> _Without:
+    """What each replayed inference's time went to, and how far the replay is from the trace."""
     works = replayed_works(tables, kinds)
     holes = replayed_idle(tables, idle, kinds)
     found: dict[int, FloatArray] = {}
@@ -262,20 +347,24 @@ def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds
         rows = rows[np.argsort(end[rows], kind="stable")]
         parts = spent(works, holes, begin[rows], end[rows], kinds).astype(np.float64)
         found.update(zip(rows.tolist(), parts, strict=True))
-    return found
+    errors = tables["whatif"].floats("replay_error")
+    errors = errors[~np.isnan(errors)]
+    return _Without(found, float(errors[0]) if len(errors) else 0.0)
 
 
 def _excess(tables: dict[str, Table], replayed: Table, kinds: Kinds) -> FloatArray:
-    """What each layer's kernels took longer as recorded than in the replay, per replayed inference."""
+    """What each layer's kernels took longer as recorded than in the replay, per replayed inference that it ran in."""
     work, kernels = tables["replayed_work"], tables["kernels"]
     rows = np.flatnonzero(work.text("kind").equals("kernel") & (work.ints("kernel_id") != MISSING))
-    kernel = work.ints("kernel_id")[rows]
+    kernel = kernel_rows(kernels, work.ints("kernel_id")[rows])
     wanted = np.isin(kernels.ints("inference")[kernel], replayed.ints("inference")) & (kernels.ints("layer_id")[kernel] >= 0)
     rows, kernel = rows[wanted], kernel[wanted]
     longer = (work.ints("recorded_end_ns") - work.ints("recorded_start_ns") - work.ints("end_ns") + work.ints("start_ns"))[rows]
+    layer = kernels.ints("layer_id")[kernel]
     result = np.zeros(kinds.layers)
-    np.add.at(result, kernels.ints("layer_id")[kernel], longer.astype(np.float64))
-    return result / max(len(np.unique(kernels.ints("inference")[kernel])), 1)
+    np.add.at(result, layer, longer.astype(np.float64))
+    pairs = np.unique(np.stack([layer, kernels.ints("inference")[kernel]]), axis=1)
+    return result / np.maximum(np.bincount(pairs[0], minlength=kinds.layers), 1)
 
 
 def _why_profiled(tables: dict[str, Table]) -> str:

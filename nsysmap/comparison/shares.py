@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle_causes import CAUSES
 
 WORKS = ("kernels without a layer", "copies to the device", "copies to the host", "other copies", "memsets", "whole CUDA graphs", "")
@@ -104,8 +104,8 @@ def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
     kind = work.text("kind")
     column = np.array([*(kinds.work(of_kind.get(value, _GRAPH)) for value in kind.values), kinds.work(_GRAPH)], np.int64)[kind.codes]
     known = np.flatnonzero(kind.equals("kernel") & (kernel != MISSING))
-    known = known[layer[kernel[known]] >= 0]
-    column[known] = layer[kernel[known]]
+    of_layer = layer[kernel_rows(tables["kernels"], kernel[known])]
+    column[known[of_layer >= 0]] = of_layer[of_layer >= 0]
     return _sorted(work.ints("start_ns"), work.ints("end_ns"), column)
 
 
@@ -146,6 +146,12 @@ def replayed_idle(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idl
     return Idle(np.array(starts, np.int64), np.array(stops, np.int64), np.array(columns, np.int64))
 
 
+def kernel_rows(kernels: Table, ids: IntArray) -> IntArray:
+    """The rows of these kernels: of a part of a report the first kernel_id is not 0."""
+    rows: IntArray = np.searchsorted(kernels.ints("kernel_id"), ids)
+    return rows
+
+
 def _sorted(start: IntArray, end: IntArray, column: IntArray) -> Works:
     order = np.argsort(start, kind="stable")
     return Works(start[order], end[order], column[order])
@@ -180,12 +186,12 @@ def _share_out(result: IntArray, start: IntArray, end: IntArray, column: IntArra
     np.add.at(result, (interval, column[piece]), np.maximum(length, 0))
 
 
-def kernel_sums(kernels: Table, inferences: IntArray, wanted: BoolArray, kinds: Kinds) -> FloatArray:
+def kernel_sums(kernels: Table, inferences: IntArray, kinds: Kinds) -> FloatArray:
     """Per inference (row) and layer (column) the time of its kernels, whatever runs beside them."""
     place = np.full(int(max(kernels.ints("inference").max(initial=0), inferences.max(initial=0))) + 1, -1, np.int64)
     place[inferences] = np.arange(len(inferences))
     inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
-    rows = np.flatnonzero(wanted & (inference != MISSING) & (layer >= 0))
+    rows = np.flatnonzero((inference != MISSING) & (layer >= 0))
     rows = rows[place[inference[rows]] >= 0]
     result = np.zeros((len(inferences), kinds.layers))
     length = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows].astype(np.float64)

@@ -1,0 +1,215 @@
+"""How right `nsysmap compare` is on captures whose truth is known: false calls, power, pairs that were timed without the profiler.
+
+python benchmarks/compare.py [halves] [slowdowns] [pairs] [joins]
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.analysis import analyze_mapped
+from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.comparison.compare import compare_sides
+from nsysmap.comparison.groups import groups_of
+from nsysmap.comparison.network import network_of
+from nsysmap.comparison.side import Side, side_of
+from nsysmap.engine.reader import read_engine
+from nsysmap.mapping.mapped_trace import map_trace, read_engines
+from nsysmap.mapping.selection import Selection
+from nsysmap.trace.model import Trace
+from nsysmap.trace.open_report import open_trace
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.comparison.networks import shuffled_and_renamed  # noqa: E402
+
+PLACES = (ROOT / "fixtures", ROOT.parent / "shared" / "captures", ROOT.parents[1] / "shared" / "captures")
+CAPTURES = {
+    "aux_streams/graph": ("engine.json",), "aux_streams/sync": ("engine.json",), "bert_split_trt10/pageable": ("engine.json",),
+    "bert_split_trt10/sync": ("engine.json",), "bert_trt10/graph": ("engine.json",), "bert_trt10/sync": ("engine.json",),
+    "bert_trt103/graph": ("engine.json",), "bert_trt103/sync": ("engine.json",), "bert_trt85/sync": ("engine.json",),
+    "bert_trt86/sync": ("engine.json",), "bert_trt10/hostgap": ("engine.json",), "bert_split_trt10/threads": ("engine.json",),
+    "two_shapes/sync": ("engine.json",), "decode_loop/sync": ("context.engine.json", "generation.engine.json"),
+    "torch_mixed/sync": ("backbone.engine.json", "head.engine.json"), "two_gpus/tp_sync": ("tp.engine.json",),
+    "two_gpus/tp_graph": ("tp.engine.json",), "mobilenet_qat/sync": ("engine.json",), "mobilenet_qat/pinned": ("engine.json",),
+    "newer/bert_sync": (), "newer/bert_graph": (), "newer/aux_graph": (),
+}  # fmt: skip
+"""Captures with a steady run, and their engine files."""
+
+
+def found(name: str, suffix: str = ".nsys-rep") -> Path | None:
+    return next((path for place in PLACES if (path := place / (name + suffix)).exists()), None)
+
+
+@lru_cache(maxsize=4)
+def trace_of(name: str) -> Trace:
+    path = found(name)
+    assert path is not None
+    return open_trace(path)
+
+
+def side(name: str, trace: Trace | None = None, selection: Selection | None = None) -> Side:
+    path = found(name)
+    assert path is not None
+    engines = read_engines([path.parent / file for file in CAPTURES[name]])
+    mapped = map_trace(trace or trace_of(name), engines, selection=selection)
+    return side_of(analyze_mapped(mapped, rules=[]))
+
+
+# --- one capture cut in half ------------------------------------------------------------------------------------------
+
+
+def halves(pairs: int = 100) -> None:
+    """Consecutive inferences of one capture, cut in the middle: nothing changed between the two."""
+    dice = random.Random(13)
+    names = [name for name in CAPTURES if found(name)]
+    whole, by_layer, done, few = 0, 0, 0, 0
+    cut: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    for at in range(pairs):
+        cut[names[at % len(names)]].append((dice.randrange(1 << 30), dice.randrange(1 << 30)))
+    for name, seeds in cut.items():
+        whole_side = side(name)
+        numbers = np.sort(whole_side.tables["inference_times"].ints("inference"))
+        called, sure = 0, 0
+        for one, two in seeds:
+            most = (len(numbers) - 1) // 2
+            size = most if most <= 16 else 16 + one % (most - 15)
+            first = two % (len(numbers) - 2 * size + 1)
+            chosen = (numbers[first : first + size], numbers[first + size : first + 2 * size])
+            sides = [side(name, selection=Selection(inferences=(int(part[0]), int(part[-1])))) for part in chosen]
+            result = compare_sides(sides[0], sides[1])
+            done += 1
+            few += result.verdict in ("too few inferences", "cannot tell")
+            called += result.significant
+            sure += any(result.layers.bools("significant"))
+        whole, by_layer = whole + called, by_layer + sure
+        print(f"  {name:28} {len(seeds):3} pairs: {called} called, {sure} with a layer called", flush=True)
+    print(f"{done} pairs: {whole} called different, {by_layer} with a layer called, {few} not tested")
+
+
+# --- an injected slowdown ---------------------------------------------------------------------------------------------
+
+SLOWED = ("bert_trt10/sync", "bert_trt10/graph", "bert_trt85/sync", "aux_streams/sync", "bert_split_trt10/pageable")
+
+
+def slowed(trace: Trace, rows: IntArray, share: float) -> Trace:
+    """The trace with these kernels that much longer, and all that begins after the end of one later by as much as was added before."""
+    kernels = trace.kernels
+    longer = np.zeros(len(kernels), np.int64)
+    longer[rows] = np.rint((kernels.ints("end_ns") - kernels.ints("start_ns"))[rows] * share).astype(np.int64)
+    order = np.argsort(kernels.ints("end_ns"), kind="stable")
+    ends, added = kernels.ints("end_ns")[order], np.concatenate([[0], np.cumsum(longer[order])])
+
+    def moved(times: IntArray) -> IntArray:
+        shift = added[np.searchsorted(ends, times, side="right")]
+        return np.where(times == MISSING, times, times + shift)
+
+    def table(one: Table) -> Table:
+        columns = dict(one.columns)
+        for column in one.spec.columns:
+            if column.unit == "ns" and column.name.endswith(("start_ns", "end_ns")):
+                columns[column.name] = moved(one.ints(column.name))
+        return Table(one.spec, columns)
+
+    changed = {key: table(value) for key, value in vars(trace).items() if isinstance(value, Table)}
+    later = changed["kernels"]
+    exact = later.ints("start_ns") + (kernels.ints("end_ns") - kernels.ints("start_ns")) + longer
+    changed["kernels"] = Table(later.spec, {**later.columns, "end_ns": exact})
+    return replace(trace, **changed)  # type: ignore[arg-type]
+
+
+def slowdowns() -> None:
+    """One layer of a real trace takes 1, 2 or 5 % longer: is it found, named, and of the right size?"""
+    print("  capture                      share of kernel time  slower  whole called  layer called  others  size (true)")
+    for name in SLOWED:
+        before = side(name)
+        layers = before.tables["layers"]
+        order = np.argsort(-layers.floats("share_of_kernel_time"), kind="stable")
+        ran = [int(at) for at in order if layers.floats("share_of_kernel_time")[at] > 0]
+        for at in (ran[0], ran[len(ran) // 3]):
+            for share in (0.01, 0.02, 0.05):
+                rows = np.flatnonzero(before.tables["kernels"].ints("layer_id") == at)
+                result = compare_sides(before, side(name, slowed(trace_of(name), rows, share)))
+                told = result.layers.records()
+                named = str(layers.text("name")[at])
+                mine = next(row for row in told if named in str(row["after"]).split("; "))
+                others = sum(bool(row["significant"]) for row in told) - bool(mine["significant"])
+                true = share * float(layers.ints("time_ns")[at])
+                part = float(layers.floats("share_of_kernel_time")[at])
+                print(
+                    f"  {name:28} {part:18.1%} {share:8.0%} {'yes' if result.significant else 'no':>12}"
+                    f" {'yes' if mine['significant'] else 'no':>13} {others:7} {mine['difference_ns']:>8} ({true:.0f}) ns",
+                    flush=True,
+                )
+
+
+# --- pairs that were timed without the profiler -----------------------------------------------------------------------
+
+TIMED = (
+    ("bert_trt10/sync", "bert_trt10/graph", 332.78, 280.14), ("bert_trt103/sync", "bert_trt103/graph", 187.72, 154.37),
+    ("bert_split_trt10/pageable", "bert_split_trt10/sync", 515.11, 318.67), ("bert_trt85/sync", "bert_trt10/sync", 406.20, 332.78),
+    ("bert_split_trt10/sync", "bert_trt10/sync", 318.67, 332.78), ("bert_trt10/hostgap", "bert_trt10/sync", 1214.92, 332.78),
+    ("mobilenet_qat/sync", "mobilenet_qat/pinned", 575.38, 611.79), ("bert_split_trt10/sync", "bert_split_trt10/threads", 318.67, 193.03),
+    ("aux_streams/sync", "aux_streams/graph", 337.76, 163.97), ("bert_trt10/hostgap", "bert_trt10/graph", 1214.92, 280.14),
+)  # fmt: skip
+
+
+def pairs() -> None:
+    """Direction and size against what was measured without the profiler."""
+    print("  pair                                                  measured    told      interval            inside  sum")
+    for before, after, one, two in TIMED:
+        if not (found(before) and found(after)):
+            continue
+        result = compare_sides(side(before), side(after))
+        true = (two - one) * 1000
+        assert result.interval_ns is not None and result.difference_ns is not None
+        low, high = result.interval_ns
+        exact = sum(part.ns for part in result.contributions) == result.difference_ns
+        interval = f"[{low / 1e3:+8.1f}, {high / 1e3:+8.1f}] µs"
+        print(
+            f"  {before + ' → ' + after:52} {true / 1e3:+8.1f} {result.difference_ns / 1e3:+8.1f}  {interval}"
+            f"  {'yes' if low <= true <= high else 'NO':>4}  {'exact' if exact else 'NOT EXACT'}",
+            flush=True,
+        )
+
+
+# --- joins ------------------------------------------------------------------------------------------------------------
+
+
+def joins() -> None:
+    """Engines against themselves, shuffled and renamed, without metadata and tactics: how many layers are joined with themselves."""
+    for path in engine_files():
+        engine = read_engine(path)
+        right, all_of = 0, 0
+        for seed in range(3):
+            mixed, was = shuffled_and_renamed(engine, seed)
+            before, after = network_of(engine.layers, range(len(engine.layers))), network_of(mixed, range(len(mixed)))
+            shown = {one.index for one in engine.layers if one.inputs or one.outputs}
+            joined = {
+                before.pieces[group.before[0]].layer_id: was[after.pieces[group.after[0]].layer_id]
+                for group in groups_of(before, after)
+                if len(group.before) == len(group.after) == 1
+            }
+            right += sum(joined.get(at) == at for at in shown)
+            all_of += len(shown)
+        if all_of:
+            print(f"  {path.parent.name}/{path.name:40} {right / all_of:.1%} of {all_of // 3} layers")
+
+
+def engine_files() -> Iterator[Path]:
+    for place in (PLACES[0], *(place.parent / "engines" for place in PLACES[1:])):
+        if place.is_dir():
+            yield from sorted(path for path in place.rglob("*.json") if "engine" in path.name or path.name.endswith("graph.json"))
+
+
+if __name__ == "__main__":
+    for word in sys.argv[1:] or ["pairs", "joins", "halves", "slowdowns"]:
+        print(word)
+        {"halves": halves, "slowdowns": slowdowns, "pairs": pairs, "joins": joins}[word]()
