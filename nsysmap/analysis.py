@@ -34,6 +34,7 @@ from nsysmap.rules.result_tables import findings_table, outcomes_table
 from nsysmap.rules.run import run_rules
 from nsysmap.rules.select import select
 from nsysmap.summary.model import Summary
+from nsysmap.summary.notebook import notebook_html
 from nsysmap.summary.summarize import summarize
 from nsysmap.timing import totals
 from nsysmap.timing.device_times import device_times, hides_work, idle_totals
@@ -208,6 +209,9 @@ class Analysis:
         api = import_module("nsysmap")  # whose lazy names reach the rooms above this one
         page: str = api.html_page(self, api.report_of(self))
         return page
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.summary)
 
     def __repr__(self) -> str:
         with_layer = int(np.count_nonzero(self.tables.kernels.ints("layer_id") != MISSING))

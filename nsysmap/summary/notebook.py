@@ -1,0 +1,70 @@
+"""The answer as a piece of HTML: what a notebook shows of an analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import percent, rounded
+from nsysmap.summary import words
+from nsysmap.summary.model import Summary
+
+_LAYERS = 5
+_CELL = ' style="text-align:left;vertical-align:top"'
+
+
+def notebook_html(summary: Summary) -> str:
+    """The sentences of the first screen as one table, without a style sheet or a script."""
+    rows = "".join(f"<tr><th{_CELL}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary))
+    return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_layers(summary)}"
+
+
+def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    for text in summary.blocked:
+        yield "error", f"<b>{_text(text)}</b>"
+    for head, told in (
+        ("time", [*words.times(summary), words.kinds(summary)]),
+        ("GPU", words.where(summary)),
+        ("do first", []),
+        ("slowest", [words.slowest(summary)]),
+        ("how sure", [words.certainty(summary)]),
+        ("unknown", [words.doubts(summary).replace("--full lists all", "skipped lists them")]),
+    ):
+        body = _actions(summary) if head == "do first" else _lines([one for one in told if one])
+        if body:
+            yield head, body
+
+
+def _actions(summary: Summary) -> str:
+    shown = [
+        f"{_text(words.action_title(action))}: {_text(words.saving(action))}{_code(action.paste)}{_code(action.paste_pytorch)}"
+        for action in words.first_actions(summary)
+    ]
+    steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
+    return "<br>".join([*shown, *steps]) or _text(words.no_action(summary))
+
+
+def _layers(summary: Summary) -> str:
+    timed = [layer for layer in summary.layers if layer.time_ns is not None and layer.share_of_kernel_time is not None]
+    if not timed:
+        return ""
+    rows = "".join(
+        f"<tr><td>{percent(layer.share_of_kernel_time or 0, 1)}</td><td>{_text(rounded(layer.time_ns or 0))}</td><td>{layer.layers}</td>"
+        f"<td{_CELL}>{_text(layer.kind)}</td><td{_CELL}>{_text(layer.name)}</td></tr>"
+        for layer in timed[:_LAYERS]
+    )
+    heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", "costliest layers"))
+    return f"<table><tr>{heads}</tr>{rows}</table>"
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "<br>".join(map(_text, texts))
+
+
+def _code(text: str | None) -> str:
+    return f"<br><code>{_text(text)}</code>" if text else ""
+
+
+def _text(text: str) -> str:
+    return escape(escaped(text))

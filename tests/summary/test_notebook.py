@@ -1,0 +1,55 @@
+"""What a notebook shows of an analysis: the answer, whole, with nothing of a name that HTML would obey."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from nsysmap.summary import words
+from nsysmap.summary.notebook import notebook_html
+from tests.reports import analysis
+
+HOSTILE = '<script>alert(1)</script>&"\x1b[31m'
+
+
+def plain(html: str) -> str:
+    parts: list[str] = []
+
+    class Text(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            parts.append(data)
+
+    Text().feed(html)
+    return " ".join(" ".join(parts).split())
+
+
+def test_it_says_what_the_first_screen_says() -> None:
+    told = analysis("bert_trt10", "sync.sqlite")
+    text = plain(told._repr_html_())
+    summary = told.summary
+    for sentence in (words.title(summary), *words.times(summary), *words.where(summary), words.certainty(summary), words.slowest(summary)):
+        assert " ".join(sentence.split()) in text
+    for action in words.first_actions(summary):
+        assert f"{words.action_title(action)}: {words.saving(action)} {action.paste}" in text
+    assert "/bert/encoder/layer.*/intermediate/dense/MatMul_myl0_*" in text
+
+
+@pytest.mark.parametrize("report", ["graph_whole.sqlite"])
+def test_a_trace_that_hides_its_kernels_says_so_first_and_how_to_capture_it(report: str) -> None:
+    summary = analysis("bert_trt10", report).summary
+    text = plain(notebook_html(summary))
+    assert summary.blocked[0].split(":")[0] in text
+    assert "--cuda-graph-trace=node" in text
+    assert "None" not in text
+
+
+def test_names_are_text_whatever_they_hold() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    layers = tuple(replace(layer, name=HOSTILE) for layer in summary.layers)
+    html = notebook_html(replace(summary, source=HOSTILE, layers=layers, blocked=(HOSTILE,)))
+    assert "<script" not in html
+    assert "\x1b" not in html
+    assert set(re.findall(r"<(\w+)", html)) <= {"p", "b", "table", "tr", "th", "td", "br", "code"}
