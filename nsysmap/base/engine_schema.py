@@ -90,6 +90,8 @@ WORK = Spec(
         text("does", "product, attention, softmax, norm, pointwise, movement, cast, reformat, quantize, region (opaque), nothing, other"),
         integer("channels_in", "of a product: input channels, or the extent K that a matrix product sums over", null=True),
         integer("channels_out", "of a product: output channels, or the columns N of a matrix product", null=True),
+        integer("in_multiple", "multiple that the layout of its first input pads channels to; 1 where it pads none", null=True),
+        integer("out_multiple", "multiple that the layout of its first output pads channels to", null=True),
         integer("groups", "of a convolution", null=True),
         text("reason", "why a figure is missing, or what it assumes", null=True),
     ),
@@ -99,11 +101,12 @@ WORK = Spec(
 
 ENGINES_WITH_TENSORS = Spec(
     "engines_with_tensors",
-    "The engines whose file shows their inside: tensors, and no opaque region. A rule that needs it is skipped for the others.",
+    "The engines whose file shows the tensors of layers. A rule that needs it is skipped for the others.",
     (
         of_engine(),
         text("source", "file name"),
         integer("layers", "how many layers"),
+        integer("opaque_regions", "layers whose inside the file does not show ({ForeignNode[…]}): there nothing found is no answer"),
         text("tensorrt_version", "TensorRT's version, where the file tells", null=True),
     ),
     key=("engine",),
@@ -191,7 +194,7 @@ REFORMATS = Spec(
     (
         row_in("layer_id", "layers"),
         of_engine(),
-        text("cause", "input, output (the engine's own format), quantize, precision, plugin, myelin, layout or unknown"),
+        text("cause", "input, output (the engine's own format), quantize, concat, precision, plugin, myelin, layout or unknown"),
         text("origin", "Origin in the engine file: REFORMAT, QDQ, CAST, …", null=True),
         text("from_type", "data type it reads", null=True),
         text("to_type", "data type it writes", null=True),
@@ -219,7 +222,11 @@ QUANTIZERS = Spec(
         text("to_type", "data type it writes", null=True),
         integer("producer", "layer_id that writes what it reads; none for an engine input", null=True),
         integer("consumer", "layer_id that reads what it writes, the first of them", null=True),
-        text("blocked_by", "why no neighbour does it: input, residual (its input is read as a float too), plugin, producer, unknown"),
+        text(
+            "blocked_by",
+            "why no neighbour does it: input, residual (its input is read as a float too), shared (its quantised input is read too), "
+            "plugin, producer, unknown",
+        ),
         integer("bytes", "read and written", "bytes", null=True),
     ),
 )

@@ -119,7 +119,7 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
 
 
 def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
-    """The first that fits: quantize, the engine's own input or output, precision, a plugin or Myelin region next to it, layout."""
+    """The first that fits: quantize, the engine's own input or output, concat, precision, a plugin or Myelin region next to it, layout."""
     writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
     if quantizes(layer) is not None:
         return "quantize"
@@ -127,6 +127,8 @@ def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
         return "input"
     if "Network Output" in layer.name or layer.index in flow.leaves or (layer.outputs and not readers and not engine.bindings):
         return "output"
+    if layer.origin == "CONCAT":
+        return "concat"
     if converts(layer) or layer.origin == "CAST" or operations(layer).cast:
         return "precision"
     beside = {engine.layers[index].kind for index in (*writers, *readers)}
@@ -183,19 +185,34 @@ def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
     writer = engine.layers[writers[0]]
     if writer.kind == "plugin":
         return "plugin"
-    read = layer.inputs[0].name if layer.inputs else ""
-    floats = [
-        index
-        for index in flow.readers.get(writer.index, ())
-        if index != layer.index and any(tensor.name == read and tensor.datatype in FLOATING for tensor in engine.layers[index].inputs)
-    ]
-    if floats:
-        return "residual"
+    read_type = layer.inputs[0].datatype if layer.inputs else None
+    if _read_elsewhere(engine, flow, layer, writer.index):
+        return "residual" if read_type is None or read_type in FLOATING else "shared"
     return (
         "producer"
         if operations(writer).product or writer.kind in ("pooling", "myelin_kernel", "pointwise", "activation", "reformat")
         else "unknown"
     )
+
+
+def _read_elsewhere(engine: Engine, flow: Flow, layer: Layer, writer: int) -> bool:
+    """Whether another layer, or the application, needs what this one converts as it is before; no-ops pass it on."""
+    if not layer.inputs:
+        return False
+    read, seen, waiting = layer.inputs[0], {layer.index}, [writer]
+    while waiting:
+        index = waiting.pop()
+        if any(tensor.name in engine.bindings and tensor.datatype == read.datatype for tensor in engine.layers[index].outputs):
+            return True
+        for reader in flow.readers.get(index, ()):
+            if reader in seen:
+                continue
+            seen.add(reader)
+            if engine.layers[reader].kind == "noop":
+                waiting.append(reader)
+            elif any(tensor.datatype == read.datatype for tensor in flow.tensors.get((index, reader), ())):
+                return True
+    return False
 
 
 def _moved(layer: Layer) -> int | None:

@@ -107,14 +107,30 @@ def _small(tensor: Tensor) -> bool:
     return tensor.name.endswith("_dconst") or len(tensor.dimensions or (0, 0)) < 2 or elements(tensor) == 1
 
 
+def _all_written(layer: Layer, flow: Flow, bound: set[str]) -> bool:
+    """Whether the file tells who writes everything that the layer reads; without a list of bindings, what nobody writes is an input."""
+    if not bound:
+        return True
+    told = {tensor.name for index in flow.writers.get(layer.index, ()) for tensor in flow.tensors[index, layer.index]}
+    return all(tensor.name in told or tensor.name in bound or _small(tensor) for tensor in layer.inputs)
+
+
 def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
-    """Layers next to each other in the file (which is the order they run in) on one stream, none of which reads from another."""
+    """Layers next to each other in the file (which is the order they run in) on one stream, none of which needs another.
+
+    A layer needs another also through layers that do nothing (reshapes, shapes), and may need any where the file does not tell who
+    writes what it reads.
+    """
     group: list[Layer] = []
+    bound = {*engine.bindings}
+    behind: dict[int, frozenset[int]] = {}  # of a layer that does nothing: the layers that it passes the results of
     for layer in engine.layers:
+        direct = flow.writers.get(layer.index, ())
+        writers = frozenset(direct).union(*(behind.get(index, ()) for index in direct))
         if does(layer) == "nothing":
+            behind[layer.index] = writers
             continue
-        writers = set(flow.writers.get(layer.index, ()))
-        fits = bool(layer.inputs and layer.outputs)
+        fits = bool(layer.inputs and layer.outputs) and _all_written(layer, flow, bound)
         joins = fits and (layer.stream, layer.optimization_profile) == (
             (group[0].stream, group[0].optimization_profile) if group else (None, None)
         )

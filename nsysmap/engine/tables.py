@@ -14,7 +14,7 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.reformats import quantizers_table, reformats_table
 from nsysmap.engine.siblings import sibling_tables
 from nsysmap.engine.tensor_formats import tensor_bytes
-from nsysmap.engine.work import work_table
+from nsysmap.engine.work import does, work_table
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,20 @@ def engines_table(engines: Sequence[Engine]) -> Table:
 
 
 def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
-    """The table `engines_with_tensors`: an engine is not in it where the file has names only, or an opaque region in place of layers."""
+    """The table `engines_with_tensors`: an engine is not in it where the file has names only, or nothing but opaque regions."""
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
-        tensors = any(layer.inputs or layer.outputs for layer in engine.layers)
-        if tensors and not any(layer.kind == "foreign_node" for layer in engine.layers):
-            row = {"engine": number, "source": engine.source, "layers": len(engine.layers), "tensorrt_version": engine.tensorrt_version}
-            rows.append(row)
+        shown = [layer for layer in engine.layers if layer.kind != "foreign_node" and (layer.inputs or layer.outputs)]
+        if any(does(layer) != "nothing" for layer in shown):
+            rows.append(
+                {
+                    "engine": number,
+                    "source": engine.source,
+                    "layers": len(engine.layers),
+                    "opaque_regions": sum(layer.kind == "foreign_node" for layer in engine.layers),
+                    "tensorrt_version": engine.tensorrt_version,
+                }
+            )
     return Table.of_rows(ENGINES_WITH_TENSORS, rows)
 
 

@@ -14,7 +14,7 @@ from nsysmap.base.engine_schema import WORK
 from nsysmap.base.table import Table
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.operations import operations, quantizes
-from nsysmap.engine.tensor_formats import TYPE_BITS, data_type, elements, tensor_bytes
+from nsysmap.engine.tensor_formats import TYPE_BITS, channel_multiple, data_type, elements, tensor_bytes
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
 
@@ -102,11 +102,17 @@ def work_table(engines: Sequence[Engine]) -> Table:
                     "does": does(layer),
                     "channels_in": work.channels_in,
                     "channels_out": work.channels_out,
+                    "in_multiple": _multiple(layer.inputs),
+                    "out_multiple": _multiple(layer.outputs),
                     "groups": work.groups,
                     "reason": work.reason,
                 }
             )
     return Table.of_rows(WORK, rows)
+
+
+def _multiple(tensors: Sequence[Tensor]) -> int | None:
+    return channel_multiple(tensors[0].format) if tensors else None
 
 
 def engine_work(engine: Engine) -> Iterator[tuple[Layer, Work]]:

@@ -13,6 +13,8 @@ _RETURN = re.compile(r"(?:static |inline |unsigned )*(?:void|int|float|double|bo
 _READ = 400  # characters in which the words that tell are looked for: they stand in front
 _TENSORRT_NAMESPACE = re.compile(r"cu[A-Z]")  # cuEltwise, cuDepthwise, …: TensorRT's own layers
 _OPEN = {")": "(", "]": "[", ">": "<", "}": "{"}
+_STORED = re.compile(r"Vector(Read|Write)\w*TensorView<(?:\([^()]*\)\d+, )*\w+, (\w+)")  # cuTENSOR's views: computed in, stored in
+_VIEWS = {"Read": "input", "Write": "output"}
 _NO_CORES = re.compile(r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|direct_kernel|simt|SIMT")
 _CORES = re.compile(
     r"[hdiq]gmma|[hid]mma_|_mma_|wmma|wgmma|tensorop|tcgen05|utcmma|(?<![a-z])(?:[hsi](?:884|1688|16816|8816|16832)(?:gemm|cudnn|fprop))"
@@ -44,7 +46,9 @@ def read_cpp(name: str) -> Reading:
     else:
         fields["operation"] = operation = operation_of(function, template)
         types = _data_types(arguments[1:] if function.startswith("copyVectorized") else arguments)
-        if types:
+        if function.startswith("permutationKernel") and (stored := _STORED.findall(template)):
+            fields |= {f"{_VIEWS[view]}_type": held for view, spelled in stored for held in _data_types([spelled])}
+        elif types:
             fields["input_type"] = types[0]
             if operation == "reformat" and len(types) > 1:  # <input, output>: the parameters of cuInt8 and cuDNN kernels say so
                 fields["output_type"] = types[1]

@@ -49,7 +49,7 @@ def decode(name: str) -> KernelName:
 
 
 def _decode_whole(name: str) -> KernelName:
-    if name.startswith("/"):
+    if name.startswith(("/", "PWN(")):
         return _layer(name) or _nothing(name)
     if name.startswith(("__my", "_gem")):
         found = _decode_myelin(name)

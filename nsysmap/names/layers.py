@@ -134,6 +134,8 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
     if special:
         return special, nodes, rows
     kinds = [row.kind for row in rows if row is not None]
+    if "quantize" in kinds and len(nodes) > 1 and (product := _product_of_bias(nodes)):
+        return product, nodes, rows
     for kind in MAIN_KINDS:
         if kind in kinds:
             return kind, nodes, rows
@@ -143,6 +145,14 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
     if myelin and len(nodes) > 1:
         return "gemm", nodes, rows
     return (kinds[0] if kinds else "unknown"), nodes, rows
+
+
+def _product_of_bias(nodes: Sequence[str]) -> str:
+    """TensorFlow's name for a product with quantised weights that is named after its bias only: its module tells which; empty otherwise."""
+    words = nodes[-1].lower().rsplit("/", 2)
+    if len(words) < 2 or not words[-1].startswith("biasadd"):
+        return ""
+    return "convolution" if "conv" in words[-2] else "gemm" if any(word in words[-2] for word in ("dense", "predictions", "matmul")) else ""
 
 
 def _special_kind(node: str) -> str:

@@ -258,6 +258,9 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
         if others and others[0] == "FP32":
             fields["accumulate_type"] = others.pop(0)
         fields["output_type"] = others[0] if others and "output" in str(fields.get("variant")) else flat[0]
+    elif len(flat) == 2 and "pooling" in fields:  # FP16FP32: read and written, accumulated
+        fields["input_type"] = fields["output_type"] = flat[0]
+        fields["accumulate_type"] = flat[1]
     elif len(flat) == 3 and len(parts) == 1:  # f16f16f32: input, output, accumulate
         fields["input_type"], fields["output_type"], fields["accumulate_type"] = flat
     else:  # <out>_<instruction>_<in>

@@ -80,8 +80,9 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
 
 
 def hidden_layers(layers: Table, engines_with_tensors: Table) -> IntArray:
-    """Ids of the layers of engines that do not show their inside, and of those that only ranges name."""
-    shown = np.isin(layers.ints("engine"), engines_with_tensors.ints("engine"))
+    """Ids of opaque regions, of the layers of engines that do not show their inside, and of those that only ranges name."""
+    opaque = layers.text("kind").equals("foreign_node")
+    shown = np.isin(layers.ints("engine"), engines_with_tensors.ints("engine")) & ~opaque
     ids: IntArray = layers.ints("layer_id")[~shown]
     return ids
 

@@ -46,7 +46,7 @@ FOUND_IN_SHARED = {
 
 
 def found(outcomes: tuple[Outcome, ...]) -> set[str]:
-    return {outcome.rule for outcome in outcomes if outcome.findings and outcome.group in GROUPS}
+    return {outcome.rule for outcome in outcomes if (outcome.findings or outcome.folded) and outcome.group in GROUPS}
 
 
 @cache

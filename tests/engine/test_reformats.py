@@ -143,3 +143,25 @@ def test_a_public_quantised_network_has_one_layout_change_and_17_quantisations()
     assert (found.count("quantize"), found.count("layout"), len(found)) == (17, 1, 18)
     reasons = [record["blocked_by"] for record in quantizers_table([engine]).records()]
     assert (reasons.count("input"), reasons.count("residual"), reasons.count("producer")) == (1, 10, 6)
+
+
+def test_a_copy_into_a_concatenation_is_there_for_it() -> None:
+    rows = [
+        conv(("in", LINEAR16), ("y", LINEAR16)),
+        reformat("/Concat branch copy", ("y", LINEAR16), ("z", HWC8), "CONCAT"),
+        conv(("z", HWC8), ("out", HWC8)),
+    ]
+    assert causes(*rows) == ["concat"]
+
+
+def test_a_dequantisation_whose_input_others_read_quantised_is_not_the_producers_to_leave_out() -> None:
+    rows = [
+        conv(("in", CHW32), ("y", CHW32)),
+        reformat("DequantizeLinear_1", ("y", CHW32), ("z", LINEAR16), "QDQ"),
+        conv(("y", CHW32), ("a", CHW32)),
+        conv(("z", LINEAR16), ("out", LINEAR16)),
+    ]
+    assert [found["blocked_by"] for found in quantizers_table([made(*rows, outputs=("in", "out"))]).records()] == ["shared"]
+    assert [found["blocked_by"] for found in quantizers_table([made(*rows[:2], *rows[3:], outputs=("in", "out"))]).records()] == [
+        "producer"
+    ]

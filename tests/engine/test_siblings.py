@@ -49,6 +49,19 @@ def test_a_chain_has_no_parallel_layers_and_two_branches_step_side_by_side() -> 
     assert kinds(*branches) == [("parallel", (0, 1)), ("parallel", (2, 3))]
 
 
+def test_a_layer_that_needs_another_through_a_reshape_does_not_run_beside_it() -> None:
+    reshape = row("reshape", "NoOp", [("a", X, HALF)], [("b", X, HALF)])
+    twice = row("again", "NoOp", [("b", X, HALF)], [("c", X, HALF)])
+    assert kinds(gemm("/a", "x", "a"), reshape, twice, gemm("/c", "c", "d")) == []
+    assert kinds(gemm("/a", "x", "a"), reshape, gemm("/c", "y", "d")) == [("parallel", (0, 2))]
+
+
+def test_a_layer_that_reads_what_nobody_is_known_to_write_may_need_any() -> None:
+    rows = [gemm("/a", "in", "a"), gemm("/b", "hidden", "out")]
+    assert [group.kind for group in engine_siblings(made(*rows, outputs=("in", "out")))] == []
+    assert [group.kind for group in engine_siblings(made(*rows, outputs=("in", "hidden", "out")))] == ["parallel"]
+
+
 def test_layers_on_two_streams_are_not_told_to_run_at_the_same_time() -> None:
     assert kinds(gemm("/a", "x", "a"), {**gemm("/b", "y", "b"), "StreamId": 1}) == []
 

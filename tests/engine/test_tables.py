@@ -70,10 +70,15 @@ def test_a_names_only_engine_has_no_chain_no_edge_and_no_work() -> None:
     assert all(record["bytes"] is None and record["reason"] for record in work if record["macs"] is None)
 
 
-@pytest.mark.parametrize(("folder", "is_open"), [("bert_trt10", True), ("bert_trt103", True), ("bert_trt85", False)])
-def test_an_engine_with_an_opaque_region_is_not_open(folder: str, is_open: bool) -> None:
+@pytest.mark.parametrize(("folder", "regions"), [("bert_trt10", 0), ("bert_trt103", 0), ("bert_trt85", 1)])
+def test_an_engine_shows_tensors_beside_its_opaque_regions_which_are_counted(folder: str, regions: int) -> None:
     engine = read_engine(FIXTURES / folder / "engine.json")
-    assert bool(len(engine_tables([engine]).engines_with_tensors)) == is_open
+    assert engine_tables([engine]).engines_with_tensors.ints("opaque_regions").tolist() == [regions]
+
+
+def test_an_engine_of_nothing_but_an_opaque_region_shows_no_tensors() -> None:
+    region = row("{ForeignNode[/a.../b]}", "Myelin", [("x", [1, 8], "Half")], [])
+    assert len(engine_tables([made(region)]).engines_with_tensors) == 0
 
 
 def test_an_engine_with_names_only_is_not_open() -> None:

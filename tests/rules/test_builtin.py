@@ -88,7 +88,9 @@ def unchecked() -> dict[str, Rule]:
 @pytest.mark.parametrize("name", rules())
 def test_an_unchecked_rule_is_the_checked_one_but_for_what_only_the_check_needs(name: str) -> None:
     quick, whole = unchecked()[name], rules()[name]
-    kept = replace(quick, query=whole.query, requires=whole.requires, columns=whole.columns, cases=whole.cases, checked=True)
+    kept = replace(
+        quick, query=whole.query, requires=whole.requires, clean_if=whole.clean_if, columns=whole.columns, cases=whole.cases, checked=True
+    )
     assert kept == whole
     assert [one.reason for one in quick.requires] == [one.reason for one in whole.requires]
 
