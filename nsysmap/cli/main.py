@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -21,19 +21,18 @@ from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
 from nsysmap.cli.compare import compare_command
+from nsysmap.cli.completion import complete_paths, completion_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.doctor import doctor_command
 from nsysmap.cli.export import export_command
 from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
+from nsysmap.cli.man import man_command
 from nsysmap.cli.map import map_command
 from nsysmap.cli.record import record_command
 from nsysmap.cli.rules import rules_group
 from nsysmap.cli.sql import sql_command
 from nsysmap.cli.what_if import what_if_command
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.group(
@@ -63,8 +62,11 @@ for command in (
     rules_group,
     cache,
     doctor_command,
+    completion_command,
+    man_command,
 ):
     cli.add_command(command)
+complete_paths(cli)
 
 
 def main() -> None:

@@ -11,7 +11,8 @@ from nsysmap.summary import words
 from nsysmap.summary.model import Summary
 
 _LAYERS = 5
-_CELL = ' style="text-align:left;vertical-align:top"'
+_WHOLE = ' style="white-space:nowrap"'
+_CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
 
 def notebook_html(summary: Summary) -> str:
@@ -50,7 +51,8 @@ def _layers(summary: Summary) -> str:
     if not timed:
         return ""
     rows = "".join(
-        f"<tr><td>{percent(layer.share_of_kernel_time or 0, 1)}</td><td>{_text(rounded(layer.time_ns or 0))}</td><td>{layer.layers}</td>"
+        f"<tr><td>{percent(layer.share_of_kernel_time or 0, 1)}</td><td{_WHOLE}>{_text(rounded(layer.time_ns or 0))}</td>"
+        f"<td>{layer.layers}</td>"
         f"<td{_CELL}>{_text(layer.kind)}</td><td{_CELL}>{_text(layer.name)}</td></tr>"
         for layer in timed[:_LAYERS]
     )
