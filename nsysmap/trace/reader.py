@@ -29,6 +29,7 @@ from nsysmap.base.trace_schema import (
 from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import cuda_api
+from nsysmap.trace.columns_needed import missing_columns
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
 from nsysmap.trace.gpu_work import gpu_work
@@ -120,7 +121,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         dropped=tuple(dropped),
         absent=(*_absent(tables), *unread),
         recording=recording,
-        notes=(*tables.notes, *_names_notes(tables), *_schema_notes(recording), *_unread_notes(unread)),
+        notes=(*tables.notes, *_names_notes(tables), *_schema_notes(recording), *_unread_notes(unread), *missing_columns(tables)),
     )
     _check_sums(tables.path, trace)
     return trace
