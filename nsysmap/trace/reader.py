@@ -26,10 +26,10 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
+from nsysmap.nsys.columns_needed import missing_columns
 from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import cuda_api
-from nsysmap.trace.columns_needed import missing_columns
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
 from nsysmap.trace.gpu_work import gpu_work
