@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +29,8 @@ class _Content:
 
 def write_db(report: Report, path: Path) -> None:
     """Write the report as a new database to ``path``; the same report gives the same bytes."""
+    import sqlite3
+
     import sqlite_utils
 
     database = sqlite_utils.Database(path)
@@ -40,6 +43,10 @@ def write_db(report: Report, path: Path) -> None:
         _views(database)
         database.conn.commit()
         database.vacuum()
+    except sqlite3.OperationalError as error:
+        raise OSError(
+            errno.ENOSPC if "full" in str(error) else errno.EIO, f"{error}"
+        ) from error  # as any file says that it cannot be written
     finally:
         database.conn.close()
 

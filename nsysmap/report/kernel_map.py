@@ -16,6 +16,7 @@ import numpy as np
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
 from nsysmap.base.table import MISSING, Data, IntArray, Table, Text, arrow_ints, arrow_texts, uniform
+from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _BATCH_ROWS = 16_384
 _GROUP_ROWS = 1 << 20  # of a Parquet file
 _WORKERS = 2
 _CONFIDENCE_DIGITS = 4
+_FORMULA = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,21 @@ def coverage_line(coverage: Table) -> str:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _csv_quoted(text: str) -> str:
-    if text and not any(char in text for char in ',"\n\r'):
+def csv_cell(text: str) -> str:
+    """A text as a cell of CSV that drives neither a terminal nor a spreadsheet.
+
+    Control characters are escaped, and what a spreadsheet would take for a formula begins with an apostrophe; JSON and Parquet hold
+    names as they are.
+    """
+    text = escaped(text)
+    if text.startswith(_FORMULA):
+        text = "'" + text
+    if text and not any(char in text for char in ',"'):
         return text
     return '"' + text.replace('"', '""') + '"'  # "" where the text is empty: a cell of nothing at all is no value
 
 
-_CSV = _Form(",".join(COLUMNS) + "\n", "", lambda i, _name: "," if i else "", "\n", "", _csv_quoted)
+_CSV = _Form(",".join(COLUMNS) + "\n", "", lambda i, _name: "," if i else "", "\n", "", csv_cell)
 _JSON = _Form("[\n", "\n]\n", lambda i, name: f'{"," if i else "," + chr(10) + "{"}"{name}":', "}", "null", json.dumps)
 
 

@@ -9,6 +9,7 @@ the timing, `latencyMs`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -101,9 +102,18 @@ def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path]
     with ExitStack() as stack:
         for path, content in paths.items():
             fresh = stack.enter_context(replacing(path))
-            text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            text = json.dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
             fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
     return list(paths)
+
+
+def _finite(value: object) -> object:
+    """The value with null for what JSON has no number for (an engine file may hold 1e999)."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # --- graph.json -------------------------------------------------------------------------------------------------------

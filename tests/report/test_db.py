@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.report.model import Report
 from nsysmap.report.write import write_report
 from nsysmap.rules.finding import Finding, Outcome
@@ -88,3 +89,15 @@ def test_an_old_database_is_replaced_whole(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         assert connection.execute("SELECT count(*) FROM kernels").fetchone() == (0,)
     assert [path.name for path in tmp_path.iterdir()] == ["r.db"]
+
+
+def test_a_full_disk_is_said_in_a_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlite_utils
+
+    def full(_self: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(sqlite_utils.Database, "vacuum", full)
+    with pytest.raises(NsysmapError, match="cannot be written"):
+        write_report(report("bert_trt10", "sync.sqlite"), tmp_path / "r.db")
+    assert list(tmp_path.iterdir()) == []

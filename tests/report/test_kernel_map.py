@@ -18,6 +18,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import check_output, replacing
 from nsysmap.base.result_schema import COVERAGE, KERNELS
 from nsysmap.base.table import Table
+from nsysmap.base.terminal import escaped
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report
 from nsysmap.report.kernel_map import COLUMNS, coverage_line, write_map, write_rows
@@ -78,17 +79,31 @@ def test_no_value_is_an_empty_cell_in_csv_and_null_in_json() -> None:
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_names_are_data_and_come_out_exactly_as_they_are(name: str) -> None:
+def test_names_are_data_and_json_holds_them_exactly_as_they_are(name: str) -> None:
     table = kernels({"name": name, "layer": name, "part": name, "reason": name})
-    for row in (as_csv(table)[0], as_json(table)[0]):
-        assert [row[column] for column in ("kernel", "layer", "part", "reason")] == [name] * 4
+    assert [as_json(table)[0][column] for column in ("kernel", "layer", "part", "reason")] == [name] * 4
+    assert [as_csv(table)[0][column] for column in ("kernel", "layer", "part", "reason")] == [in_a_cell(name)] * 4
+
+
+def in_a_cell(name: str) -> str:
+    """What a reader of CSV gets for a name."""
+    shown = escaped(name)
+    return "'" + shown if shown[:1] in ("=", "+", "-", "@") and shown else shown
+
+
+@pytest.mark.parametrize("name", ["=cmd|'/C calc'!A0", "+1", "-1+2", "@SUM(A1)", "\x1b]0;title\x07", "a\rb", "nul\0", "\u202eback"])
+def test_a_cell_is_no_formula_and_drives_no_terminal(name: str) -> None:
+    cell = str(as_csv(kernels({"name": name}))[0]["kernel"])
+    assert cell[0] not in "=+-@"
+    assert cell.isprintable()
 
 
 @given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), st.integers(0, 3)), max_size=30))
 def test_any_combination_of_names_survives_the_round_trip(rows: list[tuple[str, int]]) -> None:
     table = kernels(*({"name": name, "layer": name[::-1] or None, "device": number, "start_ns": number} for name, number in rows))
-    for read in (as_csv(table), as_json(table)):
-        assert [(row["kernel"], row["layer"] or "", str(row["device"])) for row in read] == [(n, n[::-1], str(d)) for n, d in rows]
+    for read, held in ((as_csv(table), in_a_cell), (as_json(table), str)):
+        told = [(row["kernel"], row["layer"] or "", str(row["device"])) for row in read]
+        assert told == [(held(n), held(n[::-1]), str(d)) for n, d in rows]
 
 
 def test_many_batches_of_rows_keep_their_order_and_their_layers() -> None:
