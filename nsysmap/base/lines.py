@@ -15,6 +15,7 @@ Line = tuple[tuple[str, Style], ...]
 _CODES = {"bold": "1", "dim": "2", "yellow": "33", "red": "1;31"}
 _LONGEST_WORD = 56
 _NARROWEST_COLUMN = 10
+_FAIR = 0.5  # of the width: what the last column keeps before others give way
 _PROSE = 110  # columns; longer lines of prose are hard to read
 WHOLE = 1 << 20
 """A width that cuts nothing: for pipes and files."""
@@ -80,13 +81,14 @@ def pairs(rows: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> li
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str) -> list[Line]:
     """Columns side by side: l left, r right, n names that stay different however short, d left and dim, w wrapped, h a wrapped dim hint.
 
-    Where all of them are too wide the last one gives way first, then the widest other text column.
+    Where all of them are too wide the last one gives way down to half of the width, then the widest other text columns.
     """
     widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    for i in [len(widths) - 1, *sorted(range(len(widths) - 1), key=lambda i: -widths[i])]:
+    last, others = len(widths) - 1, sorted(range(len(widths) - 1), key=lambda i: -widths[i])
+    for i, least in [(last, int(_FAIR * width)), *((i, _NARROWEST_COLUMN) for i in others), (last, _NARROWEST_COLUMN)]:
         too_wide = sum(widths) + 2 * len(widths) - width
         if too_wide > 0 and columns_are[i] != "r":
-            widths[i] = max(_NARROWEST_COLUMN, widths[i] - too_wide)
+            widths[i] = max(min(least, widths[i]), widths[i] - too_wide)
     cells = [list(row) for row in rows]
     for i, kind in enumerate(columns_are):
         if kind in "wh":

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.cli.console import progress
+from nsysmap.cli.console import progress, width
 from nsysmap.cli.inputs import chosen, engine_and_report, reader_option, selecting
 
 if TYPE_CHECKING:
+    from nsysmap.report.layers import Sort
     from nsysmap.trace.open_report import Reader
 
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
+@click.option("--sort", type=click.Choice(["index", "time", "name"]), default="index", help="The order of the layers.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 @reader_option
 @selecting
@@ -37,6 +39,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
     findings: bool,
     folders: tuple[str, ...],
     params: tuple[str, ...],
+    sort: Sort,
     as_json: bool,
     reader: Reader,
 ) -> None:
@@ -48,7 +51,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
     \b
     Examples:
       nsysmap layers engine.json --profile profile.json
-      nsysmap layers engine.json report.nsys-rep
+      nsysmap layers engine.json report.nsys-rep --sort time
       nsysmap layers engine.json report.nsys-rep --precision
     """
     from nsysmap.analysis import engine_outcomes, engine_run
@@ -80,4 +83,8 @@ def layers(  # noqa: PLR0913  # one parameter an option
 
         click.echo(json.dumps(layers_json(run.engine, of_trace, precision=precision), indent=1))
     else:
-        click.echo(precision_text(run.engine, of_trace) if precision else layers_text(run.engine, of_trace))
+        click.echo(
+            precision_text(run.engine, of_trace, width=width())
+            if precision
+            else layers_text(run.engine, of_trace, sort=sort, width=width())
+        )

@@ -1,15 +1,16 @@
-"""What `nsysmap layers` shows: the layers of an engine, with measured times where there are any, in at most 100 columns or as JSON."""
+"""What `nsysmap layers` shows: the layers of an engine, with measured times where there are any, as text or JSON."""
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from nsysmap.base.lines import WHOLE, Line, heading, rendered, styled, table, wrapped
 from nsysmap.base.note import Note
-from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.base.terminal import escaped, shortened
 from nsysmap.base.units import counted, microseconds, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import tensor_bytes
@@ -19,9 +20,10 @@ from nsysmap.report.precision import Rows
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.precision import engine_precision_table
 
-WIDTH = 100
+Sort = Literal["index", "time", "name"]
+NARROWEST = 80
 _TACTIC_WIDTH = 34
-_SHORTEST_NAME = 20
+_SUMMARY_WIDTH = 60
 _TOP_PARTS, _TOP_REGIONS = 20, 10
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
 _ORDINAL = re.compile(r" #\d+$")
@@ -47,29 +49,46 @@ class OfTrace:
         return f"median of {counted(self.times.inferences, 'inference')}" if self.times.inferences else "total over the trace"
 
 
-def layers_text(engine: Engine, measured: OfTrace | None = None) -> str:
-    """The report as text: a heading, one line a layer, what Myelin regions spend, one line a kind, and what the reader must know."""
+def layers_text(engine: Engine, measured: OfTrace | None = None, *, sort: Sort = "index", width: int | None = None) -> str:
+    """The report as text: a heading, one line a layer, what Myelin regions spend, one line a kind, and what the reader must know.
+
+    Lines have at most ``width`` columns; without a width nothing is cut.
+    """
+    room = _room(width)
     times = _times(engine, measured)
-    body = _layer_lines(engine, times) if engine.detailed or times else [_name_line(layer) for layer in engine.layers]
-    parts = [_heading(engine, measured), body, *(_region_lines(measured) if measured else []), _kind_lines(engine, times)]
-    return "\n\n".join("\n".join(part) for part in [*parts, _note_lines(engine, measured)] if part)
+    order = _order(engine, times, sort)
+    body = _layer_lines(times, order, room) if engine.detailed or times else _name_lines(order, room)
+    regions = _region_lines(measured, room) if measured else ()
+    parts = [_heading(engine, measured, room), body, *regions, _kind_lines(engine, times), _note_lines(engine, measured, room)]
+    return _text(parts)
 
 
-def precision_text(engine: Engine, measured: OfTrace | None = None) -> str:
+def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: int | None = None) -> str:
     """Time by data type, tensor cores and conversions: of the engine, of each Myelin region and of each layer."""
+    room = _room(width)
     rows = _precision(engine, measured)
     header: tuple[str, ...] = ("share", "µs", "layers", *report_precision.TYPES_HEADER)
     skip = 0 if any(row["time_ns"] is not None for row in rows) else 2  # without times there is no share and no µs
     cells = [cell[skip:] for cell in report_precision.type_cells(rows)]
-    parts = [_heading(engine, measured), [report_precision.heading(rows), *_table(header[skip:], cells, "rrrlll"[skip:])]]
-    parts.append([line for text in report_precision.sentences(rows) for line in _wrapped(text)])
+    parts = [_heading(engine, measured, room)]
+    parts.append([styled(report_precision.heading(rows)), *table(header[skip:], cells, room, "rrrlll"[skip:])])
+    parts.append([line for text in report_precision.sentences(rows) for line in wrapped(text, room, indent=0)])
     regions = [tuple(map(escaped, cell)) for cell in report_precision.region_cells(rows)]
     if regions and not skip:
-        parts.append(["by Myelin region", *_table(report_precision.REGIONS_HEADER, regions, "rrrrrrll")])
+        parts.append([styled("by Myelin region"), *table(report_precision.REGIONS_HEADER, regions, room, "rrrrrrln")])
     by_layer = [(str(index), *cell[skip:], escaped(engine.layers[index].name)) for index, cell in report_precision.layer_cells(rows)]
     header = ("#", *("share", "µs")[skip:], *report_precision.TYPES_HEADER, "layer")
-    parts.append(["by layer", *_table(header, by_layer, "r" * (3 - skip) + "llll")])
-    return "\n\n".join("\n".join(part) for part in [*parts, _note_lines(engine, measured)] if part)
+    parts.append([styled("by layer"), *table(header, by_layer, room, "r" * (3 - skip) + "llln")])
+    return _text([*parts, _note_lines(engine, measured, room)])
+
+
+def _room(width: int | None) -> int:
+    return WHOLE if width is None else max(width, NARROWEST)
+
+
+def _text(parts: Sequence[Sequence[Line]]) -> str:
+    """The parts with an empty line between; without a line break at the end."""
+    return "\n\n".join(rendered(part, colour=False).rstrip("\n") for part in parts if part)
 
 
 def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: bool = False) -> dict[str, object]:
@@ -164,13 +183,23 @@ def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _heading(engine: Engine, measured: OfTrace | None) -> list[str]:
+def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     version = f", TensorRT {engine.tensorrt_version}" if engine.tensorrt_version else ""
     lines = [f"{escaped(engine.source)}: {counted(len(engine.layers), 'layer')}{version}"]
     if measured:
         shown = any(row["time_ns"] is not None for row in measured.layers.values())
         lines.append(f"times of {escaped(measured.source)}: {measured.time_words if shown else 'it shows no kernel of this engine'}")
-    return [shortened(line, WIDTH) for line in lines]
+    return [line for text in lines for line in heading(text, room)]
+
+
+def _order(engine: Engine, times: Mapping[str, Sequence[int | None]], sort: Sort) -> list[Layer]:
+    """The layers by index, by the first column of times (the most first), or by name."""
+    if sort == "name":
+        return sorted(engine.layers, key=lambda layer: layer.name)
+    column = next(iter(times.values()), None)
+    if sort == "index" or column is None:
+        return list(engine.layers)
+    return sorted(engine.layers, key=lambda layer: -(column[layer.index] or 0))
 
 
 def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | None]]:
@@ -186,36 +215,34 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
     return times
 
 
-def _layer_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> list[str]:
-    """One line a layer under a heading; the name column takes the width that the others leave."""
-    rows = [("#", "layer", "kind", "type", "tactic", *times)]
-    for layer in engine.layers:
-        shown = [_tenths(column[layer.index]) for column in times.values()]
-        rows.append((str(layer.index), escaped(layer.name), layer.kind, layer.precision or "", _tactic(layer), *shown))
-    widths = [max(columns(row[column]) for row in rows) for column in range(len(rows[0]))]
-    widths[4] = min(widths[4], _TACTIC_WIDTH)
-    left = WIDTH - sum(widths) + widths[1] - 2 * (len(widths) - 1)
-    widths[1] = min(widths[1], max(left, _SHORTEST_NAME))
-    return [
-        "  ".join(
-            _cell(text, width, right=column in (0, 5, 6)) for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+def _layer_lines(times: Mapping[str, Sequence[int | None]], order: Sequence[Layer], room: int) -> list[Line]:
+    """One line a layer under a heading; the names take the width that the others leave."""
+    cells = [
+        (
+            str(layer.index),
+            *(_tenths(column[layer.index]) for column in times.values()),
+            layer.kind,
+            layer.precision or "",
+            shortened(_tactic(layer), _TACTIC_WIDTH) if room < WHOLE else _tactic(layer),
+            escaped(layer.name),
+        )
+        for layer in order
     ]
+    return table(("#", *times, "kind", "type", "tactic", "layer"), cells, room, "r" + "r" * len(times) + "llln")
 
 
 def _tenths(time_ns: int | None) -> str:
     return "" if time_ns is None else f"{time_ns / 1e3:,.1f}"
 
 
-def _region_lines(measured: OfTrace) -> Iterator[list[str]]:
+def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
     """What each Myelin region spends: opaque ones by part, opened ones in one line with their costliest layers."""
     regions = _regions(measured)
     whole = sum(int(str(row["time_ns"])) for row in measured.times.kernel_time.records() if row["engine"] == 0)
     opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
     for region, rows in regions.items():
         if region not in opened:
-            yield from _opaque_lines(region, rows, measured, whole)
+            yield from _opaque_lines(region, rows, measured, (whole, room))
     if opened:
         cells = []
         for region, rows in list(opened.items())[:_TOP_REGIONS]:
@@ -223,30 +250,34 @@ def _region_lines(measured: OfTrace) -> Iterator[list[str]]:
             words = ", ".join(f"{escaped(str(row['part']))} {percent(float(str(row['share_of_region_time'])), 1, 0)}" for row in costliest)
             cells.append((percent(_sum(rows, "time_ns"), whole), _time_cell(rows), f"{len(rows):,}", region, words))
         yield [
-            "by Myelin region",
-            *_table(("share", "µs", "layers", "region", "its costliest layers"), cells, "rrrll"),
+            styled("by Myelin region"),
+            *table(("share", "µs", "layers", "region", "its costliest layers"), cells, room, "rrrll"),
             *_more(len(opened), _TOP_REGIONS, "regions"),
         ]
 
 
-def _opaque_lines(region: str, rows: Rows, measured: OfTrace, whole: int) -> Iterator[list[str]]:
-    """An opaque region by part: first those that are alike but for numbers in their names, then one by one."""
+def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int]) -> Iterator[list[Line]]:
+    """An opaque region by part: first those that are alike but for numbers in their names, then one by one.
+
+    ``of`` is all kernel time, and the columns there are.
+    """
+    whole, room = of
     per = "per inference" if rows[0]["mean_ns"] is not None else "in all"
-    heading = f"inside {escaped(region)}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of all kernel time"
+    told = f"inside {region}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of all kernel time"
     alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
         alike.setdefault(_unnumbered(str(row["part"])), []).append(row)
     groups = sorted(alike.items(), key=lambda item: -_sum(item[1], "time_ns"))
-    lines = _wrapped(heading)
+    lines = wrapped(told, room, indent=0)
     if len(groups) < len(rows):
         cells = [_part_cells(group, measured, name, rows) for name, group in groups[:_TOP_PARTS]]
-        lines += _table(("share", "µs", "kernels", "what it is", "parts that differ by number only"), cells, "rrrll")
+        lines += table(("share", "µs", "kernels", "what it is", "parts that differ by number only"), cells, room, "rrrln")
         yield [*lines, *_more(len(groups), _TOP_PARTS, "kinds of parts")]
         lines = []
     ordered = sorted(rows, key=lambda row: -int(str(row["time_ns"])))
     cells = [_part_cells([row], measured, str(row["part"]), rows) for row in ordered[:_TOP_PARTS]]
-    lines += _table(("share", "µs", "kernels", "what it is", "part"), cells, "rrrll")
-    yield [*lines, *_more(len(rows), _TOP_PARTS, "parts"), *_told_by(rows)]
+    lines += table(("share", "µs", "kernels", "what it is", "part"), cells, room, "rrrln")
+    yield [*lines, *_more(len(rows), _TOP_PARTS, "parts"), *_told_by(rows, room)]
 
 
 def _unnumbered(part: str) -> str:
@@ -262,7 +293,7 @@ def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple
         percent(_sum(rows, "time_ns"), _sum(region, "time_ns")),
         _time_cell(rows),
         f"{per:,.0f}" if per == round(per) else f"{per:,.1f}",
-        shortened(escaped(summaries[0]), _TACTIC_WIDTH) + (f" and {len(summaries) - 1} more" if len(summaries) > 1 else ""),
+        shortened(escaped(summaries[0]), _SUMMARY_WIDTH) + (f" and {len(summaries) - 1} more" if len(summaries) > 1 else ""),
         escaped(name.removeprefix("$$myelin$$")),
     )
 
@@ -272,11 +303,11 @@ def _time_cell(rows: Rows) -> str:
     return microseconds(sum(int(str(row["mean_ns"] if row["mean_ns"] is not None else row["time_ns"])) for row in rows))
 
 
-def _more(count: int, shown: int, what: str) -> list[str]:
-    return [f"  and {count - shown:,} more {what}: all of them with --json"] if count > shown else []
+def _more(count: int, shown: int, what: str) -> list[Line]:
+    return [styled(f"  and {count - shown:,} more {what}: all of them with --json")] if count > shown else []
 
 
-def _told_by(rows: Rows) -> list[str]:
+def _told_by(rows: Rows, room: int) -> list[Line]:
     told = {row["told_by"] for row in rows}
     texts = []
     if "kernel" in told:
@@ -286,35 +317,31 @@ def _told_by(rows: Rows) -> list[str]:
             "Nodes are those of the ONNX model, by the order in which kernels of that kind ran; products that read one tensor (query, key, "
             "value) are taken in the model's order."
         )
-    return _wrapped(" ".join(texts)) if texts else []
+    return wrapped(" ".join(texts), room, indent=0) if texts else []
 
 
-def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> list[str]:
+def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> list[Line]:
     counts = Counter(layer.kind for layer in engine.layers)
     spent: Counter[str] = Counter()
     for layer, time_ns in zip(engine.layers, next(iter(times.values()), ()), strict=bool(times)):
         spent[layer.kind] += time_ns or 0
     total = sum(spent.values())
-    rows = sorted(counts, key=lambda kind: (-spent[kind], -counts[kind], kind))
-    width = max(len(kind) for kind in rows)
+    kinds = sorted(counts, key=lambda kind: (-spent[kind], -counts[kind], kind))
     if not times:
-        return ["by kind", *(f"  {kind.ljust(width)}  {counts[kind]:>5}" for kind in rows)]
-    return [
-        f"by kind, {total / 1e3:,.1f} µs in the {'profile' if list(times.values()) == [list(engine.trtexec_ns)] else 'trace'}",
-        *(
-            f"  {kind.ljust(width)}  {counts[kind]:>5}  {spent[kind] / 1e3:>10,.1f} µs  {spent[kind] / total if total else 0:>6.1%}"
-            for kind in rows
-        ),
-    ]
+        return [styled("by kind"), *table(("layers", "kind"), [(f"{counts[kind]}", kind) for kind in kinds], WHOLE, "rl")]
+    where = "profile" if list(times.values()) == [list(engine.trtexec_ns)] else "trace"
+    cells = [(percent(spent[kind], total), f"{spent[kind] / 1e3:,.1f}", f"{counts[kind]}", kind) for kind in kinds]
+    told = styled(f"by kind, {total / 1e3:,.1f} µs in the {where}")
+    return [told, *table(("share", "µs", "layers", "kind"), cells, WHOLE, "rrrl")]
 
 
-def _note_lines(engine: Engine, measured: OfTrace | None) -> list[str]:
+def _note_lines(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     notes = [*engine.notes, *(measured.notes if measured else ())]
-    return [line for note in notes for line in _wrapped(f"{note.level}: {escaped(note.text)}")]
+    return [line for note in notes for line in wrapped(f"{note.level}: {note.text}", room, indent=0)]
 
 
-def _name_line(layer: Layer) -> str:
-    return f"{layer.index:>4}  {shortened(escaped(layer.name), WIDTH - 6)}"
+def _name_lines(order: Sequence[Layer], room: int) -> list[Line]:
+    return table(("#", "layer"), [(str(layer.index), escaped(layer.name)) for layer in order], room, "rn")
 
 
 def _tactic(layer: Layer) -> str:
@@ -323,27 +350,3 @@ def _tactic(layer: Layer) -> str:
         return ""
     decoded = decode(layer.tactic)
     return escaped(layer.tactic if decoded.family == "unknown" else "generated" if layer.kind == "myelin_kernel" else summary(decoded))
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> list[str]:
-    """Columns side by side, each l or r; the last two share what the others leave."""
-    widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    left = WIDTH - 2 * len(widths) - sum(widths[:-2])
-    if sum(widths[-2:]) > left:
-        widths[-2] = min(widths[-2], max(left - widths[-1], left // 2))
-        widths[-1] = min(widths[-1], max(left - widths[-2], _SHORTEST_NAME))
-    lines = []
-    for row in (header, *rows):
-        cells = [_cell(text, widths[i], right=aligned[i] == "r") for i, text in enumerate(row)]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return lines
-
-
-def _cell(text: str, width: int, *, right: bool) -> str:
-    text = shortened(text, width)
-    padding = " " * (width - columns(text))
-    return padding + text if right else text + padding
-
-
-def _wrapped(text: str) -> list[str]:
-    return [shortened(line, WIDTH) for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)]

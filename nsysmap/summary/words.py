@@ -237,6 +237,6 @@ def commands(summary: Summary) -> list[tuple[str, str]]:
     engines = [shlex.quote(one.source) for one in summary.engines if one.verdict != "did-not-run"]
     found = []
     if engines and summary.layers:
-        found.append(("inside the region" if summary.regions else "all layers", f"nsysmap layers {engines[0]} --trace {report}"))
+        found.append(("inside the region" if summary.regions else "all layers", f"nsysmap layers {engines[0]} {report} --sort time"))
     found.append(("what a name means", "nsysmap decode NAME"))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +22,23 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_table_fits_and_sums_by_kind() -> None:
     folder = FIXTURES / "bert_trt10"
-    text = layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"))
+    text = layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"), width=100)
     lines = text.splitlines()
     assert max(len(line) for line in lines) <= 100
     assert "57 layers" in lines[0]
     assert "240.8 µs in the profile" in text
-    assert "__myl_GathGathAd" in text
+    assert "GathGathAdd" in text
+
+
+def test_layers_sort_by_time_and_names_are_whole_in_a_pipe() -> None:
+    folder = FIXTURES / "bert_trt10"
+    engine = read_engine(folder / "engine.json", profile=folder / "profile.json")
+    text = layers_text(engine, sort="time")
+    times = [float(found) for found in re.findall(r"^ +\d+ +([\d.]+)  [a-z]", text, re.MULTILINE)]
+    assert len(times) == 57
+    assert times == sorted(times, reverse=True)
+    assert all(layer.name in text for layer in engine.layers)
+    assert layers_text(engine, sort="name").index("/bert/encoder") < layers_text(engine, sort="name").index("__myl")
 
 
 def test_long_wide_and_hostile_names_stay_in_the_columns(tmp_path: Path) -> None:
@@ -36,7 +48,7 @@ def test_long_wide_and_hostile_names_stay_in_the_columns(tmp_path: Path) -> None
         json.dumps({"Layers": [{"Name": name, "LayerType": "kgen", "Inputs": [], "Outputs": [], "TacticName": name} for name in names]}),
         encoding="utf-8",
     )
-    text = layers_text(read_engine(file))
+    text = layers_text(read_engine(file), width=100)
     assert "\x1b" not in text
     assert "\\x1b[2J\\nboo" in text
     assert max(len(line) + line.count("層") for line in text.splitlines()) <= 100

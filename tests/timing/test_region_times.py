@@ -122,7 +122,7 @@ def of_trace(folder: str, report: Path, profile: Path | None = None) -> tuple[Of
     (engine,) = read_engines([folder_of(folder) / "engine.json"], profile=profile)
     mapped = map_report(report, [engine])
     held = OfTrace(mapped.trace.source, measured(mapped), ())
-    return held, layers_text(engine, held)
+    return held, layers_text(engine, held, width=100)
 
 
 def folder_of(name: str) -> Path:
@@ -181,7 +181,7 @@ def test_the_precision_page_has_the_engine_its_regions_and_every_layer() -> None
     folder = FIXTURES / "bert_trt10"
     (engine,) = read_engines([folder / "engine.json"])
     mapped = map_report(folder / "sync.sqlite", [engine])
-    text = precision_text(engine, OfTrace(mapped.trace.source, measured(mapped), ()))
+    text = precision_text(engine, OfTrace(mapped.trace.source, measured(mapped), ()), width=100)
     lines = text.splitlines()
     assert "by Myelin region" in lines
     assert len(lines) - lines.index("by layer") == 2 + 56
