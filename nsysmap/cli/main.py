@@ -29,6 +29,7 @@ from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
 from nsysmap.cli.man import man_command
 from nsysmap.cli.map import map_command
+from nsysmap.cli.plot import plot_command
 from nsysmap.cli.record import record_command
 from nsysmap.cli.rules import rules_group
 from nsysmap.cli.sql import sql_command
@@ -56,6 +57,7 @@ for command in (
     layers,
     graph_command,
     what_if_command,
+    plot_command,
     export_command,
     sql_command,
     decode,

@@ -1,0 +1,57 @@
+"""`nsysmap plot`: one figure of a report as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nsysmap.base.terminal import escaped
+from nsysmap.cli.console import progress
+from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
+
+_KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
+
+
+@click.command("plot")
+@report_and_engines
+@click.argument("kind", type=click.Choice(_KINDS))
+@click.option("-o", "--output", metavar="FILE", required=True, help="The picture: .png or .svg.")
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@quiet_option
+@reader_option
+@selecting
+def plot_command(  # noqa: PLR0913  # one parameter an option
+    *, files: tuple[str, ...], kind: str, output: str, profile: str | None, quiet: bool, reader: Reader
+) -> None:
+    """Draw one figure of a report.
+
+    \b
+    layers      time by layer, repeated layers together
+    idle        how each GPU's time divides into work and idle time by cause
+    inferences  the time of each inference over the run
+    roofline    the rate of each layer, and what the GPU allows; needs the engine file
+    what-if     the time per inference before and after each change
+
+    \b
+    Example:
+      nsysmap plot report.nsys-rep engine.json idle -o idle.png
+    """
+    from nsysmap.analysis import analyze
+    from nsysmap.base.output_file import check_output
+    from nsysmap.mapping.given_files import given_files
+    from nsysmap.plots.write import SUFFIXES, write_plot
+
+    path = Path(output)
+    given = given_files(files)
+    check_output(path, SUFFIXES, [Path(one) for one in (*files, profile) if one])
+    with progress(quiet=quiet) as tell:
+        analysis = analyze(given.report, given.engines, profile=profile, rules=(), reader=reader, selection=chosen(), progress=tell)
+        tell("drawing")
+        write_plot(analysis, kind, path)
+    if not quiet:
+        click.echo(f"{kind} of {escaped(analysis.source)} → {escaped(output)}")

@@ -1,0 +1,139 @@
+"""One point an inference over the run, and one a layer under the roofline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmap.analysis import Analysis
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import MISSING
+from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.units import counted, duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#ff98f6", "#7e80a1")
+_MARKS = "os^vDP*X"
+_SLOW = 1.5
+_NAMED = 5
+_VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bound": "#ff9600", "unknown": "#d0d3d6"}
+
+
+def draw_inferences(axes: Axes, analysis: Analysis) -> str:
+    """Draws the time of each measured inference over the run; returns the title.
+
+    Raises NsysmapError where none was measured.
+    """
+    tables = analysis.tables
+    times = tables.inference_times.take(tables.inference_times.ints("time_ns") != MISSING)
+    if not len(times):
+        raise NsysmapError(analysis.source, "has no measured inference", "capture more than a few inferences after the warm-up")
+    starts = tables.inferences.ints("start_ns")
+    begin = int(starts.min())
+    at = (starts[times.ints("inference")] - begin) / 1e6
+    spent = times.ints("time_ns") / 1e3
+    groups = list(tables.inference_groups)
+    for place, group in enumerate(groups):
+        mine = times.ints("group_id") == group.integer("group_id")
+        if not mine.any():
+            continue
+        colour = _COLOURS[place % len(_COLOURS)]
+        median = group.maybe_integer("median_ns")
+        engine = group.maybe_integer("engine")
+        what = escaped(analysis.engines[engine].source) + ", " if engine is not None and len(analysis.engines) > 1 else ""
+        label = f"{what}{counted(int(mine.sum()), 'inference')} of {group.maybe_integer('kernels') or 0} kernels, median {duration(median)}"
+        axes.scatter(at[mine], spent[mine], s=14, color=colour, marker=_MARKS[place % len(_MARKS)], label=label, linewidths=0)
+        if median is not None:
+            axes.axhline(median / 1e3, color=colour, linewidth=0.8, linestyle="--")
+    ratio = times.floats("times_median")
+    slow = [row for row in np.argsort(-np.nan_to_num(ratio), kind="stable")[:_NAMED].tolist() if ratio[row] > _SLOW]
+    for row in slow:
+        cause = times.text("extra_cause")[row]
+        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {cause}" if cause else "")
+        right = at[row] > 0.8 * at.max()
+        axes.annotate(
+            words,
+            (at[row], spent[row]),
+            xytext=(-5 if right else 5, -3),
+            ha="right" if right else "left",
+            textcoords="offset points",
+            fontsize=8,
+        )
+    axes.set_ylim(0, float(spent.max()) * 1.08)
+    axes.set_xlabel("ms since the first inference began")
+    axes.set_ylabel("µs from the end of the one before to its own")
+    axes.legend(fontsize=8, frameon=False, loc="lower left")
+    return "Time of each inference, under the profiler"
+
+
+def draw_roofline(axes: Axes, analysis: Analysis) -> str:
+    """Draws the rate of each layer over its operations per byte, and what the device allows; returns the title.
+
+    Raises NsysmapError where no layer has a time, operations and bytes.
+    """
+    tables = analysis.tables
+    names = {row.integer("layer_id"): row.text("name") for row in tables.layers}
+    rows = [row for row in tables.roofline if row.maybe_integer("time_ns") and row.maybe_integer("flops") and row.maybe_integer("bytes")]
+    bandwidth = next((row.maybe_integer("bandwidth_bytes_per_s") for row in tables.devices), None)
+    if not rows or not bandwidth:
+        raise NsysmapError(
+            analysis.source, "tells no layer's time, operations and bytes", "give the engine file of trtexec --exportLayerInfo with details"
+        )
+    per_byte = np.array([row.integer("flops") / row.integer("bytes") for row in rows])
+    rate = np.array([row.integer("flops") / row.integer("time_ns") for row in rows])  # operations a ns are 10⁹ a second
+    for verdict, colour in _VERDICTS.items():
+        mine = np.array([row.text("verdict") == verdict for row in rows])
+        if mine.any():
+            axes.scatter(
+                per_byte[mine],
+                rate[mine],
+                s=18,
+                color=colour,
+                label=f"{counted(int(mine.sum()), 'layer')} {verdict}",
+                edgecolors="#495057",
+                linewidths=0.4,
+            )
+    peaks = sorted({peak for row in rows if (peak := row.maybe_real("peak_flops_per_s"))})
+    left, right = float(per_byte.min()) / 3, max(float(per_byte.max()) * 3, (peaks[-1] / bandwidth * 3) if peaks else 0)
+    for peak in peaks:
+        corner = peak / bandwidth
+        axes.plot([max(left, corner), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
+        axes.annotate(f"{peak / 1e12:,.0f} TFLOP/s", (right, peak / 1e9), xytext=(0, 3), textcoords="offset points", ha="right", fontsize=8)
+    top = (peaks[-1] / bandwidth) if peaks else right
+    axes.plot([left, top], [left * bandwidth / 1e9, top * bandwidth / 1e9], color="#495057", linewidth=1)
+    middle = (left * top) ** 0.5
+    axes.annotate(
+        f"{bandwidth / 1e12:,.2f} TB/s",
+        (middle, middle * bandwidth / 1e9),
+        xytext=(-4, 5),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8,
+    )
+    costly = sorted(range(len(rows)), key=lambda at: -rows[at].integer("time_ns"))[:_NAMED]
+    told: set[tuple[int, int]] = set()
+    for at in costly:
+        place = round(float(np.log10(per_byte[at])) * 4), round(float(np.log10(rate[at])) * 6)
+        if place not in told:  # names of layers at one place would hide one another
+            told.add(place)
+            axes.annotate(
+                shortened(escaped(names[rows[at].integer("layer_id")]), 40),
+                (per_byte[at], rate[at]),
+                xytext=(-6, -3),
+                ha="right",
+                textcoords="offset points",
+                fontsize=7,
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")  # matplotlib's own writes formulas, which names must not be read as
+    axes.set_xlim(left, right)
+    axes.set_xlabel("operations per byte read and written at the least")
+    axes.set_ylabel("10⁹ operations a second")
+    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    without = sum(1 for row in tables.roofline if row.maybe_integer("time_ns")) - len(rows)
+    return "Roofline" + (f" ({counted(without, 'layer')} of unknown operations or bytes, or without any, left out)" if without else "")

@@ -1,0 +1,95 @@
+"""Where the time goes: bars of layers, and of idle time by cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysmap.analysis import Analysis
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.units import counted, duration, percent
+from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
+from nsysmap.report.words import CAUSES as CAUSE_WORDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BUSY = "#566bcb"
+_MOST_BARS = 25
+_NAME = 60
+
+
+def draw_layers(axes: Axes, analysis: Analysis) -> str:
+    """Draws the time of layers, those together whose names differ in numbers only; returns the title.
+
+    Raises NsysmapError where no layer has a time.
+    """
+    rows = list(analysis.tables.repeated_layers)
+    if not rows:
+        raise NsysmapError(analysis.source, "has no layer with a time", "give a report whose kernels are traced, with its engine file")
+    shown, rest = rows[:_MOST_BARS], rows[_MOST_BARS:]
+    names, times, fills = [], [], []
+    used: dict[Swatch, None] = {}
+    for row in shown:
+        count, swatch = row.integer("layers"), kind_swatch(row.text("kind"), row.text("name"))
+        names.append((f"{count} × " if count > 1 else "") + shortened(escaped(row.text("name")), _NAME))
+        times.append(row.integer("time_ns"))
+        fills.append(swatch.fill)
+        used[swatch] = None
+    if rest:
+        names.append(f"{counted(sum(row.integer('layers') for row in rest), 'other layer')}")
+        times.append(sum(row.integer("time_ns") for row in rest))
+        fills.append(PLAIN)
+    bars = axes.barh(range(len(names)), [time / 1e3 for time in times], color=fills, edgecolor="#495057", linewidth=0.5)
+    whole = sum(row.integer("time_ns") for row in rows)
+    axes.bar_label(bars, [f" {duration(time)}, {percent(time, whole)}" for time in times], fontsize=8)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.16)
+    axes.set_xlabel("µs per inference" if analysis.summary.inferences else "µs over the trace")
+    _legend(axes, [(one.fill, one.words) for one in used])
+    return "Time by layer" + (", * for numbers that differ" if any("*" in name for name in names) else "")
+
+
+def draw_idle(axes: Axes, analysis: Analysis) -> str:
+    """Draws for each GPU how its time divides into work and idle time by cause; returns the title.
+
+    Raises NsysmapError where the trace does not tell how busy a GPU was.
+    """
+    gpus = [row for row in analysis.tables.device_times if row.maybe_real("busy_share") is not None]
+    if not gpus:
+        raise NsysmapError(analysis.source, "does not tell how busy its GPUs were", "capture it again with --cuda-graph-trace=node")
+    names: dict[str, str] = {}
+    for place, gpu in enumerate(gpus):
+        idle = [row for row in analysis.tables.idle_totals if row.integer("device") == gpu.integer("device")]
+        parts = [("GPU work", gpu.real("busy_share"), BUSY)]
+        parts += [(f"idle, {row.text('cause')}", row.real("share_of_window"), CAUSES[row.text("cause")]) for row in idle]
+        left = 0.0
+        for words, share, fill in parts:
+            cause = words.removeprefix("idle, ")
+            names[fill] = f"{words}: {CAUSE_WORDS[cause]}" if cause != words else "GPU work: kernels, copies, memsets"
+            names[fill] += f" ({percent(share, 1)})" if len(gpus) == 1 else ""
+            bar = axes.barh(place, share * 100, left=left * 100, color=fill, edgecolor="white", linewidth=0.5)
+            if share > 0.06:
+                axes.bar_label(
+                    bar, [percent(share, 1)], label_type="center", fontsize=8, bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1}
+                )
+            left += share
+    axes.set_yticks(range(len(gpus)), [f"GPU {gpu.integer('device')}" for gpu in gpus])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(
+        "% of the time from the first to the last measured inference" if analysis.summary.steady else "% of the time of the trace"
+    )
+    _legend(axes, list(names.items()), below=True)
+    return "Where the GPU's time goes"
+
+
+def _legend(axes: Axes, entries: list[tuple[str, str]], *, below: bool = False) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=fill, edgecolor="#495057", linewidth=0.5, label=words) for fill, words in entries]
+    if below:
+        axes.legend(handles=handles, fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.2), borderaxespad=0)
+    else:
+        axes.legend(handles=handles, fontsize=8, frameon=False, loc="lower right")

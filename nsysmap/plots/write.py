@@ -1,0 +1,50 @@
+"""Writes one figure of an analysis as PNG or SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysmap.analysis import Analysis
+from nsysmap.base.output_file import replacing
+from nsysmap.base.terminal import escaped
+from nsysmap.plots.changes import draw_changes
+from nsysmap.plots.points import draw_inferences, draw_roofline
+from nsysmap.plots.shares import draw_idle, draw_layers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".png", ".svg")
+_DRAW: Mapping[str, tuple[Callable[[Axes, Analysis], str], tuple[float, float]]] = {
+    "layers": (draw_layers, (11, 7)),
+    "idle": (draw_idle, (10, 4.6)),
+    "inferences": (draw_inferences, (10, 4.5)),
+    "roofline": (draw_roofline, (9, 6)),
+    "what-if": (draw_changes, (10, 4)),
+}
+KINDS = tuple(_DRAW)
+"""What can be drawn."""
+
+
+def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
+    """Write the figure of that kind (one of KINDS) to ``path``, whole or not at all; the same analysis gives the same bytes.
+
+    Raises NsysmapError where the analysis does not have what the figure shows.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    draw, inches = _DRAW[kind]
+    with rc_context({"text.parse_math": False, "font.family": ["DejaVu Sans"], "svg.fonttype": "none", "svg.hashsalt": "nsysmap"}):
+        figure = Figure(figsize=inches, dpi=150, layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        title = draw(axes, analysis)
+        axes.set_title(f"{title}\n{escaped(analysis.source)}", loc="left", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+        suffix = path.suffix.lower().removeprefix(".")
+        with replacing(path) as fresh:
+            figure.savefig(fresh, format=suffix, metadata={"Date": None} if suffix == "svg" else {"Software": None})

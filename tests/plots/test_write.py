@@ -1,0 +1,97 @@
+"""Each figure says in text what the analysis has, and is refused where the analysis has nothing to show."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import Table
+from nsysmap.base.units import duration, percent
+from nsysmap.plots.write import KINDS, write_plot
+from tests.commands import run
+from tests.places import FIXTURES
+
+BERT = (FIXTURES / "bert_trt103" / "sync.nsys-rep", FIXTURES / "bert_trt103" / "engine.json")
+
+
+@pytest.fixture(scope="module")
+def analysis() -> Analysis:
+    return analyze(*BERT, rules=())
+
+
+def texts(analysis: Analysis, kind: str, path: Path) -> list[str]:
+    write_plot(analysis, kind, path)
+    return ["".join(one.itertext()).strip() for one in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_layers_stand_with_their_time_repeated_ones_together(analysis: Analysis, tmp_path: Path) -> None:
+    said = texts(analysis, "layers", tmp_path / "x.svg")
+    first = next(iter(analysis.tables.repeated_layers))
+    assert any(one.startswith(f"{first.integer('layers')} × ") for one in said)
+    assert any(duration(first.integer("time_ns")) in one for one in said)
+
+
+def test_idle_time_stands_by_cause(analysis: Analysis, tmp_path: Path) -> None:
+    said = " ".join(texts(analysis, "idle", tmp_path / "x.svg"))
+    for row in analysis.tables.idle_totals:
+        assert f"idle, {row.text('cause')}" in said
+        assert percent(row.real("share_of_window"), 1) in said
+
+
+def test_outliers_are_named_with_their_cause(analysis: Analysis, tmp_path: Path) -> None:
+    said = texts(analysis, "inferences", tmp_path / "x.svg")
+    slowest = analysis.summary.slowest
+    assert slowest is not None
+    assert any(one.startswith(f"{slowest.inference}: {slowest.times_median:.1f} ×") and str(slowest.cause) in one for one in said)
+
+
+def test_the_roofline_counts_every_layer_with_time(analysis: Analysis, tmp_path: Path) -> None:
+    said = texts(analysis, "roofline", tmp_path / "x.svg")
+    assert any("layers latency-bound" in one for one in said)
+    assert "4.81 TB/s" in said
+    assert not any("mathdefault" in one for one in said)
+
+
+def test_what_if_shows_before_and_after(analysis: Analysis, tmp_path: Path) -> None:
+    said = texts(analysis, "what-if", tmp_path / "x.svg")
+    for row in analysis.tables.whatif:
+        assert any(one.startswith(row.text("change")) for one in said) == (row.text("answer") == "answered")
+    assert "as it is" in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_figure_of_nothing_is_refused_with_what_to_do(analysis: Analysis, kind: str, tmp_path: Path) -> None:
+    tables = analysis.tables
+    names = ("repeated_layers", "device_times", "inference_times", "roofline", "whatif")
+    bare = replace(analysis, tables=replace(tables, **{name: Table.empty(getattr(tables, name).spec) for name in names}))
+    with pytest.raises(NsysmapError, match=r"sync\.nsys-rep"):
+        write_plot(bare, kind, tmp_path / "x.svg")
+    assert not (tmp_path / "x.svg").exists()
+
+
+def test_the_same_analysis_gives_the_same_bytes(analysis: Analysis, tmp_path: Path) -> None:
+    for suffix in ("svg", "png"):
+        for name in ("x", "y"):
+            write_plot(analysis, "idle", tmp_path / f"{name}.{suffix}")
+        assert (tmp_path / f"x.{suffix}").read_bytes() == (tmp_path / f"y.{suffix}").read_bytes()
+
+
+def test_the_command_writes_a_picture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "plot", *BERT, "idle", "-o", tmp_path / "x.png")
+    assert done.status == 0, done.err
+    assert done.out == f"idle of sync.nsys-rep → {tmp_path / 'x.png'}\n"
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    refused = run(capfd, "plot", *BERT, "idle", "-o", tmp_path / "x.pdf")
+    assert refused.status == 2
+    assert ".png, .svg" in refused.err
+
+
+def test_a_trace_of_two_gpus_has_a_bar_for_each(tmp_path: Path) -> None:
+    two = analyze(FIXTURES / "two_gpus" / "tp_sync.nsys-rep", rules=())
+    said = texts(two, "idle", tmp_path / "x.svg")
+    assert {"GPU 0", "GPU 1"} <= set(said)
