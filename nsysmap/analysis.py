@@ -124,6 +124,7 @@ class Tables:
     trtexec_times: Table
     gpu_sampling: Table
     kernel_counters: Table
+    kernel_ends: Table
     layer_counters: Table
     whatif: Table
     replayed_inferences: Table

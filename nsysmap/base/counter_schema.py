@@ -61,6 +61,21 @@ KERNEL_COUNTERS = Spec(
     ),
 )
 
+KERNEL_ENDS = Spec(
+    "kernel_ends",
+    "How long SMs idle while each kernel of a repeated sequence begins and ends, from sampled activity, one row a kernel; by `counters`.",
+    (
+        integer("device", "CUDA device ordinal"),
+        integer("kernel_sequence", "as in inferences"),
+        integer("position", "place of the kernel in its inference"),
+        row_in("layer_id", "layers", null=True),
+        text("kernel", "full (demangled) kernel name"),
+        real("duration_ns", "how long it takes, the mean", "ns"),
+        real("begin_idle_ns", "SM time lost until activity is at its usual level, as if all SMs had idled for so long", "ns", null=True),
+        real("end_idle_ns", "the same from where activity last was at that level", "ns", null=True),
+    ),
+)
+
 LAYER_COUNTERS = Spec(
     "layer_counters",
     "Hardware counters of each layer, over all its kernels, estimated from samples, one row a layer and metric; by `counters`.",

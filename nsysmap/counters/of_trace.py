@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
+from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
+from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.run_facts import clock_run, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
@@ -30,6 +31,7 @@ class Counters:
 
     gpu_sampling: Table
     kernel_counters: Table
+    kernel_ends: Table
     layer_counters: Table
 
 
@@ -38,6 +40,7 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
     sampling: list[dict[str, object]] = []
     by_kernel: list[dict[str, object]] = []
     by_layer: list[dict[str, object]] = []
+    ends: list[dict[str, object]] = []
     for gpu in trace.gpu_metrics.samples:
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
         facts, estimates = _gpu(gpu, found, kernels)
@@ -45,8 +48,12 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
         if estimates is not None:
             by_kernel += _kernel_rows(gpu, found, kernels, estimates)
             by_layer += _layer_rows(gpu, found, kernels, estimates)
+            ends += _ends(gpu, found, kernels, estimates)
     return Counters(
-        Table.of_rows(GPU_SAMPLING, sampling), Table.of_rows(KERNEL_COUNTERS, by_kernel), Table.of_rows(LAYER_COUNTERS, by_layer)
+        Table.of_rows(GPU_SAMPLING, sampling),
+        Table.of_rows(KERNEL_COUNTERS, by_kernel),
+        Table.of_rows(KERNEL_ENDS, ends),
+        Table.of_rows(LAYER_COUNTERS, by_layer),
     )
 
 
@@ -137,18 +144,12 @@ def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]
 
 
 def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
-    names, layer = kernels.text("name"), kernels.ints("layer_id")
     layout = estimates.layout
     for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
         known = told(estimates, each)
         for group in np.flatnonzero(found.kernel >= 0).tolist():
-            row = int(found.kernel[group])
             yield {
-                "device": gpu.device,
-                "kernel_sequence": int(found.sequence[group]),
-                "position": int(found.position[group]),
-                "layer_id": None if layer[row] == MISSING else int(layer[row]),
-                "kernel": names[row],
+                **_kernel(gpu, found, kernels, group),
                 "duration_ns": float(layout.duration_ns[group]),
                 "executions": int(layout.executions[group]),
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
@@ -156,6 +157,33 @@ def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Es
                 "known": bool(known[group]),
                 "reason": why_not(estimates, each, group) or None,
             }
+
+
+def _ends(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
+    active = estimates.of("sm_active")
+    if active is None:
+        return
+    ends = kernel_ends(estimates, active)
+    for group in np.flatnonzero(found.kernel >= 0).tolist():
+        yield {
+            **_kernel(gpu, found, kernels, group),
+            "duration_ns": float(estimates.layout.duration_ns[group]),
+            "begin_idle_ns": _number(float(ends.begin_ns[group])),
+            "end_idle_ns": _number(float(ends.end_ns[group])),
+        }
+
+
+def _kernel(gpu: GpuSamples, found: Repeated, kernels: Table, group: int) -> dict[str, object]:
+    """Which kernel the group is."""
+    row = int(found.kernel[group])
+    layer = int(kernels.ints("layer_id")[row])
+    return {
+        "device": gpu.device,
+        "kernel_sequence": int(found.sequence[group]),
+        "position": int(found.position[group]),
+        "layer_id": None if layer == MISSING else layer,
+        "kernel": kernels.text("name")[row],
+    }
 
 
 def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:

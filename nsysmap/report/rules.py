@@ -175,7 +175,7 @@ files and runs their cases.
 
 ```yaml
 name: slow-softmax                 # the file is slow-softmax.yaml
-group: hotspot                     # capture launch host copy fusion reformat precision mapping hotspot
+group: hotspot                     # capture launch host copy fusion reformat precision mapping hotspot counters
 severity: info                     # info warning error
 summary: One line that says what it finds.
 why: |

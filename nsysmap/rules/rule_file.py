@@ -19,7 +19,7 @@ from nsysmap.rules.message import check_template
 from nsysmap.rules.plain_yaml import plain_yaml
 from nsysmap.rules.sandbox import Answer, Query, QueryError, Sandbox, Value, own_query
 
-Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot"]
+Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot", "counters"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 LEVELS: tuple[Level, ...] = get_args(Level)
 

@@ -41,6 +41,8 @@ _WHY_EMPTY = {
     "whatif": "the timeline could not be replayed",
     "memcpys": "the trace shows no memory copies",
     "memsets": "the trace shows no memory fills",
+    "gpu_sampling": "no hardware counters were sampled (nsys profile --gpu-metrics-devices)",
+    "kernel_ends": "no hardware counters were sampled (nsys profile --gpu-metrics-devices)",
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",
     "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
