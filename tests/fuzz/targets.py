@@ -1,0 +1,81 @@
+"""What is fuzzed: each target takes any bytes, and may end in an NsysmapError and in nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.engine.dataflow import flow_of
+from nsysmap.engine.reader import read_engines_in
+from nsysmap.engine.tables import engine_tables
+from nsysmap.names.decode import decode, layer_kind, normalized_range_text, split_layer_name, summary
+from nsysmap.nsys.report_tables import read_report
+from nsysmap.rules.rule_file import read_rule
+from tests.sqlite_mutants import compared
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+def _file(data: bytes, name: str) -> Path:
+    path = Path(_folder().name) / name
+    path.write_bytes(data)
+    return path
+
+
+def names(data: bytes) -> None:
+    """The decoder reads any text: kernel, tactic and layer names."""
+    name = data.decode("utf-8", "replace")
+    found = decode(name)
+    assert found.name == name
+    summary(found)
+    split_layer_name(name)
+    layer_kind(name, None)
+    assert normalized_range_text(normalized_range_text(name)) == normalized_range_text(name)
+
+
+def engine(data: bytes) -> None:
+    """An engine file in any form, and the tables that are made of it; serialized engines are TensorRT's to read."""
+    if data[:4] in (b"ftrt", b"ptrt"):
+        return
+    try:
+        for found in read_engines_in(_file(data, "engine.json")):
+            flow_of(found)
+            engine_tables([found])
+    except NsysmapError:
+        pass
+
+
+def rule(data: bytes) -> None:
+    """A rule file, up to its SQL."""
+    with contextlib.suppress(NsysmapError):
+        read_rule(_file(data, "fuzzed.yaml"), None)
+
+
+def pages(data: bytes) -> None:
+    """An SQLite file: its pages are read as SQLite reads them, or left to it."""
+    for outcome, where in compared(_file(data, "fuzzed.sqlite"), Random(0)):
+        assert outcome != "wrong", where
+
+
+def report(data: bytes) -> None:
+    """A report, read by nsysmap itself."""
+    with contextlib.suppress(NsysmapError):
+        read_report(_file(data, "fuzzed.nsys-rep"))
+
+
+TARGETS: Mapping[str, Callable[[bytes], None]] = {"names": names, "engine": engine, "rule": rule, "pages": pages, "report": report}
+
+
+def corpus(target: str) -> list[Path]:
+    """The files that fuzzing a target begins with."""
+    return sorted((CORPUS / target).iterdir())
