@@ -14,6 +14,7 @@ from nsysmap.base.marked_folder import is_abandoned, marked_folder
 _HEAD_BYTES = 65536
 _NAME_BYTES = 100
 _UNFINISHED = ".part"
+_WRITABLE = 0o222
 
 
 def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:
@@ -36,6 +37,8 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) ->
         plain = path.is_file() or not path.exists()
         if not os.access(folder if plain else path, os.W_OK):
             raise NsysmapError(str(path), "cannot be written: permission denied", "give another path, or the right to write there")
+        if path.is_file() and not (os.access(path, os.W_OK) and path.stat().st_mode & _WRITABLE):  # root may write, whatever the mode
+            raise NsysmapError(str(path), "is read-only and would be overwritten", "give another output file, or chmod u+w it first")
         if path.is_file() and (kept := _precious(path)):
             raise NsysmapError(str(path), f"is {kept} and would be overwritten", "give another output file, or remove it first")
 

@@ -65,14 +65,18 @@ def _profile_rows(file: Path) -> list[tuple[str, int]]:
         raise NsysmapError(str(file), "is an engine's layers, not a profile", _EXPECTED)
     if not is_profile(value):
         raise NsysmapError(str(file), "is not a trtexec --exportProfile file", _EXPECTED)
-    runs = next((row["count"] for row in value if isinstance(row, dict) and isinstance(row.get("count"), int)), None)
+    runs = next((row["count"] for row in value if isinstance(row, dict) and "count" in row), None)
+    if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs <= 0):
+        raise NsysmapError(str(file), f"is of {str(runs)[:20]} inferences by its count, which cannot be", _MEASURE)
     return [_profile_row(row, runs, file) for row in value if isinstance(row, dict) and "name" in row]
 
 
 def _profile_row(row: dict[str, Any], runs: int | None, file: Path) -> tuple[str, int]:
     """Name and nanoseconds per inference; files older than TensorRT 8.4 have no median."""
-    for key, divisor in (("medianMs", 1), ("averageMs", 1), ("timeMs", runs if runs is not None and runs > 0 else 1)):
-        if key in row:
+    for key, divisor in (("medianMs", 1), ("averageMs", 1), ("timeMs", runs)):
+        if key in row and divisor is None:
+            raise NsysmapError(str(file), "has total times and no count of the inferences that they are of", _MEASURE)
+        if key in row and divisor is not None:
             time = row[key]
             if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time) or not 0 <= time < 1e9:
                 raise NsysmapError(str(file), f"the {key} of a layer is no time", _MEASURE)

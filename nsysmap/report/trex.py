@@ -93,6 +93,10 @@ def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path]
     except OSError as error:
         raise NsysmapError(str(folder), f"cannot be made ({error.strerror})", "check the path and its permissions") from error
     for path in paths:
+        if path.is_symlink():
+            raise NsysmapError(
+                str(path), "is a symbolic link, and what it leads to would be overwritten", "remove it, or give another folder"
+            )
         if not path.exists():
             continue
         if any(given.exists() and path.samefile(given) for given in inputs):

@@ -325,6 +325,30 @@ def test_an_output_name_that_is_too_long(nsysmap: Command) -> None:
     assert "cannot be written (File name too long)" in done.err
 
 
+@pytest.mark.parametrize("command", ["analyze", "map"])
+def test_a_read_only_file_is_kept(nsysmap: Command, command: str) -> None:
+    Path("out.json").write_text("kept")
+    Path("out.json").chmod(0o444)
+    done = nsysmap(command, SYNC, ENGINE, "-o", "out.json")
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "is read-only and would be overwritten" in done.err
+    assert Path("out.json").read_text() == "kept"
+
+
+@pytest.mark.parametrize(("count", "status"), [(5, 0), (0, 2), (-5, 2), ("true", 2), (1.5, 2), (None, 2)])
+def test_total_times_need_a_count_that_can_be(nsysmap: Command, count: object, status: int) -> None:
+    name = json.loads(ENGINE.read_text())["Layers"][3]["Name"]
+    head = "" if count is None else f'{{"count": {count}}}, '
+    Path("profile.json").write_text(f'[{head}{{"name": "{name}", "timeMs": 10, "percentage": 1}}]')
+    done = nsysmap("layers", ENGINE, "--profile", "profile.json", "--json")
+    assert done.status == status
+    if status:
+        assert done.err.startswith("nsysmap: profile.json: ")
+        assert "count" in done.err
+    else:
+        assert json.loads(done.out)["layers"][3]["trtexec_ns"] == 2_000_000
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written(nsysmap: Command) -> None:
     Path("locked").mkdir(mode=0o555)

@@ -146,6 +146,15 @@ def test_files_that_are_there_are_kept_unless_forced_and_inputs_always(tmp_path:
     assert (tmp_path / "trex" / "engine.timing.json").read_text(encoding="utf-8") == "mine"
     assert run(capfd, *arguments, "--force").status == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "trex").iterdir()} == kept
+    (tmp_path / "elsewhere").write_text("mine", encoding="utf-8")
+    for target in (tmp_path / "elsewhere", tmp_path / "nowhere"):
+        (tmp_path / "trex" / "engine.timing.json").unlink()
+        (tmp_path / "trex" / "engine.timing.json").symlink_to(target)
+        linked = run(capfd, *arguments, "--force")
+        assert (linked.status, "is a symbolic link" in linked.err) == (2, True)
+    assert (tmp_path / "elsewhere").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "nowhere").exists()
+    (tmp_path / "trex" / "engine.timing.json").unlink()
     own = run(capfd, "export", "--trex", tmp_path / "trex", BERT / "sync.sqlite", tmp_path / "trex" / "engine.graph.json", "--force")
     assert own.status == 2
     assert "is one of the inputs" in own.err
