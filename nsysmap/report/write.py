@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
 from nsysmap.report.model import Report
 
-SUFFIXES = (".json", ".md", ".db")
+WRITERS: Mapping[str, tuple[str, str]] = {
+    ".json": ("nsysmap.report.json", "write_json"),
+    ".md": ("nsysmap.report.markdown", "write_markdown"),
+    ".db": ("nsysmap.report.db", "write_db"),
+}
+"""By suffix the module of the writer, imported only where it writes, and its function."""
+
+SUFFIXES = tuple(WRITERS)
 
 
 def write_report(report: Report, path: Path) -> None:
     """Write the report in the format that the suffix of ``path`` names; whole or not at all."""
-    write = _writer(path)
+    module, function = WRITERS.get(path.suffix.lower(), ("", ""))
+    if not module:
+        raise NsysmapError(str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}")
+    write = cast(Callable[[Report, Path], None], getattr(import_module(module), function))
     with replacing(path) as fresh:
         write(report, fresh)
-
-
-def _writer(path: Path) -> Callable[[Report, Path], None]:
-    suffix = path.suffix.lower()
-    if suffix == ".json":
-        from nsysmap.report.json import write_json
-
-        return write_json
-    if suffix == ".md":
-        from nsysmap.report.markdown import write_markdown
-
-        return write_markdown
-    if suffix == ".db":
-        from nsysmap.report.db import write_db
-
-        return write_db
-    raise NsysmapError(str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}")
