@@ -13,6 +13,7 @@ from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
 from nsysmap.mapping.scores import KernelFacts, surely_run
 from nsysmap.mapping.streams import Streams, align_streams, no_streams
+from nsysmap.mapping.twins import SEVERAL, Ran, twins_of, which_ran
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
@@ -166,9 +167,15 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
         home, found = _choose(shapes, tried)
         verdicts.extend(found)
+        chosen = [_engine_of(shape, shapes, tried, home) if place < _MOST else None for place, shape in enumerate(shapes)]
+        for twins in twins_of(engines):
+            _tell_apart(shapes, chosen, tried, twins)
         for place, shape in enumerate(shapes):
             rows = shape.rows
-            engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
+            engine = chosen[place]
+            if engine is not None and engine < 0:
+                reason[rows] = reasons.setdefault(SEVERAL, len(reasons))
+                continue
             if engine is None:
                 refused[rows] = bool(found) and not any(verdict.match.undecided for verdict in found)
                 text = TOO_FEW if not found or any(verdict.match.undecided for verdict in found) else NO_FIT
@@ -213,6 +220,7 @@ def _place_streams(
         text = streams.alignment(np.array([row])).reason(0, engines[int(streams.engine[row])])
         reason[row] = -1 if text is None else reasons.setdefault(text, len(reasons))
     reason[rows[streams.unproved[rows] & (reason[rows] < 0)]] = reasons.setdefault(PERHAPS, len(reasons))
+    reason[streams.several] = reasons.setdefault(SEVERAL, len(reasons))
     outside = streams.asked & (streams.run < 0)
     for text, which in ((FOREIGN, outside & streams.foreign), (NO_INFERENCE, outside & ~streams.foreign)):
         reason[which] = reasons.setdefault(text, len(reasons))
@@ -228,8 +236,11 @@ def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     (shapes,) = _homes(trace, inferences, np.arange(len(trace.kernels)) == kernel)
     home, _ = _choose(shapes, tried)
     place, shape = next((place, shape) for place, shape in enumerate(shapes) if (shape.rows == kernel).any())
-    engine = _engine_of(shape, shapes, tried, home) if place < _MOST else None
-    if engine is None:
+    chosen = [_engine_of(one, shapes, tried, home) if at < _MOST else None for at, one in enumerate(shapes)]
+    for twins in twins_of(engines):
+        _tell_apart(shapes, chosen, tried, twins)
+    engine = chosen[place]
+    if engine is None or engine < 0:
         return None
     aligned = _aligned(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
     return Considered(engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows))
@@ -368,6 +379,19 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
         return best
     near = _match(shape, tried, home)[0]
     return home if near.share >= _NEAR and near.evidence > 0 else None
+
+
+def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried, twins: Sequence[int]) -> None:
+    """Writes which of engines with the same layers ran each shape that one of them did, -1 where nothing tells."""
+    mine = [at for at, engine in enumerate(chosen) if engine is not None and engine in twins]
+    sequences = []
+    for at in mine:
+        shape = shapes[at]
+        aligned = _aligned(shape, shapes, (tried, chosen[at] or 0), np.full(len(shape.codes), -1, np.int64))
+        facts = zip(aligned.layer.tolist(), shape.facts, strict=True)
+        sequences.append([Ran(layer, fact.name, fact.duration_ns) for layer, fact in facts if layer >= 0])
+    for at, engine in zip(mine, which_ran(sequences, [tried.engines[number] for number in twins]), strict=True):
+        chosen[at] = -1 if engine is None else twins[engine]
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:

@@ -54,6 +54,8 @@ def _by_ranges(fit: EngineFit) -> dict[str, object]:
     how = f"it has {fit.known} of the {fit.ranges} layers that the trace's ranges name"
     if fit.accepted:
         return {**row, "verdict": RAN, "how": how}
+    if fit.several:
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and so has another file given; no kernel is known to be this one's"}
     how += "; the layers shown are those that the trace names"
     return {**row, "verdict": DID_NOT_RUN, "trace_layer": fit.trace_layer, "engine_layer": fit.engine_layer, "how": how}
 

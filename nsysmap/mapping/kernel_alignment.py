@@ -139,12 +139,13 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
     index = np.array([*(layer.index for layer in layers), -1], np.int64)
     placed = path.slot >= 0
     at = np.maximum(path.slot, 0)
+    again = placed & np.concatenate([[False], path.slot[1:] == path.slot[:-1]])
     return Alignment(
         layer=index[path.slot],
         confidence=path.chance,
         rival=index[path.rival],
         rival_confidence=path.rival_chance,
-        explained=placed & (scores.match[scores.row, at] >= SPEAKS),
+        explained=placed & ((scores.match[scores.row, at] >= SPEAKS) | (again & scores.helps[scores.row, at])),
         by_tactic=placed & scores.tactic[scores.row, at],
         foreign=~placed & scores.foreign[scores.row],
         order=tuple(layer.index for layer in layers),

@@ -22,6 +22,7 @@ from nsysmap.mapping.parts import Settled, either, find_parts
 from nsysmap.mapping.parts_by_onnx import note_of, place_on_model
 from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
 from nsysmap.mapping.streams import Streams
+from nsysmap.mapping.twins import SEVERAL, settle_ranges
 from nsysmap.names.decode import layer_kind, matches_tactic
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.launches import gather
@@ -70,17 +71,19 @@ def map_kernels(
     """
     evidence = gather_evidence(trace, tensorrt)
     resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
+    resolved = settle_ranges(trace, tensorrt, evidence, resolved, engines)
     layer = gather(resolved.layer, evidence.place)
     method = np.full(len(layer), _NONE, np.int32)
     in_range = evidence.place >= 0
-    named = in_range & ~_at(resolved.ambiguous, evidence.place)
+    several = _at(resolved.several, evidence.place)
+    named = in_range & ~_at(resolved.ambiguous, evidence.place) & ~several
     method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
     method[named & _at(resolved.inner, evidence.place)] = _REGION
     split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, evidence.place)
     by_range = method.copy()
     method[split] = _NONE
     sure = any(fit.accepted for fit in resolved.fits)
-    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method), sure=sure)
+    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method, several), sure=sure)
     found = inferences[0]
     kept = split & (method == _NONE)
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
@@ -130,6 +133,7 @@ class _Chosen:
 
     layer: IntArray
     method: np.ndarray[tuple[int], np.dtype[np.int32]]
+    several: BoolArray  # in a range of a layer that several engines have: left open
 
 
 def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
@@ -197,7 +201,7 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     """Kernels whose name only one layer's tactic can have, and that run once in each inference (or every layer's tactic is known)."""
     names = trace.kernels.text("name")
     inside = inferences.membership.ints("inference") >= 0
-    open_rows = np.flatnonzero((chosen.method == _NONE) & inside)
+    open_rows = np.flatnonzero((chosen.method == _NONE) & inside & ~chosen.several)
     tactics: dict[str, list[int]] = {}
     complete = True
     offset = 0
@@ -232,7 +236,7 @@ def _by_order(
     inferences, streams = found
     exact = chosen.method != _NONE
     known = np.where(exact, chosen.layer, np.int64(MISSING))
-    open_ones = ~exact & (inferences.membership.ints("inference") >= 0)
+    open_ones = ~exact & ~chosen.several & (inferences.membership.ints("inference") >= 0)
     _by_tactic(trace, inferences, engines, chosen)
     placed = place_by_order(trace, inferences, engines, Asked(open_ones, known), streams)
     agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused)
@@ -250,7 +254,7 @@ def _by_order(
 def _reasons(
     trace: Trace, evidence: Evidence, resolved: RangeLayers, method: np.ndarray[tuple[int], np.dtype[np.int32]], *, has_ranges: bool
 ) -> Text:
-    texts = (_OUTSIDE_TENSORRT, _OUTSIDE_LAYERS, _NO_LAUNCH, _NO_CREATION, _CREATED_OUTSIDE, _AMBIGUOUS, _NO_RANGES)
+    texts = (_OUTSIDE_TENSORRT, _OUTSIDE_LAYERS, _NO_LAUNCH, _NO_CREATION, _CREATED_OUTSIDE, _AMBIGUOUS, _NO_RANGES, SEVERAL)
     reason = np.full(len(method), texts.index(_OUTSIDE_TENSORRT), np.int32)
     if not has_ranges:
         reason[:] = texts.index(_NO_RANGES)
@@ -259,6 +263,7 @@ def _reasons(
     reason[evidence.replayed & ~evidence.created] = texts.index(_NO_CREATION)
     reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(_NO_LAUNCH)
     reason[_at(resolved.ambiguous, evidence.place)] = texts.index(_AMBIGUOUS)
+    reason[_at(resolved.several, evidence.place)] = texts.index(SEVERAL)
     if not has_ranges:
         reason[evidence.created] = texts.index(_NO_RANGES)
     reason[method != _NONE] = -1

@@ -34,6 +34,7 @@ class EngineFit:
     accepted: bool
     trace_layer: str | None  # one of the range texts that it does not know
     engine_layer: str | None  # one of its layers that no range names
+    several: bool = False  # another file has the same layers, and this one is not known to have run
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class RangeLayers:
     inner: BoolArray  # the engine knows only the range around it: the layer is an opaque region and this range a part of it
     engine: IntArray  # the engine that ran the call around it, MISSING where none fits
     ambiguous: BoolArray  # the engine has several layers of this text and their number does not fit the call
+    several: BoolArray  # several engines have the layer, and nothing tells which of them ran
     fits: tuple[EngineFit, ...]
 
 
@@ -61,7 +63,7 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
     inner = np.zeros(count, np.bool_)
     ambiguous = np.zeros(count, np.bool_)
     if not engines or count == 0:
-        return RangeLayers(layer, inner, np.full(count, MISSING, np.int64), ambiguous, ())
+        return RangeLayers(layer, inner, np.full(count, MISSING, np.int64), ambiguous, np.zeros(count, np.bool_), ())
     lookups = [_Lookup.of(engine, names) for engine in engines]
     outer = _outer_of_unknown(tensorrt, lookups, names.codes)
     engine_of_range, fits = _choose(tensorrt, lookups, names.codes, outer, used)
@@ -80,7 +82,7 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
         local = np.where(within, around, local)
         layer = np.where(mine & (local >= 0), local + offset, layer)
         offset += len(engine.layers)
-    return RangeLayers(layer, inner, engine_of_range, ambiguous, fits)
+    return RangeLayers(layer, inner, engine_of_range, ambiguous, np.zeros(count, np.bool_), fits)
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,10 @@ _SKIP = {
 }  # fmt: skip
 _SKIP_ELSE = -6.0
 _SURELY = -3.0
-_MORE = {"foreign_node": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.5, "unknown": -2.0, "other": -2.0, "resize": -2.0}
+_MORE = {"foreign_node": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.2, "unknown": -2.0, "other": -2.0, "resize": -2.0}
 _MORE_ELSE = -3.5
 _MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is not its first: helpers come after it
+_SPLIT_K, _FOLLOWS = "splitk", 2.0  # kernels that add up what the matrix product before them left: they begin no layer
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
 _DIGITS = re.compile(r"\d+")
 
@@ -69,6 +70,7 @@ class Scores:
     layer_class: IntArray  # layers of one class differ in the numbers of their names only
     drop: FloatArray  # per row
     foreign: BoolArray  # per row: nothing in its name speaks of TensorRT
+    helps: BoolArray  # rows x layers: needs no other reason to be in the layer than that the kernel before it is
 
 
 def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
@@ -87,14 +89,17 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     drop = np.where(np.asarray(tactic.any(axis=1)), _DROP, drop)
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
     more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
-    more = more + np.where((more < 0) & (match >= SPEAKS), _MAIN_LATER, 0.0)
+    own_order = np.array([layer.kind == "plugin" for layer in layers])  # a plugin may prepare before it does its work
+    more = more + np.where((more < 0) & (match >= SPEAKS) & ~own_order, _MAIN_LATER, 0.0)
+    follows = np.array([_SPLIT_K in name.lower() for name in names], np.bool_)[:, None]
+    match, more = np.where(follows, match - _FOLLOWS, match), np.where(follows, more + _FOLLOWS, more)
     idle = [
         at
         for at, (layer, time) in enumerate(zip(layers, profile, strict=True))
         if _makes_nothing(layer) or (time == 0 and not layer.tactic)
     ]
     match[:, idle] = np.minimum(match[:, idle], _NEVER)
-    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign)
+    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign, follows | (own_order & (match >= 0)))
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:

@@ -15,6 +15,7 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.kernel_alignment import EngineMatch, engine_match, optimization_profiles
 from nsysmap.mapping.scores import KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, likeliest_runs, sureness
+from nsysmap.mapping.twins import Ran, twins_of, which_ran
 
 _ROUNDS = 2  # alignments that learn from the one before
 _ENOUGH = 4  # runs of a track that habits can be learnt from
@@ -29,7 +30,7 @@ _DAMAGED, _DAMAGED_LIKE = 0.6, 0.5  # … of a run of which there is one, and th
 _OPAQUE = ("foreign_node", "plugin", "loop")
 _NEW_RUN, _AT_ONCE = -5.0, -0.5  # nats: a run begins anywhere, and at most where the host paused
 _PAUSE = 4.0  # times the median time between two launches
-_MOST_OF_PAUSE, _MOST_OF_WAIT = 6.0, 8.0  # nats that a pause of the host can say, a wait for the GPU; they say less the more there are
+_PAUSE_TELLS, _WAIT_TELLS = (0.0, 6.0), (3.0, 8.0)  # nats that a pause of the host says, a wait for the GPU: the less the more there are
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class RunKind:
     match: EngineMatch  # of what most of them launch
     believed: bool
     unproved: bool  # nothing speaks against the engine, or for it
+    several: bool = False  # another file given has the same layers, and nothing tells which of them ran
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
@@ -87,7 +89,8 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
         runs = likeliest_runs(stream)
     if not len(runs.track):
         return None
-    kind, kinds = _judged(kernels, lanes, runs, engines)
+    kind, kinds, groups = _judged(kernels, lanes, runs, engines)
+    runs, kinds = _told_apart(kernels, lanes, (runs, kind, kinds, groups), engines)
     believed = np.array([one.believed for one in kinds])[kind]
     if not believed.any():
         return None
@@ -111,8 +114,8 @@ def _stream(kernels: StreamKernels, lanes: Sequence[Lane]) -> Stream:
     usual = float(np.median(kernels.gap_ns)) if len(kernels.gap_ns) else 0.0
     pause = (kernels.gap_ns > _PAUSE * usual) & (kernels.gap_ns > 0)
     begin, go_on = np.full(len(kernels.row), _NEW_RUN), np.zeros(len(kernels.row))
-    for signs, most in ((pause, _MOST_OF_PAUSE), (kernels.copies, _MOST_OF_PAUSE), (kernels.waits, _MOST_OF_WAIT)):
-        told = min(max(-1.5 * np.log(max(float(signs.mean()), 1e-9)) - 1.0, 0.0), most)
+    for signs, (least, most) in ((pause, _PAUSE_TELLS), (kernels.copies, _PAUSE_TELLS), (kernels.waits, _WAIT_TELLS)):
+        told = min(max(-1.5 * np.log(max(float(signs.mean()), 1e-9)) - 1.0, least), most)
         begin = np.where(signs, np.maximum(begin, min(_NEW_RUN + told, _AT_ONCE)), begin)
         go_on = np.where(signs, np.minimum(go_on, -told), go_on)
     begin[:1], go_on[:1] = _AT_ONCE, 0.0
@@ -205,7 +208,9 @@ class _Group:
         return tuple(cell.most_common(1)[0][0] for cell in self.cells)
 
 
-def _judged(kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine]) -> tuple[IntArray, tuple[RunKind, ...]]:
+def _judged(
+    kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine]
+) -> tuple[IntArray, tuple[RunKind, ...], list[_Group]]:
     """The kind of each run, and of each kind whether its engine ran it."""
     kind = np.full(len(runs.track), -1, np.int64)
     groups: list[_Group] = []
@@ -227,7 +232,42 @@ def _judged(kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: 
         groups.extend(own)
     for number, group in enumerate(groups):
         kind[group.runs] = number
-    return kind, _kinds(kernels, lanes, groups, engines)
+    return kind, _kinds(kernels, lanes, groups, engines), groups
+
+
+def _told_apart(
+    kernels: StreamKernels,
+    lanes: Sequence[Lane],
+    judged: tuple[Runs, IntArray, tuple[RunKind, ...], list[_Group]],
+    engines: Sequence[Engine],
+) -> tuple[Runs, tuple[RunKind, ...]]:
+    """The same with each run in its own engine's lane, where several engines have the same layers."""
+    runs, kind, kinds, groups = judged
+    track, told_kinds = runs.track.copy(), list(kinds)
+    for twins in twins_of(engines):
+        mine = [at for at, one in enumerate(kinds) if one.believed and one.engine in twins]
+        sequences = [_ran(kernels, lanes[groups[at].lane], groups[at].consensus()) for at in mine]
+        for at, engine in zip(mine, which_ran(sequences, [engines[number] for number in twins]), strict=True):
+            order = [layer.index for layer in lanes[groups[at].lane].layers]
+            own = [
+                number
+                for number, lane in enumerate(lanes)
+                if engine is not None and lane.engine == twins[engine] and [layer.index for layer in lane.layers] == order
+            ]
+            if own:
+                track[kind == at] = own[0]
+                told_kinds[at] = replace(kinds[at], engine=lanes[own[0]].engine)
+            else:
+                told_kinds[at] = replace(kinds[at], several=True)
+    return replace(runs, track=track), tuple(told_kinds)
+
+
+def _ran(kernels: StreamKernels, lane: Lane, usual: Signature) -> list[Ran]:
+    return [
+        Ran(lane.layers[at // 2].index, kernels.facts[row].name, kernels.facts[row].duration_ns)
+        for at in range(0, len(usual), 2)
+        for row in usual[at]
+    ]
 
 
 def _maybe_cut(runs: Runs, at: int, count: int) -> bool:

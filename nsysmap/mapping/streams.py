@@ -44,6 +44,7 @@ class Streams:
     by_tactic: BoolArray
     foreign: BoolArray
     unproved: BoolArray  # nothing proves that this engine ran, or speaks against it
+    several: BoolArray  # nothing tells which of several engines with the same layers ran: the kernel has no layer
     lane: IntArray  # which of ``orders``
     orders: tuple[tuple[int, ...], ...]  # layer indexes in the order in which they run
     verdicts: tuple[StreamVerdict, ...]
@@ -84,6 +85,7 @@ def no_streams(count: int) -> Streams:
         by_tactic=no.copy(),
         foreign=no.copy(),
         unproved=no.copy(),
+        several=no.copy(),
         lane=none.copy(),
         orders=(),
         verdicts=(),
@@ -162,6 +164,8 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
         result.unproved[mine] = unproved[found.kind[number]]
+        if found.kinds[int(found.kind[number])].several:
+            result.several[mine], result.layer[mine] = True, -1
         same = (sure.rival[items] >= 0) & (sure.rival_run[items] == number)
         result.rival[mine] = np.where(same, index[track][np.maximum(sure.rival[items], 0)], -1)
         result.rival_confidence[mine] = sure.rival_chance[items]

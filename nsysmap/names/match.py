@@ -92,7 +92,7 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
     if layer_kind == "myelin_kernel":
         return _fused_affinity(kernel, operation, layer_name, onnx)
     if layer_kind == "foreign_node":
-        return {"gemm": 0.8, "gemv": 0.8, "convolution": 0.5, "attention": 0.7, "unknown": 0.5}.get(operation, 0.15)
+        return {"gemm": 0.65, "gemv": 0.65, "convolution": 0.5, "attention": 0.5, "unknown": 0.5}.get(operation, 0.15)
     if layer_kind == "plugin":
         return _plugin_affinity(kernel, operation, layer_name)
     if operation == "unknown":
@@ -104,20 +104,27 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
 
 
 _PLUGIN_FAMILIES = frozenset(("cuda", "unknown", "cub", "tensorrt-llm", "plugin", "triton", "flash-attention", "fmha", "cusparse"))
+_PLUGIN_WORD = re.compile(r"[A-Z]?[a-z]{3,}")
+_NO_WORDS = frozenset(("plugin", "kernel", "layer", "dynamic", "custom"))
 _MATRIX = ("gemm", "gemv", "convolution", "attention")
 
 
 def _plugin_affinity(kernel: KernelName, operation: str, layer_name: str) -> float:
     """What a plugin runs is told by nothing but the plugin's own name, and that it is nobody else's kernel."""
-    wanted = operation_of(layer_name.rsplit("/", 1)[-1])
+    plugin = layer_name.rsplit("/", 1)[-1]
+    wanted = operation_of(plugin)
     if operation == "communication" or wanted == "communication":
         return 0.95 if operation == wanted else 0.1
-    alike = wanted == operation or (wanted in _MATRIX and operation in _MATRIX)
-    if operation != "unknown" and alike:
+    named = kernel.name.lower()
+    if any(word.lower() in named for word in _PLUGIN_WORD.findall(plugin) if word.lower() not in _NO_WORDS):
+        return 0.95
+    if operation != "unknown" and (wanted == operation or (wanted in _MATRIX and operation in _MATRIX)):
         return 0.9
     if wanted in _MATRIX and operation == "reduce":
         return 0.6  # split-K
-    return 0.8 if kernel.family in _PLUGIN_FAMILIES else 0.3
+    if operation != "unknown" and wanted != "attention":
+        return 0.45 if wanted == "unknown" and kernel.family in _PLUGIN_FAMILIES else 0.3
+    return 0.55 if kernel.family in _PLUGIN_FAMILIES else 0.3
 
 
 def _fused_affinity(kernel: KernelName, operation: str, layer_name: str, onnx: Sequence[str]) -> float:
