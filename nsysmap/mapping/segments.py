@@ -13,23 +13,23 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.kernel_alignment import EngineMatch, engine_match, optimization_profiles
+from nsysmap.mapping.other_sequences import other_tracks
 from nsysmap.mapping.scores import KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, likeliest_runs, sureness
 from nsysmap.mapping.twins import Ran, twins_of, which_ran
 
-_ROUNDS = 2  # alignments that learn from the one before
+_ROUNDS = 4  # alignments, each of which learns from the one before
 _ENOUGH = 4  # runs of a track that habits can be learnt from
 _PRESENCE = (1.5, 0.25, -2.5, 2.0)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
-_SELDOM, _FOREIGN_SELDOM = 0.5, -8.0  # a kernel that need not be TensorRT's belongs in a slot that it is in as often as not, or costs that
+_SELDOM, _FOREIGN_SELDOM = 0.85, -8.0  # a kernel that need not be TensorRT's is in its slot in so many runs, or costs that
 _FILLED, _EMPTY = 0.7, 0.15  # share of the runs in which a slot has a kernel, for it to be taken as one that always, that never has
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
-_LIKE = 0.2  # runs that differ in less than that share of their slots ran the same
+_LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
 _NEAR = 0.9  # share of kernels placed and layers used of a run whose tactics are not the file's: a warm-up, another profile
 _STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
 _DAMAGED, _DAMAGED_LIKE = 0.6, 0.5  # … of a run of which there is one, and that differs from the others in at most that share
-_OPAQUE = ("foreign_node", "plugin", "loop")
 _NEW_RUN, _AT_ONCE = -5.0, -0.5  # nats: a run begins anywhere, and at most where the host paused
-_PAUSE = 4.0  # times the median time between two launches
+_PAUSE, _SHORTEST_PAUSE_NS = 4.0, 1000  # times the median time between two kernels, and at least so long
 _PAUSE_TELLS, _WAIT_TELLS = (0.0, 6.0), (3.0, 8.0)  # nats that a pause of the host says, a wait for the GPU: the less the more there are
 
 
@@ -40,6 +40,7 @@ class StreamKernels:
     facts: tuple[KernelFacts, ...]  # the distinct ones
     row: IntArray  # n: which of them
     gap_ns: IntArray  # n: host time since the launch before
+    idle_ns: IntArray  # n: time since the kernels before it ended, 0 where they had not
     waits: BoolArray  # n: the host waited for the GPU since then
     copies: BoolArray  # n: it asked for a copy since then
     took: FloatArray  # n: log of its time in ns, nan where not measured
@@ -81,21 +82,39 @@ class RunKind:
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
     """The engines' runs in a stream; None where none is believed."""
     lanes = _lanes(kernels.facts, engines)
-    stream = _stream(kernels, lanes)
-    first = stream
-    runs = likeliest_runs(stream)
+    first = stream = _stream(kernels, lanes)
+    best: tuple[int, Stream, _Judged] | None = None
     for _ in range(_ROUNDS):
-        stream = _learnt(first, runs, lanes)
-        runs = likeliest_runs(stream)
-    if not len(runs.track):
+        judged = _judged(kernels, lanes, likeliest_runs(stream), engines)
+        believed = judged.believed
+        kernels_believed = int((judged.runs.last - judged.runs.first + 1)[believed].sum())
+        settled = best is not None and kernels_believed == best[0] > 0
+        if best is None or kernels_believed >= best[0]:
+            best = kernels_believed, stream, judged
+        if settled:
+            break
+        stream = _learnt(first, judged.runs, lanes, believed if believed.any() else np.ones_like(believed))
+    if best is None or not best[0]:
         return None
-    kind, kinds, groups = _judged(kernels, lanes, runs, engines)
-    runs, kinds = _told_apart(kernels, lanes, (runs, kind, kinds, groups), engines)
-    believed = np.array([one.believed for one in kinds])[kind]
-    if not believed.any():
-        return None
-    kept = _kept(runs, believed)
-    return Found(kernels.row, lanes, kept, sureness(stream, kept), kind[believed], kinds)
+    stream, judged = _without_others(kernels, lanes, engines, _learnt(first, best[2].runs, lanes, best[2].believed), best[1:])
+    judged = _told_apart(kernels, lanes, judged, engines)
+    kept = _kept(judged.runs, judged.believed)
+    return Found(kernels.row, lanes, kept, sureness(stream, judged.runs, judged.believed), judged.kind[judged.believed], judged.kinds)
+
+
+def _without_others(
+    kernels: StreamKernels, lanes: Sequence[Lane], engines: Sequence[Engine], learnt: Stream, found: tuple[Stream, _Judged]
+) -> tuple[Stream, _Judged]:
+    """The same with what recurs outside the believed runs taken for what it is, where no run is lost by that."""
+    judged = found[1]
+    inside = _run_of(_kept(judged.runs, judged.believed), len(kernels.row)) >= 0
+    paused = _pauses(kernels.gap_ns) | _pauses(kernels.idle_ns) | kernels.copies | kernels.waits
+    others = other_tracks(kernels.row, paused, inside)
+    if not others:
+        return found
+    stream = replace(learnt, tracks=(*learnt.tracks, *others))
+    again = _judged(kernels, lanes, likeliest_runs(stream), engines)
+    return (stream, again) if again.believed.sum() >= judged.believed.sum() else found
 
 
 def _lanes(facts: Sequence[KernelFacts], engines: Sequence[Engine]) -> tuple[Lane, ...]:
@@ -111,10 +130,10 @@ def _lanes(facts: Sequence[KernelFacts], engines: Sequence[Engine]) -> tuple[Lan
 def _stream(kernels: StreamKernels, lanes: Sequence[Lane]) -> Stream:
     tactic = np.any([lane.scores.tactic.any(axis=1) for lane in lanes], axis=0)
     inside, between = between_costs(kernels.facts, tactic)
-    usual = float(np.median(kernels.gap_ns)) if len(kernels.gap_ns) else 0.0
-    pause = (kernels.gap_ns > _PAUSE * usual) & (kernels.gap_ns > 0)
+    host, idle = _pauses(kernels.gap_ns), _pauses(kernels.idle_ns)
     begin, go_on = np.full(len(kernels.row), _NEW_RUN), np.zeros(len(kernels.row))
-    for signs, (least, most) in ((pause, _PAUSE_TELLS), (kernels.copies, _PAUSE_TELLS), (kernels.waits, _WAIT_TELLS)):
+    for signs in (host, idle, kernels.copies, kernels.waits):
+        least, most = _WAIT_TELLS if signs is kernels.waits else _PAUSE_TELLS
         told = min(max(-1.5 * np.log(max(float(signs.mean()), 1e-9)) - 1.0, least), most)
         begin = np.where(signs, np.maximum(begin, min(_NEW_RUN + told, _AT_ONCE)), begin)
         go_on = np.where(signs, np.minimum(go_on, -told), go_on)
@@ -123,12 +142,19 @@ def _stream(kernels: StreamKernels, lanes: Sequence[Lane]) -> Stream:
     return Stream(kernels.row, tracks, inside, between, begin, go_on, kernels.took)
 
 
-def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane]) -> Stream:
-    """The same stream with what most runs of each track do in each slot taken into account."""
+def _pauses(gap_ns: IntArray) -> BoolArray:
+    """Before which kernels the host paused, or the GPU was idle, longer than usual."""
+    usual = float(np.median(gap_ns)) if len(gap_ns) else 0.0
+    long: BoolArray = gap_ns > max(_PAUSE * usual, _SHORTEST_PAUSE_NS)
+    return long
+
+
+def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray) -> Stream:
+    """The same stream with what most of some runs of each track do in each slot taken into account."""
     of = _run_of(runs, len(stream.row))
     tracks = []
-    for number, track in enumerate(stream.tracks):
-        mine = runs.track == number
+    for number, (lane, track) in enumerate(zip(lanes, stream.tracks, strict=False)):
+        mine = (runs.track == number) & among
         count = int(mine.sum())
         if count < _ENOUGH:
             tracks.append(track)
@@ -140,14 +166,14 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane]) -> Stream:
         np.add.at(often, (once[1], once[2]), 1.0)
         slope, neutral, least, most = _PRESENCE
         habit = np.clip(slope * np.log((often / count + 0.03) / neutral), least, most)
-        foreign = lanes[number].scores.foreign[:, None] & (often / count < _SELDOM)
+        foreign = lane.scores.foreign[:, None] & (often / count < _SELDOM)
         habit = np.where(foreign, _FOREIGN_SELDOM, habit)
         filled = np.bincount(np.unique(np.stack([of[items], runs.slot[items]]), axis=1)[1], minlength=len(track.skip)) / count
         skip = np.where(filled >= _FILLED, np.minimum(track.skip, _SKIP_FILLED), track.skip)
         skip = np.where(filled <= _EMPTY, np.maximum(skip, _SKIP_EMPTY), skip)
         usual, spread = _times(stream, runs, items, len(track.skip))
         tracks.append(replace(track, match=track.match + habit, skip=skip, usual=usual, spread=spread))
-    return replace(stream, tracks=tuple(tracks))
+    return replace(stream, tracks=(*tracks, *stream.tracks[len(lanes) :]))
 
 
 def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[FloatArray, FloatArray]:
@@ -208,9 +234,20 @@ class _Group:
         return tuple(cell.most_common(1)[0][0] for cell in self.cells)
 
 
-def _judged(
-    kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine]
-) -> tuple[IntArray, tuple[RunKind, ...], list[_Group]]:
+@dataclass(frozen=True)
+class _Judged:
+    runs: Runs
+    kind: IntArray  # per run, -1: no engine's
+    kinds: tuple[RunKind, ...]
+    usual: tuple[tuple[int, Signature], ...]  # per kind its lane, and what its runs mostly do
+
+    @property
+    def believed(self) -> BoolArray:
+        """Which runs' engines ran them."""
+        return np.array([*(one.believed for one in self.kinds), False], np.bool_)[self.kind]
+
+
+def _judged(kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine]) -> _Judged:
     """The kind of each run, and of each kind whether its engine ran it."""
     kind = np.full(len(runs.track), -1, np.int64)
     groups: list[_Group] = []
@@ -222,7 +259,7 @@ def _judged(
         rest = [at for at in mine if at not in set(whole)]
         own: list[_Group] = []
         for at in [*sorted(whole, key=lambda one: (-often[signature[one]], one)), *rest]:
-            group = _nearest(own, signature[at], lane, cut=at in rest)
+            group = _nearest(own, signature[at], cut=at in rest)
             if group is None:
                 group = _Group(number, [], [Counter() for _ in range(2 * len(lane.layers))])
                 own.append(group)
@@ -232,34 +269,29 @@ def _judged(
         groups.extend(own)
     for number, group in enumerate(groups):
         kind[group.runs] = number
-    return kind, _kinds(kernels, lanes, groups, engines), groups
+    usual = tuple((group.lane, group.consensus()) for group in groups)
+    return _Judged(runs, kind, _kinds(kernels, lanes, groups, engines), usual)
 
 
-def _told_apart(
-    kernels: StreamKernels,
-    lanes: Sequence[Lane],
-    judged: tuple[Runs, IntArray, tuple[RunKind, ...], list[_Group]],
-    engines: Sequence[Engine],
-) -> tuple[Runs, tuple[RunKind, ...]]:
+def _told_apart(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]) -> _Judged:
     """The same with each run in its own engine's lane, where several engines have the same layers."""
-    runs, kind, kinds, groups = judged
-    track, told_kinds = runs.track.copy(), list(kinds)
+    track, told_kinds = judged.runs.track.copy(), list(judged.kinds)
     for twins in twins_of(engines):
-        mine = [at for at, one in enumerate(kinds) if one.believed and one.engine in twins]
-        sequences = [_ran(kernels, lanes[groups[at].lane], groups[at].consensus()) for at in mine]
+        mine = [at for at, one in enumerate(judged.kinds) if one.believed and one.engine in twins]
+        sequences = [_ran(kernels, lanes[judged.usual[at][0]], judged.usual[at][1]) for at in mine]
         for at, engine in zip(mine, which_ran(sequences, [engines[number] for number in twins]), strict=True):
-            order = [layer.index for layer in lanes[groups[at].lane].layers]
+            order = [layer.index for layer in lanes[judged.usual[at][0]].layers]
             own = [
                 number
                 for number, lane in enumerate(lanes)
                 if engine is not None and lane.engine == twins[engine] and [layer.index for layer in lane.layers] == order
             ]
             if own:
-                track[kind == at] = own[0]
-                told_kinds[at] = replace(kinds[at], engine=lanes[own[0]].engine)
+                track[judged.kind == at] = own[0]
+                told_kinds[at] = replace(judged.kinds[at], engine=lanes[own[0]].engine)
             else:
-                told_kinds[at] = replace(kinds[at], several=True)
-    return replace(runs, track=track), tuple(told_kinds)
+                told_kinds[at] = replace(judged.kinds[at], several=True)
+    return replace(judged, runs=replace(judged.runs, track=track), kinds=tuple(told_kinds))
 
 
 def _ran(kernels: StreamKernels, lane: Lane, usual: Signature) -> list[Ran]:
@@ -274,27 +306,25 @@ def _maybe_cut(runs: Runs, at: int, count: int) -> bool:
     return at == 0 or (at == len(runs.track) - 1 and int(runs.last[at]) == count - 1)
 
 
-def _nearest(groups: Sequence[_Group], signature: Signature, lane: Lane, *, cut: bool) -> _Group | None:
+def _nearest(groups: Sequence[_Group], signature: Signature, *, cut: bool) -> _Group | None:
     """The group of runs that this one is like, None where it is like none."""
-    distances = [_distance(signature, group.consensus(), lane, cut=cut) for group in groups]
+    distances = [_distance(signature, group.consensus(), cut=cut) for group in groups]
     best = min(range(len(groups)), key=distances.__getitem__, default=-1)
     return groups[best] if best >= 0 and distances[best] < _LIKE else None
 
 
-def _distance(signature: Signature, usual: Signature, lane: Lane, *, cut: bool) -> float:
-    """The share of the slots in which a run differs from the usual; of one that is cut within what it reached."""
-    differs = counted = 0.0
+def _distance(signature: Signature, usual: Signature, *, cut: bool) -> float:
+    """The share of the usual kernels in which a run differs, one of them left out; of a run that is cut within what it reached."""
+    differs = counted = 0
     used = [at for at in range(0, len(signature), 2) if signature[at]]
     low, high = (used[0], used[-1] + 1) if cut and used else (0, len(signature))
     for at in range(low, high):
         mine, theirs = signature[at], usual[at]
-        if at % 2:
-            differs += sum((Counter(mine) - Counter(theirs)).values()) + sum((Counter(theirs) - Counter(mine)).values())
-        elif mine or theirs:
-            counted += 1
-            opaque = lane.layers[at // 2].kind in _OPAQUE
-            differs += float(bool(mine) != bool(theirs)) if opaque else float(mine != theirs)
-    return differs / max(counted, 1.0)
+        counted += len(theirs)
+        if mine != theirs:
+            ours, others = Counter(mine), Counter(theirs)
+            differs += max(sum((ours - others).values()), sum((others - ours).values()))
+    return max(differs - 1, 0) / max(counted, 1)
 
 
 def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Group], engines: Sequence[Engine]) -> tuple[RunKind, ...]:
@@ -307,13 +337,13 @@ def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Grou
     proved = {kind.engine for kind in found if kind.believed}
     result = []
     for group, kind in zip(groups, found, strict=True):
-        near = kind.engine in proved and kind.match.evidence > 0 and _is_near(group, kind, groups, found, lanes)
+        near = kind.engine in proved and kind.match.evidence > 0 and _is_near(group, kind, groups, found)
         alone = kind.unproved and not kind.believed and not any(other.believed for other in found)
         result.append(replace(kind, believed=kind.believed or near or alone, unproved=alone))
     return tuple(result)
 
 
-def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequence[RunKind], lanes: Sequence[Lane]) -> bool:
+def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequence[RunKind]) -> bool:
     """Whether an engine that ran for sure ran this too: a warm-up or another kernel sequence, or a single damaged run."""
     explained = min(kind.match.placed, kind.match.used)
     if kind.runs > 1 or explained >= _NEAR:
@@ -322,7 +352,7 @@ def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequ
     like = {
         believed: min(
             (
-                _distance(mine, other.consensus(), lanes[group.lane], cut=True)
+                _distance(mine, other.consensus(), cut=True)
                 for other, judged in zip(groups, found, strict=True)
                 if other.lane == group.lane and judged.believed == believed and other is not group
             ),

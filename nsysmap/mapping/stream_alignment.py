@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 _CUT = -2.0  # nats: that the first run began before the stream, or the last one ends behind it
 _VALUE = (0.5, 3.0)  # nats: at most that for, and that against
@@ -195,12 +195,15 @@ def _traced(back: _Back, inside: int, slots: int, worth: float) -> Runs:
     return Runs(columns[:, 0], columns[:, 1], columns[:, 2], slot, worth)
 
 
-def sureness(stream: Stream, runs: Runs) -> Sureness:
+def sureness(stream: Stream, runs: Runs, asked: BoolArray | None = None) -> Sureness:
     """How sure each item's slot is, by forward-backward over each run and the items between it and its neighbours.
 
-    An item between two runs may be either's: the likelier of the two counts.
+    ``asked``: the runs that are meant, all unless given; they are numbered among themselves.  An item between two runs may be either's:
+    the likelier of the two counts.
     """
     n, count = len(stream.row), len(runs.track)
+    wanted = np.ones(count, np.bool_) if asked is None else asked
+    number_of = np.cumsum(wanted) - 1
     taken = np.zeros(n)  # of items in no slot: how likely they are in one all the same
     result = Sureness(np.ones(n), np.full(n, -1, np.int64), np.zeros(n), np.full(n, -1, np.int64))
     begin = np.concatenate([[0], runs.last[:-1] + 1]) if count else np.zeros(0, np.int64)
@@ -208,14 +211,14 @@ def sureness(stream: Stream, runs: Runs) -> Sureness:
     begin = np.maximum(begin, runs.first - _MARGIN)
     end = np.minimum(end, runs.last + 1 + _MARGIN)
     for number, track in enumerate(stream.tracks):
-        mine = np.flatnonzero(runs.track == number)
+        mine = np.flatnonzero((runs.track == number) & wanted)
         mine = mine[np.argsort(end[mine] - begin[mine], kind="stable")]
         slots = len(track.skip)
         for part in _parts(mine, (end - begin)[mine], slots):
             chance = _posterior(stream, track, begin[part], end[part])
             for place, run in enumerate(part.tolist()):
                 rows = np.arange(begin[run], end[run])
-                _tell(result, taken, chance[place, : len(rows)], (rows, runs.slot[rows], run))
+                _tell(result, taken, chance[place, : len(rows)], (rows, runs.slot[rows], int(number_of[run])))
     return result
 
 

@@ -139,7 +139,10 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
     waits = calls_between(trace, rows, waits_of(trace))
     copies = calls_between(trace, rows, copies_of(trace))
     logged = np.where(took > 0, np.log(np.maximum(took, 1)), np.nan)
-    return StreamKernels(facts, row, np.diff(time, prepend=time[:1]), waits > 0, copies > 0, logged)
+    start = kernels.ints("start_ns")[rows]
+    ended = np.maximum.accumulate(kernels.ints("end_ns")[rows])
+    idle = np.maximum(start - np.concatenate([start[:1], ended[:-1]]), 0)
+    return StreamKernels(facts, row, np.diff(time, prepend=time[:1]), idle, waits > 0, copies > 0, logged)
 
 
 def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int]) -> None:

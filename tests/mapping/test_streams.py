@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from nsysmap.engine.model import Engine
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
+from nsysmap.mapping.twins import SEVERAL
 from nsysmap.trace.reader import read_trace
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES
@@ -34,7 +36,7 @@ def mapped(items: Sequence[Sequence[Item]], engines: Sequence[Engine], folder: P
     """The items launched one after the other on one stream, with a pause before each group."""
     file, at, number = NsysFile(), 1000, 0
     for group in items:
-        at += 200
+        at += 20_000
         for name, _ in group:
             number += 1
             file.launch(name, at, number)
@@ -98,3 +100,21 @@ def test_each_kernel_without_a_layer_says_why(tmp_path: Path) -> None:
     unmapped = [row["reason"] for row in result.mapped.table.records() if row["layer"] is None]
     assert len(unmapped) == 7
     assert all(isinstance(reason, str) and "between inferences" in reason for reason in unmapped)
+
+
+def test_an_engine_between_passes_of_another_that_shares_its_kernels_is_not_taken_for_it(tmp_path: Path) -> None:
+    ours = inference("bert_trt10")
+    theirs: list[Item] = [(name, None) for name, _ in inference("bert_trt103")]
+    items = [ours, theirs] * 8
+    assert layers(mapped(items, [engine_of("bert_trt10")], tmp_path)) == truth(items)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_layer(reverse: bool, tmp_path: Path) -> None:
+    one = engine_of("bert_trt10")
+    pair = [one, replace(one, source="copy.json")]
+    items = [[("mean_subtract_kernel", None), *inference("bert_trt10")] for _ in range(6)]
+    result = mapped(items, pair[::-1] if reverse else pair, tmp_path)
+    assert set(layers(result)) == {None}
+    assert SEVERAL in result.mapped.table.text("reason").list()
+    assert len(result.inferences) == 6
