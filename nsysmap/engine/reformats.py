@@ -125,7 +125,7 @@ def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
         return "quantize"
     if "Network Input" in layer.name or _reads_binding(engine, flow, layer):
         return "input"
-    if "Network Output" in layer.name or layer.index in flow.leaves or (layer.outputs and not readers and not engine.bindings):
+    if "Network Output" in layer.name or layer.index in flow.leaves or (layer.outputs and not readers):
         return "output"
     if layer.origin == "CONCAT":
         return "concat"

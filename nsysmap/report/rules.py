@@ -232,8 +232,8 @@ cases:                             # at least one that finds and one that does n
   `{name:list}`, a text that may be longer (400 columns in place of 120).
   A part in double square brackets is left out where one of its values is NULL.
 - Rules come from strangers: no statement but SELECT, no file, network, setting, variable, clock or random number, no function that is not
-  on the list in `nsysmap/rules/sandbox.py`. They run in a process of their own, which is killed at its limits of time and memory, and each
-  has a connection of its own.
+  on the list in `nsysmap/rules/sandbox.py`. They run in a process of their own, which is killed at its limits of time and memory (10 s for
+  one statement, 120 s for all, 3 GiB; `nsysmap/rules/strangers.py`), and each has a connection of its own.
 - A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text where the column cannot be NULL. Case findings name
   the columns that matter; a message is matched by a part of it. `skips: part of the reason` stands in place of `finds` where the rule must
   be skipped. Write the false alarm that the rule must not raise as a case.

@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import RULE_TABLES
 from nsysmap.rules.parameters import Params, load_params, with_params
 from nsysmap.rules.rule_file import Rule, read_rule
-from nsysmap.rules.sandbox import Sandbox
+from nsysmap.rules.strangers import Strangers
 
 MOST_FILES = 1_000
 """Rule files in one folder: nsysmap itself has 57, and each takes some 10 ms to check."""
@@ -50,7 +49,7 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
             if not paths:
                 raise NsysmapError(str(directory), "holds no rule files", "a rule file is named NAME.yaml")
             if sandbox is None and directory != own:
-                sandbox = opened.enter_context(Sandbox(RULE_TABLES))
+                sandbox = opened.enter_context(Strangers())
             for path in paths:
                 if path.suffix == ".yml":
                     raise NsysmapError(str(path), "is named .yml", f"name it {path.stem}.yaml")

@@ -17,7 +17,8 @@ from nsysmap.base.table import Kind
 from nsysmap.rules.advice import Part, is_condition
 from nsysmap.rules.message import check_template
 from nsysmap.rules.plain_yaml import plain_yaml
-from nsysmap.rules.sandbox import Answer, Query, QueryError, Sandbox, Value, own_query
+from nsysmap.rules.sandbox import Answer, Query, QueryError, Value, own_query
+from nsysmap.rules.strangers import AnySandbox
 
 Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot", "counters"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -94,7 +95,7 @@ class Rule:
         return (self.query, *(requirement.query for requirement in (*self.requires, *self.clean_if)))
 
 
-def read_rule(path: Path, sandbox: Sandbox | None) -> Rule:
+def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     """The rule in a YAML file; NsysmapError names the file, the part of it and the remedy.
 
     Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false): check_answer looks at what the SQL returns.
@@ -223,7 +224,7 @@ def _params(value: object, path: str) -> dict[str, Value]:
     return params
 
 
-def _query(sql: object, params: Mapping[str, Value], sandbox: Sandbox | None, where: str) -> tuple[Query, dict[str, Kind]]:
+def _query(sql: object, params: Mapping[str, Value], sandbox: AnySandbox | None, where: str) -> tuple[Query, dict[str, Kind]]:
     """The statement, and the columns that it returns (none known without a sandbox)."""
     if not isinstance(sql, str):
         raise NsysmapError(where, "is not a text", "write one SELECT")
@@ -308,7 +309,7 @@ def _supersedes(value: object, where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _requires(value: object, params: Mapping[str, Value], sandbox: Sandbox | None, path: str) -> tuple[Requirement, ...]:
+def _requires(value: object, params: Mapping[str, Value], sandbox: AnySandbox | None, path: str) -> tuple[Requirement, ...]:
     requirements = []
     for place, item in enumerate(_list(value, path), start=1):
         where = f"{path} {place}"

@@ -20,7 +20,8 @@ from nsysmap.rules.fold import Placed, Windows, fold
 from nsysmap.rules.message import Shown, fill
 from nsysmap.rules.parameters import Params, with_params
 from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
-from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError, Sandbox
+from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError
+from nsysmap.rules.strangers import AnySandbox, Strangers
 from nsysmap.trace.steady import steady_windows
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def run_rules(
     *,
     params: Params | None = None,
     time_limit_s: float = TIME_LIMIT_S,
-    sandbox: Sandbox | None = None,
+    sandbox: AnySandbox | None = None,
 ) -> tuple[Outcome, ...]:
     """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no rows), in the order of the rules.
 
@@ -67,12 +68,12 @@ def run_rules(
     if not len(held[STEADY_STATE.name]):
         held[STEADY_STATE.name] = steady_windows(held["inferences"])
     if sandbox is None:
-        with Sandbox(RULE_TABLES) as opened:
+        with Strangers() as opened:
             return _answers(rules, held, time_limit_s, opened)
     return _answers(rules, held, time_limit_s, sandbox)
 
 
-def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: float, sandbox: Sandbox) -> tuple[Outcome, ...]:
+def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: float, sandbox: AnySandbox) -> tuple[Outcome, ...]:
     reasons = {rule.name: _missing(rule, tables) for rule in rules}
     arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
     runner = _Runner(sandbox, arrow, time_limit_s)
@@ -98,7 +99,7 @@ def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: f
 class _Runner:
     """Runs the statements of rules, each once for the same parameters."""
 
-    sandbox: Sandbox
+    sandbox: AnySandbox
     arrow: Mapping[str, pyarrow.Table]
     time_limit_s: float
     known: dict[tuple[object, ...], Answer] = field(default_factory=dict)

@@ -137,6 +137,7 @@ class Sandbox:
         import duckdb
 
         self._tables = {spec.name: spec for spec in specs}
+        self._memory_bytes = memory_limit_bytes
         self._engine: Any = duckdb.connect(":memory:", config={**_CONFIG, "threads": threads, "memory_limit": f"{memory_limit_bytes}B"})
         self._engine.execute("SET lock_configuration = true")
         self._checking: Any = None
@@ -181,7 +182,10 @@ class Sandbox:
             nodes.append(node)
             return node
 
-        tree = json.loads(row[0], object_hook=keep)
+        try:
+            tree = json.loads(row[0], object_hook=keep)
+        except RecursionError:
+            raise QueryError("is nested too deeply") from None
         if tree["error"]:
             message = str(tree.get("error_message", "cannot be parsed"))
             raise QueryError("is not a SELECT" if "Only SELECT statements" in message else message)
@@ -292,7 +296,7 @@ class Sandbox:
         except duckdb.InterruptException:
             raise LimitError(f"ran past its time limit of {time_limit_s:g} s") from None
         except (duckdb.OutOfMemoryException, MemoryError):
-            raise LimitError("needs more memory than it may have") from None
+            raise LimitError(f"needs more memory than it may have ({self._memory_bytes / (1 << 30):g} GiB)") from None
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         finally:
