@@ -128,6 +128,7 @@ async function start() {
     if (one.layer !== null && graphs.has(one.layer)) button("in the engine graph", place, () => toGraph(one.layer));
   }
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
+  for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); jump(1); to("timeline"); });
   function touched() {
     const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null;
     let left = 0;

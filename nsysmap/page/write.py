@@ -21,6 +21,7 @@ from nsysmap.report.words import captured, mapping_words
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
+_MOST_NAMES = 200
 _SCRIPTS = ("unpack.js", "words.js", "trace.js", "timeline.js", "tables.js", "inferences.js", "details.js", "graphs.js", "page.js")
 
 
@@ -49,6 +50,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         captured=captured(report),
         mapping=mapping_words(report),
         report=report,
+        most_names=_MOST_NAMES,
         findings=found,
         numbers={row.integer("finding_id"): number for number, row in enumerate(found)},
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],

@@ -3,47 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-Slice = tuple[int, int, int]
-"""When it begins and ends, in ns, and its number."""
+Slice = tuple[int, int]
+"""When it begins and ends, in ns."""
 
-Step = tuple[int, int]
-"""When, and the number of the slice that begins; -1: the last that began ends."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One track: its steps in the order of time."""
-
-    steps: list[Step]
-    open_until: list[int]
+Step = tuple[int, int, int]
+"""The track, from 0; when; and the number of the slice that begins there, or -1: the last that began there ends."""
 
 
-def rows(slices: Iterable[Slice]) -> list[list[Step]]:
-    """The slices as steps of as many tracks as needed; they must be sorted by begin, of those that begin together the outer first."""
-    found: list[Row] = []
-    for start, end, number in slices:
-        row = next((one for one in found if _fits(one, start, end)), None)
-        if row is None:
-            row = Row([], [])
-            found.append(row)
-        row.steps.append((start, number))
-        row.open_until.append(end)
-    for row in found:
-        _close(row, None)
-    return [row.steps for row in found]
+def steps(slices: Iterable[Slice]) -> Iterator[Step]:
+    """The slices as steps of as many tracks as needed, those of one track in the order of time.
 
-
-def _fits(row: Row, start: int, end: int) -> bool:
-    """Whether the slice lies beside or within the row's last one; what ends before it is ended."""
-    _close(row, start)
-    return not row.open_until or end <= row.open_until[-1]
-
-
-def _close(row: Row, until: int | None) -> None:
-    while row.open_until and (until is None or row.open_until[-1] <= until):
-        row.steps.append((row.open_until.pop(), -1))
+    The slices must be sorted by begin, of those that begin together the outer first; they are numbered from 0.
+    """
+    tracks: list[list[int]] = []  # when the slices end that are open, the outermost first
+    for number, (start, end) in enumerate(slices):
+        for track, open_until in enumerate(tracks):
+            while open_until and open_until[-1] <= start:
+                yield track, open_until.pop(), -1
+            if not open_until or end <= open_until[-1]:
+                break
+        else:
+            track, open_until = len(tracks), []
+            tracks.append(open_until)
+        open_until.append(end)
+        yield track, start, number
+    for track, open_until in enumerate(tracks):
+        while open_until:
+            yield track, open_until.pop(), -1
 
 
 def changes(moments: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -10,160 +10,190 @@ from typing import BinaryIO
 import numpy as np
 
 from nsysmap.analysis import Analysis
+from nsysmap.base.groups import numbered, runs
 from nsysmap.base.output_file import replacing
 from nsysmap.base.table import MISSING, IntArray
 from nsysmap.base.terminal import escaped
 from nsysmap.names.decode import decode, summary
 from nsysmap.page.events import Events, events_of
 from nsysmap.page.windows import windows_of
-from nsysmap.perfetto.slices import changes, rows
+from nsysmap.perfetto.slices import changes, steps
 from nsysmap.perfetto.wire import Interned, Track, counter, process, ranked, thread, track
 from nsysmap.report.words import CAUSES
 
 SUFFIXES = (".perfetto-trace", ".pftrace")
 _GPU_WORK = ("kernels", "copies", "fills", "graphs")
-_LEFT_OUT = 1 << 62  # kernels beyond which a trace would not be shown whole
+_ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
+_ALL = 1 << 62  # kernels up to which all events are wanted
+_ROWS_AT_ONCE = 65536
 
 
 @dataclass(frozen=True)
-class Said:
-    """One slice: when, what it says, and the flows that start and end at its begin."""
+class _Slices:
+    """The slices of one track, by begin, of those that begin together the outer first; arrays of one length."""
 
-    start: int
-    end: int
-    said: bytes
-    starts: tuple[int, ...] = ()
-    ends: tuple[int, ...] = ()
+    start: IntArray
+    end: IntArray
+    said: IntArray  # what each says: a place in `_Trace.texts`
+    call: IntArray  # the call whose flows begin there; -1: none
+    flow: IntArray  # the flow that ends there; 0: none
 
 
 @dataclass
 class _Trace:
-    """The packets, written as they are made; first the tracks, then what is interned, then the events."""
+    """What the trace holds: its tracks, what slices say, and the slices and values of each track."""
 
     tracks: list[bytes] = field(default_factory=list)
     interned: Interned = field(default_factory=Interned)
-    slices: list[tuple[int, list[Said]]] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    slices: list[tuple[int, _Slices]] = field(default_factory=list)
     counters: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
-    last: int = 0
 
     def add(self, name: str, parent: int | None = None, more: bytes = b"") -> int:
         """A new track; returns its id."""
-        self.last += 1
-        self.tracks.append(track(self.last, name, parent, more=ranked(self.last) + more))
-        return self.last
+        number = len(self.tracks) + 1
+        self.tracks.append(track(number, name, parent, more=ranked(number) + more))
+        return number
 
-    def put(self, file: BinaryIO) -> None:
+    def say(self, name: str, category: str, annotations: Mapping[str, object]) -> int:
+        """What some slices say; returns its place in `texts`."""
+        self.texts.append(self.interned.slice(name, category, annotations))
+        return len(self.texts) - 1
+
+    def put(self, file: BinaryIO, flows: _Flows) -> None:
         """Write all of it."""
-        parts = [(uuid, said, rows((one.start, one.end, number) for number, one in enumerate(said))) for uuid, said in self.slices]
-        further = {uuid: [uuid, *(self._beside(uuid) for _ in found[1:])] for uuid, _, found in parts}
         file.write(b"".join(self.tracks))
         file.write(self.interned.packet())
-        for uuid, said, found in parts:
-            for on, steps in zip(further[uuid], found, strict=False):
-                file.writelines(_packets(Track(on), said, steps))
+        for uuid, slices in self.slices:
+            file.writelines(self._packets(uuid, slices, flows))
         for uuid, values in self.counters:
-            on_track = Track(uuid)
-            file.writelines(on_track.value(at, value) for at, value in values)
+            on = Track(uuid)
+            file.writelines(on.value(at, value) for at, value in values)
 
-    def _beside(self, uuid: int) -> int:
-        return self.add("(at the same time)", uuid)
+    def _packets(self, uuid: int, slices: _Slices, flows: _Flows) -> Iterator[bytes]:
+        on = [Track(uuid)]
+        said, call, flow = (data.tolist() for data in (slices.said, slices.call, slices.flow))
+        for place, at, number in steps(_pairs(slices)):
+            if place == len(on):
+                on.append(Track(self.add("(at the same time)", uuid)))
+                yield self.tracks[-1]
+            if number < 0:
+                yield on[place].end(at)
+            else:
+                ends = (flow[number],) if flow[number] else ()
+                yield on[place].begin(at, self.texts[said[number]], flows.of(call[number]), ends)
 
 
-def _packets(on: Track, said: list[Said], steps: list[tuple[int, int]]) -> Iterator[bytes]:
-    for at, number in steps:
-        if number < 0:
-            yield on.end(at)
-        else:
-            one = said[number]
-            yield on.begin(at, one.said, one.starts, one.ends)
+def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:
+    for first in range(0, len(slices.start), _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        yield from zip(slices.start[part].tolist(), slices.end[part].tolist(), strict=True)
+
+
+@dataclass(frozen=True)
+class _Flows:
+    """The flows that begin at each call; a flow's number is that of the GPU work that it leads to."""
+
+    flow: IntArray  # sorted by call
+    first: IntArray  # for each call where its flows begin
+
+    def of(self, call: int) -> list[int]:
+        """The flows that begin at this call; -1 is no call."""
+        return [] if call < 0 else self.flow[self.first[call] : self.first[call + 1]].tolist()
 
 
 def write_trace(analysis: Analysis, path: Path) -> None:
     """Write the trace to ``path``, whole or not at all; times are ns since the first event of the capture."""
-    events = events_of(analysis.tables, windows_of(analysis.tables, _LEFT_OUT))
+    events = events_of(analysis.tables, windows_of(analysis.tables, _ALL))
     made = _Trace()
     _inferences(made, analysis, events)
     _gpus(made, analysis, events)
     _threads(made, events)
     with replacing(path) as fresh, fresh.open("wb") as file:
-        made.put(file)
+        made.put(file, _flows(events))
+
+
+def _flows(events: Events) -> _Flows:
+    call = np.concatenate([events.tables[name]["launch"] for name in _GPU_WORK])
+    flow = np.concatenate([_numbers(events, name) for name in _GPU_WORK])
+    order = np.argsort(call, kind="stable")
+    return _Flows(flow[order], np.searchsorted(call[order], np.arange(len(events.tables["calls"]["start"]) + 1)))
+
+
+def _numbers(events: Events, name: str) -> IntArray:
+    """The numbers of the flows that lead to this GPU work."""
+    rows: IntArray = np.arange(len(events.tables[name]["start"])) + ((_GPU_WORK.index(name) << 56) + 1)
+    return rows
 
 
 def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
     table = events.tables["inferences"]
-    by_thread: dict[int, list[Said]] = {}
-    rows_of = zip(table["start"].tolist(), table["end"].tolist(), table["thread"].tolist(), table["engine"].tolist(), strict=True)
-    for number, (start, end, on, engine) in enumerate(rows_of):
-        names = {"engine": escaped(analysis.engines[engine].source) if 0 <= engine < len(analysis.engines) else None}
+    said = []
+    for number, engine in enumerate(table["engine"].tolist()):
+        name = escaped(analysis.engines[engine].source) if 0 <= engine < len(analysis.engines) else None
         state = "warm-up" if table["warmup"][number] else None if table["complete"][number] else "cut by the capture"
-        said = made.interned.slice(f"inference {number}", "inference", {**names, "set apart": state})
-        by_thread.setdefault(on, []).append(Said(start, end, said))
-    for on, said_of in by_thread.items():
+        said.append(made.say(f"inference {number}", "inference", {"engine": name, "set apart": state}))
+    for on in np.unique(table["thread"]).tolist():
         name = f"inferences of thread {events.threads[on]['tid']}" if on >= 0 else "inferences"
-        made.slices.append((made.add(name), said_of))
+        mine = np.flatnonzero(table["thread"] == on)
+        made.slices.append((made.add(name), _slices(table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine])))
+
+
+def _slices(start: IntArray, end: IntArray, said: IntArray, *, call: IntArray | None = None, flow: IntArray | None = None) -> _Slices:
+    """The slices in order; of those of the same time the first given is the outer one."""
+    order = np.lexsort((-end, start))
+    none, no_flow = np.full(len(start), -1, np.int64), np.zeros(len(start), np.int64)
+    return _Slices(
+        start[order], end[order], said[order], (none if call is None else call)[order], (no_flow if flow is None else flow)[order]
+    )
 
 
 def _gpus(made: _Trace, analysis: Analysis, events: Events) -> None:
     names = {row.integer("device"): row.text("name") for row in analysis.tables.devices}
-    work = _work(made, analysis, events)
+    layers = {row.integer("layer_id"): escaped(row.text("name")) for row in analysis.tables.layers}
+    said = {name: _classes(made, name, events, layers) for name in _GPU_WORK}
+    of_layer = {layer: made.say(title, "layer", {}) for layer, title in layers.items()}
     for device in sorted({lane["device"] for lane in events.lanes}):
         parent = made.add(f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else ""))
-        if gaps := _gaps(made, events, device):
-            made.slices.append((made.add("idle, by cause", parent), gaps))
+        _gaps(made, events, device, parent)
         several = len({lane["pid"] for lane in events.lanes}) > 1
         for number, lane in enumerate(events.lanes):
-            if lane["device"] == device and (said := work.get(number)):
+            if lane["device"] == device:
                 name = f"stream {lane['stream']}" + (f" of process {lane['pid']}" if several else "")
-                made.slices.append((made.add(name, parent), said))
+                made.slices.append((made.add(name, parent), _work(events, number, said, of_layer)))
         for name, unit, values in _counters(analysis, device, events.origin_ns):
             made.counters.append((made.add(name, parent, counter(unit)), values))
 
 
-def _work(made: _Trace, analysis: Analysis, events: Events) -> dict[int, list[Said]]:
-    """The slices of each stream: layers, and in them their kernels; copies, memsets and whole graphs."""
-    layers = {row.integer("layer_id"): escaped(row.text("name")) for row in analysis.tables.layers}
-    said = {name: _classes(made, name, events, layers) for name in _GPU_WORK}
-    by_lane: dict[int, list[tuple[int, int, str, int]]] = {}
+def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Mapping[int, int]) -> _Slices:
+    """The slices of a stream: layers, and in them their kernels; copies, memsets and whole graphs."""
+    parts = []
     for name in _GPU_WORK:
-        table, lane = events.tables[name], events.tables[f"{name}_classes"]["lane"]
-        ends = (table["start"] + table["dur"]).tolist()
-        for number, (start, end, on) in enumerate(zip(table["start"].tolist(), ends, lane[table["class"]].tolist(), strict=True)):
-            by_lane.setdefault(on, []).append((start, -end, name, number))
-    kernels = events.tables["kernels"]
-    layer_of = events.tables["kernels_classes"]["layer_id"][kernels["class"]]
-    found: dict[int, list[Said]] = {}
-    for on, work in by_lane.items():
-        work.sort()
-        made_of: list[Said] = []
-        layer_at, last = -1, (-1, -1)  # the layer's slice that grows, and of which layer and inference it is
-        for start, minus_end, name, number in work:
-            key = (-1, -1)
-            if name == "kernels" and layer_of[number] >= 0:
-                key = (int(layer_of[number]), int(kernels["inference"][number]))
-            if key == (-1, -1) or key != last:
-                layer_at = -1
-            if key != (-1, -1) and layer_at < 0:
-                layer_at = len(made_of)
-                made_of.append(
-                    Said(start, -minus_end, made.interned.slice(layers[key[0]], "layer", {"inference": key[1] if key[1] >= 0 else None}))
-                )
-            if layer_at >= 0 and -minus_end > made_of[layer_at].end:
-                made_of[layer_at] = Said(made_of[layer_at].start, -minus_end, made_of[layer_at].said)
-            last = key
-            flow = _flow(name, number) if events.tables[name]["launch"][number] >= 0 else None
-            made_of.append(
-                Said(start, -minus_end, said[name][int(events.tables[name]["class"][number])], ends=() if flow is None else (flow,))
-            )
-        found[on] = made_of
-    return found
+        table, classes = events.tables[name], events.tables[f"{name}_classes"]
+        rows = np.flatnonzero(classes["lane"][table["class"]] == lane)
+        of = table["class"][rows]
+        start, flow = table["start"][rows], np.where(table["launch"][rows] >= 0, _numbers(events, name)[rows], 0)
+        kernels = name == "kernels"
+        layer = classes["layer_id"][of] if kernels else np.full(len(rows), -1, np.int64)
+        inference = table["inference"][rows] if kernels else layer
+        parts.append((start, start + table["dur"][rows], said[name][of], flow, layer, inference))
+    start, end, what, flow, layer, inference = (np.concatenate(data) for data in zip(*parts, strict=True))
+    order = np.lexsort((end, start))
+    (of_number, _), number = numbered(np.where(layer < 0, -1, layer)[order], np.where(inference < 0, -1, inference)[order])
+    numbers, first, _ = runs(number)
+    known = of_number[numbers] >= 0 if len(numbers) else np.zeros(0, np.bool_)
+    ends = np.maximum.reduceat(end[order], first) if len(first) else first
+    titles = np.array([of_layer[one] for one in of_number[numbers][known].tolist()], np.int64)
+    return _slices(
+        np.concatenate([start[order][first][known], start]),
+        np.concatenate([ends[known], end]),
+        np.concatenate([titles, what]),
+        flow=np.concatenate([np.zeros(len(titles), np.int64), flow]),
+    )
 
 
-def _flow(name: str, number: int) -> int:
-    return (_GPU_WORK.index(name) << 56) + number + 1
-
-
-def _classes(made: _Trace, name: str, events: Events, layers: dict[int, str]) -> list[bytes]:
-    """What the slices of each class of GPU work say."""
+def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, str]) -> IntArray:
+    """What the slices of each class of GPU work say, by place in the trace's texts."""
     classes, texts = events.tables[f"{name}_classes"], events.texts[f"{name}_classes"]
     found = []
     for row in range(len(classes["lane"])):
@@ -179,12 +209,15 @@ def _classes(made: _Trace, name: str, events: Events, layers: dict[int, str]) ->
             values |= {"layer": layers.get(layer) if isinstance(layer, int) else None, "confidence": f"{int(str(sure)) / 1000:g}"}
             for three in ("grid", "block"):
                 values[three] = " x ".join(str(values.pop(f"{three}_{axis}")) for axis in "xyz")
-        found.append(made.interned.slice(title, name, values))
-    return found
+        found.append(made.say(title, name, values))
+    return np.array(found, np.int64)
 
 
-def _gaps(made: _Trace, events: Events, device: int) -> list[Said]:
+def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
     table, classes, texts = events.tables["gaps"], events.tables["gaps_classes"], events.texts["gaps_classes"]
+    mine = np.flatnonzero(classes["device"][table["class"]] == device)
+    if not len(mine):
+        return
     kernels = events.tables["kernels"]
     ends, starts = np.append(kernels["start"] + kernels["dur"], 0), np.append(kernels["start"], 0)
     start, end = table["from"] + ends[table["before"]], starts[table["after"]] - table["to"]
@@ -192,43 +225,39 @@ def _gaps(made: _Trace, events: Events, device: int) -> list[Said]:
     for row in range(len(classes["device"])):
         cause = texts["cause"][classes["cause"][row]]
         evidence = texts["evidence"][classes["evidence"][row]] if classes["evidence"][row] >= 0 else None
-        said.append(made.interned.slice(cause, "idle", {"what it means": CAUSES[cause], "evidence": evidence}))
-    mine = classes["device"][table["class"]] == device
-    return [
-        Said(begin, stop, said[of])
-        for begin, stop, of in sorted(zip(start[mine].tolist(), end[mine].tolist(), table["class"][mine].tolist(), strict=True))
-    ]
+        said.append(made.say(cause, "idle", {"what it means": CAUSES[cause], "evidence": evidence}))
+    of = np.array(said, np.int64)[table["class"][mine]]
+    made.slices.append((made.add("idle, by cause", parent), _slices(start[mine], end[mine], of)))
 
 
 def _threads(made: _Trace, events: Events) -> None:
     """CUDA calls, NVTX ranges, OS runtime calls and the profiler's own work, by thread; flows to what was launched start at the calls."""
-    flows: dict[int, list[int]] = {}
-    for name in _GPU_WORK:
-        for number, call in enumerate(events.tables[name]["launch"].tolist()):
-            if call >= 0:
-                flows.setdefault(call, []).append(_flow(name, number))
+    said = {name: _host_classes(made, name, events) for name in _ON_HOST}
     parents = {pid: made.add(f"process {pid}", more=process(pid)) for pid in sorted({one["pid"] for one in events.threads})}
-    parts: dict[int, list[tuple[int, int, int, Said]]] = {}
-    for order, name in enumerate(("ranges", "calls", "osrt", "overheads")):
-        table, classes, texts = events.tables[name], events.tables[f"{name}_classes"], events.texts[f"{name}_classes"]
-        titles = texts["api" if name == "calls" else "name"]
-        code = classes["api" if name == "calls" else "name"]
-        domains = [texts["domain"][at] if at >= 0 else "" for at in classes["domain"].tolist()] if name == "ranges" else []
-        category = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}[name]
-        said = [
-            made.interned.slice(titles[at] if at >= 0 else "", category, {"domain": domains[row] or None} if domains else {})
-            for row, at in enumerate(code.tolist())
-        ]
-        end = (table["start"] + table["dur"]).tolist()
-        for number, (start, stop, of) in enumerate(zip(table["start"].tolist(), end, table["class"].tolist(), strict=True)):
-            on = int(classes["thread"][of])
-            starts = tuple(flows.get(number, ())) if name == "calls" else ()
-            parts.setdefault(on, []).append((start, -stop, order, Said(start, stop, said[of], starts)))
     for on, told in enumerate(events.threads):
-        if on in parts:
-            more = thread(told["pid"], told["tid"], f"thread {told['tid']}")
-            ordered = sorted(parts[on], key=lambda one: one[:3])
-            made.slices.append((made.add(f"thread {told['tid']}", parents[told["pid"]], more), [one[3] for one in ordered]))
+        parts = []
+        for name in _ON_HOST:
+            table = events.tables[name]
+            rows = np.flatnonzero(events.tables[f"{name}_classes"]["thread"][table["class"]] == on)
+            start = table["start"][rows]
+            call = rows if name == "calls" else np.full(len(rows), -1, np.int64)
+            parts.append((start, start + table["dur"][rows], said[name][table["class"][rows]], call))
+        start, end, of, call = (np.concatenate(data) for data in zip(*parts, strict=True))
+        if len(start):
+            name = f"thread {told['tid']}"
+            uuid = made.add(name, parents[told["pid"]], thread(told["pid"], told["tid"], name))
+            made.slices.append((uuid, _slices(start, end, of, call=call)))
+
+
+def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
+    classes, texts = events.tables[f"{name}_classes"], events.texts[f"{name}_classes"]
+    column = "api" if name == "calls" else "name"
+    found = []
+    for row, code in enumerate(classes[column].tolist()):
+        domain = classes["domain"][row] if name == "ranges" else -1
+        more = {"domain": (texts["domain"][domain] or None) if domain >= 0 else None}
+        found.append(made.say(texts[column][code] if code >= 0 else "", _ON_HOST[name], more))
+    return np.array(found, np.int64)
 
 
 def _counters(analysis: Analysis, device: int, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:

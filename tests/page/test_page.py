@@ -206,3 +206,12 @@ def test_the_policy_of_the_page_lets_no_other_script_run(browser: Browser, writt
     assert page.title() != "ran"
     assert any("Content Security Policy" in one for one in browser.wrong)
     browser.wrong.clear()
+
+
+def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    row = page.locator("#kernels tbody tr", has_text="_gemm_mha_v2")
+    assert "attention" in row.inner_text()
+    row.locator("button").click()
+    page.get_by_text("of 150").wait_for()
+    assert "_gemm_mha_v2_0x" in page.inner_text("#details")
