@@ -233,3 +233,16 @@ def _kernel_names(side: Side) -> dict[int, str]:
         return {}
     times = side.tables["layer_times"]
     return {layer: name for layer, name in zip(times.ints("layer_id").tolist(), times.text("kernel").list(), strict=True) if name}
+
+
+def layer_means(side: Side) -> dict[str, Mean]:
+    """The kernel time per inference of each layer that ran, by name; layers of one name are added up."""
+    times = _Times.of(side)
+    if not times.pace.known or not len(times.pace.kernels):
+        return {}
+    ran = times.pace.kernels.sum(axis=0) > 0
+    by_name: dict[str, list[int]] = {}
+    for at, layer in enumerate(side.layers):
+        if ran[at]:
+            by_name.setdefault(layer.name, []).append(at)
+    return {name: times.of_group(ids) for name, ids in by_name.items()}

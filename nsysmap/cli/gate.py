@@ -1,0 +1,85 @@
+"""`nsysmap gate`: whether a capture keeps within a budget, for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nsysmap.cli.console import progress
+from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engines
+
+if TYPE_CHECKING:
+    from nsysmap.trace.open_report import Reader
+
+
+@click.command("gate")
+@report_and_engines
+@click.option("--budget", metavar="FILE", required=True, help="TOML file with the limits; docs/gate.md says what it can hold.")
+@click.option("--baseline", "base", metavar="FILE", help="What earlier captures measured (nsysmap baseline): for limits on an increase.")
+@click.option("--ignore", "ignored", metavar="RULE[:LAYER]", multiple=True, help="Do not count these findings. Repeatable.")
+@click.option("--ignore-file", metavar="FILE", help="TOML file of findings that are not counted, each with a reason and an end.")
+@click.option(
+    "-o", "--output", "outputs", metavar="FILE", multiple=True,
+    help="Also write the verdict: .xml (JUnit), .sarif (SARIF 2.1.0), .md or .json. Repeatable.",
+)  # fmt: skip
+@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
+@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
+@quiet_option
+@reader_option
+def gate_command(  # noqa: PLR0913  # one parameter an option
+    *,
+    files: tuple[str, ...],
+    budget: str,
+    base: str | None,
+    ignored: tuple[str, ...],
+    ignore_file: str | None,
+    outputs: tuple[str, ...],
+    onnx_file: str | None,
+    folders: tuple[str, ...],
+    params: tuple[str, ...],
+    quiet: bool,
+    reader: Reader,
+) -> int:
+    """Hold a capture to a budget: exit status 1 with what broke and by how much on standard error.
+
+    A limit that cannot be told counts as broken.
+
+    \b
+    Example:
+      nsysmap gate report.nsys-rep engine.json --budget budget.toml --baseline base.json -o gate.xml
+    """
+    import datetime
+
+    from nsysmap.analysis import analyze
+    from nsysmap.base.output_file import check_output
+    from nsysmap.comparison.side import side_of
+    from nsysmap.gate.baseline import read_baseline
+    from nsysmap.gate.budget import read_budget
+    from nsysmap.gate.checks import held_to
+    from nsysmap.gate.ignores import parsed, read_ignores
+    from nsysmap.gate.write import SUFFIXES, broken_lines, verdict_text, write_verdict
+    from nsysmap.mapping.given_files import given_files
+    from nsysmap.rules.packs import chosen_rules
+    from nsysmap.rules.parameters import parse_params
+
+    given = given_files(files)
+    written = [Path(path) for path in outputs]
+    for path in written:
+        check_output(path, SUFFIXES, [Path(one) for one in (*files, budget, base, ignore_file, onnx_file) if one])
+    limits = read_budget(budget)
+    earlier = None if base is None else read_baseline(base)
+    ignores = [*parsed(ignored), *(read_ignores(ignore_file) if ignore_file else ())]
+    rules = chosen_rules(folders, params=parse_params(params))
+    with progress(quiet=quiet) as tell:
+        analysis = analyze(given.report, given.engines, onnx=onnx_file, rules=rules, reader=reader, progress=tell)
+        verdict = held_to(side_of(analysis), limits, earlier, ignores, datetime.datetime.now(tz=datetime.UTC).date())
+        for path in written:
+            write_verdict(verdict, path)
+    if not quiet:
+        click.echo(verdict_text(verdict))
+    for line in broken_lines(verdict):
+        click.echo(f"nsysmap: {line}", err=True)
+    return 0 if verdict.passed else 1

@@ -1,0 +1,124 @@
+"""What a capture measured, in a small JSON file: what later captures are held against."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.comparison.noise import Mean
+from nsysmap.comparison.pace import Pace
+from nsysmap.comparison.side import Side
+from nsysmap.timing.idle_causes import CAUSES
+
+SCHEMA = "nsysmap/baseline/1"
+_FIELDS = ("value", "error", "freedom", "count", "effective", "drift")
+_REMEDY = "make it with nsysmap baseline REPORT [ENGINE]... -o base.json"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The figures of one capture; times in ns per inference, without the profiler unless ``profiled`` says why not."""
+
+    source: str
+    gpu: str | None
+    tensorrt_version: str | None
+    cuda_graph: bool
+    profiled: str
+    time: Mean
+    recorded: Mean
+    idle: Mapping[str, float]  # by cause
+    layers: Mapping[str, Mean]  # kernel time by name
+    mapped: float | None  # share of the kernel time that has a layer
+    findings: Mapping[str, int]  # by rule; rules that were skipped are not in it
+
+
+def baseline_of(side: Side) -> Baseline:
+    """The baseline that a capture is."""
+    from nsysmap.comparison.joined import layer_means
+
+    pace = side.pace
+    devices = side.tables["devices"]
+    version = next((engine.tensorrt_version for engine in side.engines if engine.tensorrt_version), None)
+    return Baseline(
+        source=side.source,
+        gpu=next((row.text("name") for row in devices if row.integer("device") == pace.device), None),
+        tensorrt_version=version or side.tables["capture"].only().maybe_text("tensorrt_version"),
+        cuda_graph=bool(side.tables["inferences"].bools("cuda_graph").any()),
+        profiled=pace.profiled,
+        time=pace.noise,
+        recorded=pace.recorded_noise,
+        idle=_idle(pace),
+        layers=layer_means(side),
+        mapped=_mapped(side),
+        findings={one.rule: len(one.findings) for one in side.outcomes if one.skipped is None},
+    )
+
+
+def _idle(pace: Pace) -> dict[str, float]:
+    return {cause: float(pace.parts[pace.kinds.idle(cause)]) for cause in CAUSES} if pace.known and not pace.hidden else {}
+
+
+def _mapped(side: Side) -> float | None:
+    coverage = side.tables["coverage"]
+    if not len(coverage):
+        return None
+    none = coverage.text("method").equals("none")
+    return 1.0 - float(coverage.floats("share_of_kernel_time")[none].sum())
+
+
+def baseline_json(baseline: Baseline) -> dict[str, Any]:
+    """The baseline as JSON values; null where there is no value."""
+    values = asdict(baseline)
+    values["layers"] = {name: _mean_json(mean) for name, mean in baseline.layers.items()}
+    values["time"], values["recorded"] = _mean_json(baseline.time), _mean_json(baseline.recorded)
+    values["idle"] = {cause: round(value, 1) for cause, value in baseline.idle.items()}
+    return {"schema": SCHEMA, **values}
+
+
+def _mean_json(mean: Mean) -> dict[str, float | None]:
+    values = {name: getattr(mean, name) for name in _FIELDS}
+    return {name: None if math.isnan(value) else round(value, 3) for name, value in values.items()}
+
+
+def read_baseline(path: str | Path) -> Baseline:
+    """The baseline in a file; NsysmapError where it is none."""
+    file = Path(path)
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NsysmapError(str(file), "there is no such file", _REMEDY) from None
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError):
+        raise NsysmapError(str(file), "is no baseline", _REMEDY) from None
+    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+        raise NsysmapError(str(file), f"is no baseline of the form {SCHEMA}", _REMEDY)
+    try:
+        return Baseline(
+            source=str(values["source"]),
+            gpu=_text(values["gpu"]),
+            tensorrt_version=_text(values["tensorrt_version"]),
+            cuda_graph=bool(values["cuda_graph"]),
+            profiled=str(values["profiled"]),
+            time=_mean(values["time"]),
+            recorded=_mean(values["recorded"]),
+            idle={str(cause): float(value) for cause, value in values["idle"].items()},
+            layers={str(name): _mean(value) for name, value in values["layers"].items()},
+            mapped=None if values["mapped"] is None else float(values["mapped"]),
+            findings={str(rule): int(number) for rule, number in values["findings"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise NsysmapError(str(file), "is a baseline that was changed or cut short", _REMEDY) from None
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _mean(value: Mapping[str, Any]) -> Mean:
+    numbers = {name: math.nan if value[name] is None else float(value[name]) for name in _FIELDS}
+    count = numbers["count"]
+    return Mean(numbers["value"], numbers["error"], numbers["freedom"], int(count), numbers["effective"], numbers["drift"])

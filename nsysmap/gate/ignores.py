@@ -1,0 +1,74 @@
+"""Findings that a budget does not count, each with a reason and an end."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.rules.finding import Finding
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """One rule, or one rule at one place, that is not counted until a day."""
+
+    rule: str
+    place: str = ""  # a layer's name, or a pattern with *
+    reason: str = ""
+    until: datetime.date | None = None
+
+    def covers(self, finding: Finding, today: datetime.date) -> bool:
+        """Whether this finding is ignored on that day."""
+        if self.until is not None and today > self.until:
+            return False
+        return fnmatchcase(finding.rule, self.rule) and (not self.place or fnmatchcase(finding.layer or "", self.place))
+
+    def expired(self, today: datetime.date) -> bool:
+        """Whether its day is over."""
+        return self.until is not None and today > self.until
+
+
+def parsed(texts: Iterable[str]) -> list[Ignore]:
+    """Those of --ignore RULE[:PLACE]."""
+    found = []
+    for text in texts:
+        rule, _, place = text.partition(":")
+        if not rule.strip():
+            raise NsysmapError(f"--ignore {text}", "names no rule", "write RULE or RULE:LAYER")
+        found.append(Ignore(rule.strip(), place.strip(), "--ignore"))
+    return found
+
+
+def read_ignores(path: str | Path) -> list[Ignore]:
+    """Those of an ignore file: TOML with [[ignore]], each with rule, reason, and optionally place and until (a date)."""
+    file = Path(path)
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NsysmapError(str(file), "there is no such file", "check the path") from None
+    except OSError as error:
+        raise NsysmapError(str(file), f"cannot be read ({error.strerror or error})", "check the path and its permissions") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise NsysmapError(str(file), f"is no TOML ({error})", "docs/gate.md shows an ignore file") from None
+    rows = document.get("ignore")
+    if set(document) != {"ignore"} or not isinstance(rows, list):
+        raise NsysmapError(str(file), "has no [[ignore]], or something else", "docs/gate.md shows an ignore file")
+    return [_ignore(str(file), row) for row in rows]
+
+
+def _ignore(file: str, row: object) -> Ignore:
+    if not isinstance(row, dict) or not set(row) <= {"rule", "place", "reason", "until"}:
+        raise NsysmapError(file, "an [[ignore]] has something else than rule, place, reason and until", "docs/gate.md shows one")
+    rule, reason, place, until = (row.get(key) for key in ("rule", "reason", "place", "until"))
+    if not isinstance(rule, str) or not rule or not isinstance(reason, str) or not reason.strip():
+        raise NsysmapError(file, "an [[ignore]] lacks its rule or its reason", 'write rule = "…" and reason = "…"')
+    if place is not None and not isinstance(place, str):
+        raise NsysmapError(file, f"the place of {rule} is no text", "write the layer's name")
+    if until is not None and (isinstance(until, datetime.datetime) or not isinstance(until, datetime.date)):
+        raise NsysmapError(file, f"until of {rule} is no date", "write it as 2027-01-31, without quotes")
+    return Ignore(rule, place or "", reason, until)

@@ -1,0 +1,95 @@
+"""The gate's verdict as text, Markdown and JSON, and into a file by its suffix."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from nsysmap.base.output_file import replacing
+from nsysmap.base.terminal import escaped
+from nsysmap.base.units import counted
+from nsysmap.gate.checks import BROKEN, KEPT, Verdict
+from nsysmap.gate.junit import junit_xml
+from nsysmap.gate.sarif import sarif
+
+SUFFIXES = (".xml", ".sarif", ".md", ".json")
+_MARKS = {KEPT: "ok", BROKEN: "BROKEN"}
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """A line a limit, then what the reader must know."""
+    lines = [
+        f"{_MARKS.get(check.status, 'CANNOT TELL'):11}  {check.name}: {check.limit}, is {check.value}{_told(check.told)}"
+        for check in verdict.checks
+    ]
+    lines += [f"note: {note}" for note in verdict.notes]
+    if verdict.ignored:
+        lines.append(f"note: {counted(len(verdict.ignored), 'finding')} ignored")
+    return "\n".join(escaped(line) for line in lines)
+
+
+def broken_lines(verdict: Verdict) -> list[str]:
+    """What broke and by how much, and what could not be told: a line each."""
+    return [
+        escaped(f"{check.name}: {check.limit}, is {check.value}: {check.told}" + ("" if check.status == BROKEN else " (cannot tell)"))
+        for check in verdict.checks
+        if check.status != KEPT
+    ]
+
+
+def _told(told: str) -> str:
+    return f": {told}" if told else ""
+
+
+def verdict_markdown(verdict: Verdict) -> str:
+    """The verdict as Markdown, for a pull request's comment."""
+    head = "kept" if verdict.passed else "broken"
+    lines = [f"## nsysmap gate: budget {head} ({_plain(verdict.source)})", "", "| | limit | allowed | is | |", "|---|---|---|---|---|"]
+    for check in verdict.checks:
+        cells = (_MARKS.get(check.status, "cannot tell"), check.name, check.limit, check.value, check.told)
+        lines.append("| " + " | ".join(map(_plain, cells)) + " |")
+    if verdict.notes:
+        lines += ["", *(f"- {_plain(note)}" for note in verdict.notes)]
+    if verdict.ignored:
+        lines += ["", f"{counted(len(verdict.ignored), 'finding')} ignored:", ""]
+        lines += [f"- {_plain(one.finding.rule)} {_plain(one.finding.layer or '')}: {_plain(one.reason)}" for one in verdict.ignored]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as JSON values."""
+    return {
+        "schema": "nsysmap/gate/1",
+        "source": verdict.source,
+        "passed": verdict.passed,
+        "checks": [asdict(check) for check in verdict.checks],
+        "findings": [_finding(one.rule, one.layer, one.message) for one in verdict.findings],
+        "ignored": [_finding(one.finding.rule, one.finding.layer, one.finding.message) | {"reason": one.reason} for one in verdict.ignored],
+        "notes": list(verdict.notes),
+    }
+
+
+def _finding(rule: str, layer: str | None, message: str) -> dict[str, str | None]:
+    return {"rule": rule, "layer": layer, "message": message}
+
+
+def write_verdict(verdict: Verdict, path: Path) -> None:
+    """Write the verdict: JUnit XML (.xml), SARIF 2.1.0 (.sarif), Markdown (.md) or JSON (.json)."""
+    suffix = path.suffix.lower()
+    if suffix == ".xml":
+        text = junit_xml(verdict)
+    elif suffix == ".md":
+        text = verdict_markdown(verdict)
+    else:
+        text = json.dumps(sarif(verdict) if suffix == ".sarif" else verdict_json(verdict), indent=1) + "\n"
+    with replacing(path) as fresh:
+        fresh.write_text(text, encoding="utf-8")
