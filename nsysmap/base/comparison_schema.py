@@ -36,4 +36,24 @@ JOINED_LAYERS = Spec(
 )  # fmt: skip
 """Groups of layers on both sides."""
 
-COMPARISON_TABLES = (JOINED_LAYERS,)
+INFERENCE_KERNELS = Spec(
+    "inference_kernels",
+    "The kernels of one inference in order of launch, each beside the median one at its place; times are as recorded.",
+    (
+        integer("position", "its place among the inference's kernels, from 0"),
+        integer("kernel_id", "row in kernels"),
+        text("layer", "the layer that it ran for", null=True),
+        text("kernel", "its name"),
+        integer("time_ns", "how long it ran", "ns"),
+        integer("usual_ns", "the median of the kernels at that place", "ns"),
+        integer("gap_ns", "idle time of the GPU that it ended", "ns"),
+        integer("usual_gap_ns", "the median of that at its place", "ns"),
+        text("cause", "cause of the longest part of that idle time (see gaps)", null=True),
+        text("evidence", "the host row that proves it", null=True),
+        integer("extra_ns", "by how much kernel and gap together are longer than usual", "ns"),
+    ),
+    key=("position",),
+)
+"""One inference's kernels beside the usual ones."""
+
+COMPARISON_TABLES = (JOINED_LAYERS, INFERENCE_KERNELS)

@@ -52,8 +52,8 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
 
     from nsysmap.base.output_file import check_output
     from nsysmap.comparison.compare import compare_sides
+    from nsysmap.comparison.pages import SUFFIXES, comparison_json, comparison_text, write_comparison
     from nsysmap.comparison.side import Given, named_apart, read_side
-    from nsysmap.report.comparison import SUFFIXES, comparison_json, comparison_text, write_comparison
 
     files = [Path(path) for path in outputs]
     for path in files:

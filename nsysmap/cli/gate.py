@@ -1,4 +1,4 @@
-"""`nsysmap gate`: whether a capture keeps within a budget, for CI."""
+"""`nsysmap gate`: whether a capture keeps within a budget, for CI; `nsysmap baseline` writes what it is held against."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nsysmap import __version__
 from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engines
 
@@ -77,9 +78,42 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
         analysis = analyze(given.report, given.engines, onnx=onnx_file, rules=rules, reader=reader, progress=tell)
         verdict = held_to(side_of(analysis), limits, earlier, ignores, datetime.datetime.now(tz=datetime.UTC).date())
         for path in written:
-            write_verdict(verdict, path)
+            write_verdict(verdict, path, __version__)
     if not quiet:
         click.echo(verdict_text(verdict))
     for line in broken_lines(verdict):
         click.echo(f"nsysmap: {line}", err=True)
     return 0 if verdict.passed else 1
+
+
+@click.command("baseline")
+@report_and_engines
+@click.option("-o", "--output", metavar="FILE", help="Write it to this .json file in place of standard output.")
+@quiet_option
+@reader_option
+def baseline_command(*, files: tuple[str, ...], output: str | None, quiet: bool, reader: Reader) -> None:
+    """Write what a capture measured: time per inference, idle time, layers, coverage, findings.
+
+    \b
+    Example:
+      nsysmap baseline report.nsys-rep engine.json -o base.json
+    """
+    import json
+
+    from nsysmap.analysis import analyze
+    from nsysmap.base.output_file import check_output, replacing
+    from nsysmap.comparison.side import side_of
+    from nsysmap.gate.baseline import baseline_json, baseline_of
+    from nsysmap.mapping.given_files import given_files
+
+    given = given_files(files)
+    if output is not None:
+        check_output(Path(output), (".json",), [Path(one) for one in files])
+    with progress(quiet=quiet) as tell:
+        analysis = analyze(given.report, given.engines, reader=reader, progress=tell)
+        text = json.dumps(baseline_json(baseline_of(side_of(analysis))), indent=1)
+    if output is None:
+        click.echo(text)
+        return
+    with replacing(Path(output)) as fresh:
+        fresh.write_text(text + "\n", encoding="utf-8")

@@ -19,15 +19,15 @@ from nsysmap import __version__
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
-from nsysmap.cli.baseline import baseline_command
 from nsysmap.cli.cache import cache
 from nsysmap.cli.compare import compare_command
 from nsysmap.cli.completion import complete_paths, completion_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.doctor import doctor_command
 from nsysmap.cli.export import export_command
-from nsysmap.cli.gate import gate_command
+from nsysmap.cli.gate import baseline_command, gate_command
 from nsysmap.cli.graph import graph_command
+from nsysmap.cli.inference import inference_command
 from nsysmap.cli.layers import layers
 from nsysmap.cli.man import man_command
 from nsysmap.cli.map import map_command
@@ -55,6 +55,7 @@ for command in (
     record_command,
     analyze_command,
     compare_command,
+    inference_command,
     gate_command,
     baseline_command,
     map_command,

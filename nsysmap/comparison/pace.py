@@ -85,6 +85,10 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     estimates = [_estimate(one, replayed, without, kinds) for one in found]
     likely = _together([one.likely for one in estimates])
     hidden = without is None and hides_work(tables["capture"])
+    if hidden:
+        for one in estimates:  # nothing tells work from idle time
+            one.parts[kinds.hidden] += one.parts[kinds.idle("unknown")]
+            one.parts[kinds.idle("unknown")] = 0.0
     weights = _weights([one.likely for one in estimates])
     recorded_weights = _weights([one.recorded for one in estimates])
     counted = np.concatenate([one.loop.inferences[one.loop.counts] for one in found])
@@ -281,7 +285,7 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
     recorded = float(of_all @ one.times)
     noise = replace(mean_of(_without_turns(one.loop, one.times)), value=recorded)
     if without is None:
-        return _Estimate(recorded, recorded, recorded, recorded, noise, noise, recorded_parts, recorded_parts, one.held_up_ns)
+        return _Estimate(recorded, recorded, recorded, recorded, noise, noise, recorded_parts.copy(), recorded_parts, one.held_up_ns)
     rows, replay_error = one.replayed, without.replay_error
     weight = one.loop.weights(one.at) if one.loop.a_pass > 1 else None
     if weight is None:

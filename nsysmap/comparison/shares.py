@@ -32,6 +32,11 @@ class Kinds:
         """The column of other GPU work."""
         return self.layers + kind
 
+    @property
+    def hidden(self) -> int:
+        """The column of whole CUDA graphs."""
+        return self.work(_GRAPH)
+
     def idle(self, cause: str) -> int:
         """The column of an idle cause."""
         return self.layers + len(WORKS) + CAUSES.index(cause)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from nsysmap import __version__
 from nsysmap.gate.checks import BROKEN, KEPT, Check, Verdict
 from nsysmap.rules.finding import Finding
 
@@ -13,7 +12,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(verdict: Verdict) -> dict[str, Any]:
+def sarif(verdict: Verdict, version: str) -> dict[str, Any]:
     """One run; a result a limit that is not kept and a finding, those that are ignored with a suppression."""
     broken = [check for check in verdict.checks if check.status != KEPT]
     found = [*verdict.findings, *(one.finding for one in verdict.ignored)]
@@ -28,7 +27,7 @@ def sarif(verdict: Verdict) -> dict[str, Any]:
     results = [_of_check(check, verdict.source, number) for check in broken]
     results += [_of_finding(one, verdict.source, number, None) for one in verdict.findings]
     results += [_of_finding(one.finding, verdict.source, number, one.reason) for one in verdict.ignored]
-    driver = {"name": "nsysmap", "version": __version__, "rules": list(rules.values())}
+    driver = {"name": "nsysmap", "version": version, "rules": list(rules.values())}
     notes = [{"level": "note", "message": {"text": note}} for note in verdict.notes]
     invocation: dict[str, Any] = {"executionSuccessful": True, "exitCode": 0 if verdict.passed else 1}
     if notes:

@@ -82,14 +82,14 @@ def _finding(rule: str, layer: str | None, message: str) -> dict[str, str | None
     return {"rule": rule, "layer": layer, "message": message}
 
 
-def write_verdict(verdict: Verdict, path: Path) -> None:
-    """Write the verdict: JUnit XML (.xml), SARIF 2.1.0 (.sarif), Markdown (.md) or JSON (.json)."""
+def write_verdict(verdict: Verdict, path: Path, version: str) -> None:
+    """Write the verdict: JUnit XML (.xml), SARIF 2.1.0 (.sarif), Markdown (.md) or JSON (.json); ``version`` is nsysmap's."""
     suffix = path.suffix.lower()
     if suffix == ".xml":
         text = junit_xml(verdict)
     elif suffix == ".md":
         text = verdict_markdown(verdict)
     else:
-        text = json.dumps(sarif(verdict) if suffix == ".sarif" else verdict_json(verdict), indent=1) + "\n"
+        text = json.dumps(sarif(verdict, version) if suffix == ".sarif" else verdict_json(verdict), indent=1) + "\n"
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8")

@@ -128,7 +128,7 @@ ALL = (
 
 
 def test_sarif_is_valid_and_has_broken_limits_findings_and_suppressions() -> None:
-    value = sarif(held(*ALL, ignores=(Ignore("hot-*", "", "known"), Ignore("time-not-in-kernels", "", "known"))))
+    value = sarif(held(*ALL, ignores=(Ignore("hot-*", "", "known"), Ignore("time-not-in-kernels", "", "known"))), "0.0")
     jsonschema.validate(value, SARIF)
     (one,) = value["runs"]
     ids = [rule["id"] for rule in one["tool"]["driver"]["rules"]]
@@ -139,7 +139,7 @@ def test_sarif_is_valid_and_has_broken_limits_findings_and_suppressions() -> Non
 
 
 def test_sarif_that_lacks_its_tool_is_not_valid() -> None:
-    value = sarif(held(*ALL))
+    value = sarif(held(*ALL), "0.0")
     del value["runs"][0]["tool"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(value, SARIF)

@@ -12,7 +12,6 @@ from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import Comparison, Timed
-from nsysmap.report.words import pass_words
 
 WIDTH = 100
 SCHEMA = "nsysmap/comparison/1"
@@ -89,7 +88,7 @@ def _answer(found: Comparison) -> Iterator[str]:
         missing = " and ".join(side.source for side in (before, after) if side.time_ns is None)
         yield f"No time to compare: {found.test if before.profiled or after.profiled else missing + ' has none'}."
         return
-    unit = pass_words(found.inferences_a_pass)
+    unit = _unit(found)
     share = percent(abs(found.difference_ns), before.time_ns)
     way = "less" if found.difference_ns < 0 else "more"
     with_profiler = " as recorded, profiler included" if before.profiled else "" if not before.inferences else " without the profiler"
@@ -110,6 +109,11 @@ def _answer(found: Comparison) -> Iterator[str]:
             "several runs of each (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     yield f"Test: {found.test}."
+
+
+def _unit(found: Comparison) -> str:
+    number = found.inferences_a_pass
+    return "inference" if number == 1 else f"pass of {number} inferences"
 
 
 def _signed(time_ns: int) -> str:
@@ -140,7 +144,7 @@ def _times(found: Comparison) -> Grid:
 
     row("file", [escaped(side.source) for side in sides])
     row("engine", [escaped(", ".join(side.engines)) for side in sides])
-    row(f"time per {pass_words(found.inferences_a_pass)}", [duration(side.time_ns) for side in sides])
+    row(f"time per {_unit(found)}", [duration(side.time_ns) for side in sides])
     row("  on a quicker to a slower host", [_range(side) for side in sides])
     row("  as recorded, profiler included", [duration(side.recorded_ns) for side in sides])
     row("per second", ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides])
@@ -155,13 +159,19 @@ def _range(side: Timed) -> str:
 
 
 def _waterfall(found: Comparison) -> Grid:
-    rows = [(_micro(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in found.contributions]
+    rows = [
+        (signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name))
+        for one in found.contributions
+    ]
     if rows and found.difference_ns is not None:
-        rows.append((_micro(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "together"))
+        rows.append(
+            (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "together")
+        )
     return Grid("Where the difference comes from, µs", ("difference", "before", "after", ""), tuple(rows), "rrrn")
 
 
-def _micro(time_ns: int | None) -> str:
+def signed_microseconds(time_ns: int | None) -> str:
+    """A difference in µs with its sign and two digits; "–" for none."""
     return "–" if time_ns is None else f"{time_ns / 1e3:+,.2f}"
 
 
@@ -171,7 +181,7 @@ def _layers(found: Comparison) -> Grid:
     shown = [row for row in rows if row["significant"] or abs(int(str(row["difference_ns"] or 0))) >= 100][:_TOP_LAYERS]
     cells = tuple(
         (
-            _micro(_whole(row["difference_ns"])),
+            signed_microseconds(_whole(row["difference_ns"])),
             microseconds(_whole(row["before_ns"])),
             microseconds(_whole(row["after_ns"])),
             "yes" if row["significant"] else "",
@@ -199,7 +209,7 @@ def _changed(found: Comparison) -> Iterator[Grid]:
     for change, heading in _CHANGES:
         rows = [row for row in records if row["change"] == change]
         rows.sort(key=lambda row: -abs(int(str(row["difference_ns"] or 0))))
-        cells = tuple((_micro(_whole(row["difference_ns"])), *_what(change, row)) for row in rows[:_TOP_CHANGES])
+        cells = tuple((signed_microseconds(_whole(row["difference_ns"])), *_what(change, row)) for row in rows[:_TOP_CHANGES])
         yield Grid(f"{heading}: {len(rows)}", ("µs", "before", "after"), cells, "rnn", max(len(rows) - _TOP_CHANGES, 0))
 
 
@@ -249,18 +259,20 @@ def comparison_text(found: Comparison, width: int = WIDTH) -> str:
     """The comparison as lines of at most ``width`` columns."""
     page = page_of(found)
     parts = [[f"nsysmap: {shortened(escaped(page.title), width - 9)}"]]
-    parts.append([line for text in page.answer for line in _wrapped(text, width)])
-    parts += [_grid_lines(grid, width) for grid in page.grids]
+    parts.append([line for text in page.answer for line in wrapped(text, width)])
+    parts += [grid_lines(grid, width) for grid in page.grids]
     if page.notes:
-        parts.append(["Notes", *(line for text in page.notes for line in _wrapped(f"· {text}", width))])
+        parts.append(["Notes", *(line for text in page.notes for line in wrapped(f"· {text}", width))])
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of that width, the later ones indented."""
     return textwrap.wrap(escaped(text), width, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _grid_lines(grid: Grid, width: int) -> list[str]:
+def grid_lines(grid: Grid, width: int) -> list[str]:
+    """The table as lines of at most that width."""
     rows = [grid.header, *grid.rows]
     widths = [max(columns(row[at]) for row in rows) for at in range(len(grid.header))]
     flexible = [at for at, kind in enumerate(grid.align) if kind == "n" and widths[at]]

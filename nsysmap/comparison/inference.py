@@ -1,0 +1,191 @@
+"""One inference against the median one of its kind: what made it slow, kernel by kernel and gap by gap.  Times are as recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.comparison_schema import INFERENCE_KERNELS
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.comparison.shares import Kinds, kernel_rows, recorded_idle, recorded_works, spent
+from nsysmap.comparison.waterfall import Contribution
+from nsysmap.timing.device_times import hides_work
+from nsysmap.trace.launch_order import launch_order
+
+_HIDDEN = "work in CUDA graphs, which the trace hides, and idle time"
+SLOWEST, P99 = "slowest", "p99"
+
+
+@dataclass(frozen=True)
+class OneInference:
+    """An inference beside the median one."""
+
+    source: str
+    inference: int
+    like: int  # steady-state inferences that launch the same kernels
+    rank: int  # of those and itself, from the slowest, 1
+    warmup: bool
+    time_ns: int  # from the end of the one before on its thread to its own
+    usual: int  # the inference of the median time
+    usual_ns: int
+    contributions: tuple[Contribution, ...]  # add up to the difference
+    kernels: Table  # comparison_schema.INFERENCE_KERNELS
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Every inference with the time from the end of the one before on its thread."""
+
+    begin_ns: IntArray
+    end_ns: IntArray
+    steady: BoolArray
+
+    @property
+    def time_ns(self) -> IntArray:
+        result: IntArray = self.end_ns - self.begin_ns
+        return result
+
+
+def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneInference:
+    """What made that inference slow; ``which`` is its number, slowest or p99.  NsysmapError where there is none."""
+    inferences = tables["inferences"]
+    if not len(inferences):
+        raise NsysmapError(
+            source, "has no inference that was recognised", "capture NVTX ranges (-t cuda,nvtx), or a run of several inferences"
+        )
+    times = _times(tables)
+    row = _row(tables, source, which)
+    like = _like(inferences, times, row)
+    if not len(like):
+        raise NsysmapError(
+            f"{source}: inference {inferences.ints('inference')[row]}",
+            "no steady-state inference launches the same kernels",
+            "choose another",
+        )
+    usual = int(like[np.argsort(times.time_ns[like], kind="stable")[(len(like) - 1) // 2]])
+    return OneInference(
+        source=source,
+        inference=int(inferences.ints("inference")[row]),
+        like=len(like),
+        rank=1 + int(np.count_nonzero(times.time_ns[like[like != row]] > times.time_ns[row])),
+        warmup=bool(inferences.bools("warmup")[row]),
+        time_ns=int(times.time_ns[row]),
+        usual=int(inferences.ints("inference")[usual]),
+        usual_ns=int(times.time_ns[usual]),
+        contributions=_contributions(tables, times, (usual, row)),
+        kernels=_kernels(tables, like, row),
+    )
+
+
+def _times(tables: Mapping[str, Table]) -> _Times:
+    inferences = tables["inferences"]
+    gpu_end = inferences.ints("gpu_end_ns")
+    end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns"))
+    loops = [inferences.ints(name) for name in ("process", "thread", "device")]
+    order = np.lexsort((end, *loops))
+    follows = np.ones(len(order) - 1, np.bool_)
+    for column in loops:
+        follows &= column[order[1:]] == column[order[:-1]]
+    begin = np.minimum(inferences.ints("start_ns"), end)
+    begin[order[1:][follows]] = end[order[:-1][follows]]
+    return _Times(begin, end, inferences.bools("complete") & ~inferences.bools("warmup"))
+
+
+def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
+    numbers = tables["inferences"].ints("inference")
+    if which in (SLOWEST, P99):
+        known = tables["inference_times"]
+        ratio = known.floats("times_median")
+        rows = np.flatnonzero(~np.isnan(ratio))
+        if not len(rows):
+            raise NsysmapError(source, "has no two steady-state inferences in a row", "give the number of an inference")
+        order = rows[np.argsort(ratio[rows], kind="stable")]
+        chosen = order[-1] if which == SLOWEST else order[int(np.ceil(0.99 * len(order))) - 1]
+        return int(np.searchsorted(numbers, known.ints("inference")[chosen]))
+    if not which.isdecimal() or len(which) > 18:
+        raise NsysmapError(which, "is no inference", "give its number, slowest or p99")
+    found = np.flatnonzero(numbers == int(which))
+    if not len(found):
+        raise NsysmapError(f"inference {which}", f"is not in {source}", f"its inferences are {numbers.min()} to {numbers.max()}")
+    return int(found[0])
+
+
+def _like(inferences: Table, times: _Times, row: int) -> IntArray:
+    """The steady-state inferences of the same device and engine that launch the same kernels."""
+    same = times.steady.copy()
+    for name in ("process", "device", "engine", "kernel_sequence"):
+        same &= inferences.ints(name) == inferences.ints(name)[row]
+    first = times.begin_ns == np.minimum(inferences.ints("start_ns"), times.end_ns)
+    like = np.flatnonzero(same & ~first)
+    return like if len(like) else np.flatnonzero(same)
+
+
+def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, int]) -> tuple[Contribution, ...]:
+    """What the two inferences' time went to; differences add up."""
+    inferences, layers = tables["inferences"], tables["layers"]
+    kinds = Kinds(len(layers))
+    device, process = (int(inferences.ints(name)[rows[1]]) for name in ("device", "process"))
+    works = recorded_works(dict(tables), device, process, kinds)
+    idle = recorded_idle(tables["gaps"], device, kinds)
+    usual, own = (spent(works, idle, times.begin_ns[[row]], times.end_ns[[row]], kinds)[0] for row in rows)
+    first_idle, hidden = kinds.idle("launch"), hides_work(tables["capture"])
+    found = [
+        Contribution(
+            str(layers.text("name")[at]) if at < kinds.layers else _HIDDEN if hidden and at >= first_idle else kinds.name(at),
+            int(own[at] - usual[at]),
+            int(usual[at]),
+            int(own[at]),
+            "layers" if at < kinds.layers else "idle" if at >= first_idle else "work",
+        )
+        for at in np.flatnonzero((own != 0) | (usual != 0)).tolist()
+    ]
+    return tuple(sorted(found, key=lambda one: (-abs(one.ns), one.name)))
+
+
+def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
+    """Its kernels in order of launch, each with the median of those at the same place."""
+    kernels, gaps = tables["kernels"], tables["gaps"]
+    numbers = tables["inferences"].ints("inference")
+    wanted = np.isin(kernels.ints("inference"), numbers[np.union1d(like, [row])])
+    rows = np.flatnonzero(wanted)
+    if not len(rows):
+        return Table.empty(INFERENCE_KERNELS)
+    order = launch_order(kernels, rows, kernels.ints("inference")[rows])
+    own = order[kernels.ints("inference")[order] == numbers[row]]
+    others = order[np.isin(kernels.ints("inference")[order], numbers[like])]
+    if not len(own) or len(others) % len(own):
+        return Table.empty(INFERENCE_KERNELS)  # cut at the end of the capture
+    gap, longest = _gaps_before(kernels, gaps)
+    length = kernels.ints("end_ns") - kernels.ints("start_ns")
+    usual, usual_gap = (np.rint(np.median(values[others].reshape(-1, len(own)), axis=0)).astype(np.int64) for values in (length, gap))
+    return Table(
+        INFERENCE_KERNELS,
+        {
+            "position": np.arange(len(own)),
+            "kernel_id": kernels.ints("kernel_id")[own],
+            "layer": kernels.text("layer").take(own),
+            "kernel": kernels.text("name").take(own),
+            "time_ns": length[own],
+            "usual_ns": usual,
+            "gap_ns": gap[own],
+            "usual_gap_ns": usual_gap,
+            "cause": gaps.text("cause").take(longest[own]),
+            "evidence": gaps.text("evidence").take(longest[own]),
+            "extra_ns": length[own] - usual + gap[own] - usual_gap,
+        },
+    )
+
+
+def _gaps_before(kernels: Table, gaps: Table) -> tuple[IntArray, IntArray]:
+    """Per kernel the idle time that it ended, and the row of the longest part of that in GAPS (-1 for none)."""
+    total, longest = np.zeros(len(kernels), np.int64), np.full(len(kernels), -1, np.int64)
+    rows = np.flatnonzero(gaps.ints("after_kernel") != MISSING)
+    kernel = kernel_rows(kernels, gaps.ints("after_kernel")[rows])
+    spans = gaps.ints("dur_ns")[rows]
+    np.add.at(total, kernel, spans)
+    by_length = np.argsort(spans, kind="stable")
+    longest[kernel[by_length]] = rows[by_length]
+    return total, longest

@@ -1,0 +1,84 @@
+"""What `nsysmap inference` shows: one inference beside the median one, as text and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.units import counted, duration, microseconds, percent
+from nsysmap.comparison.inference import OneInference
+from nsysmap.comparison.pages import WIDTH, Grid, grid_lines, signed_microseconds, wrapped
+
+SCHEMA = "nsysmap/inference/1"
+_TOP = 12
+
+
+def inference_json(found: OneInference) -> dict[str, object]:
+    """One JSON object; times in nanoseconds as recorded, profiler included."""
+    values = {name: value for name, value in vars(found).items() if name not in ("contributions", "kernels")}
+    return {
+        "schema": SCHEMA,
+        **values,
+        "difference_ns": found.time_ns - found.usual_ns,
+        "contributions": [asdict(one) for one in found.contributions],
+        "kernels": found.kernels.records(),
+    }
+
+
+def inference_text(found: OneInference, width: int = WIDTH) -> str:
+    """The answer, what the difference is made of, and the kernels and gaps that took longest more than usual."""
+    extra = found.time_ns - found.usual_ns
+    parts = [
+        [shortened(f"nsysmap: {escaped(found.source)}, inference {found.inference}", width)],
+        [line for text in _answer(found, extra) for line in wrapped(text, width)],
+    ]
+    shown = [one for one in found.contributions if one.ns][:_TOP]
+    rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
+    rest = extra - sum(one.ns for one in shown)
+    if rest:
+        rows.append((signed_microseconds(rest), "", "", "all others"))
+    rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "together"))
+    header = ("difference", "median one", "this one", "")
+    parts.append(grid_lines(Grid("What its time went to, µs", header, tuple(rows), "rrrn"), width))
+    kernels = sorted(found.kernels.records(), key=lambda row: -abs(int(str(row["extra_ns"]))))
+    cells = tuple(
+        (
+            signed_microseconds(int(str(row["extra_ns"]))),
+            str(row["position"]),
+            f"{microseconds(float(str(row['gap_ns'])))} ({microseconds(float(str(row['usual_gap_ns'])))})",
+            f"{microseconds(float(str(row['time_ns'])))} ({microseconds(float(str(row['usual_ns'])))})",
+            "" if row["cause"] is None else f"{row['cause']}: {escaped(str(row['evidence']))}",
+            escaped(str(row["layer"] or row["kernel"])),
+        )
+        for row in kernels[:_TOP]
+    )
+    if cells:
+        header2 = ("extra", "#", "gap before (usual)", "kernel (usual)", "cause of the gap", "layer")
+        heading = "Kernels with the gaps before them, those that differ most, µs"
+        parts.append(grid_lines(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)), width))
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def _answer(found: OneInference, extra: int) -> list[str]:
+    more = "more" if extra >= 0 else "less"
+    lines = [
+        f"{duration(found.time_ns)} as recorded, {duration(abs(extra))} ({percent(abs(extra), found.usual_ns)}) {more} than inference "
+        f"{found.usual}, the median of {counted(found.like, 'steady-state inference')} that launch the same kernels."
+    ]
+    if found.warmup:
+        lines.append("It is of the warm-up.")
+    else:
+        lines.append(f"By time it is number {found.rank} of them, from the slowest.")
+    longer = sorted((one for one in found.contributions if one.ns * extra > 0), key=lambda one: -abs(one.ns))
+    if extra and longer:
+        most = longer[0]
+        share = percent(min(abs(most.ns), abs(extra)), abs(extra), 0)
+        lines.append(f"Most of the difference, {share}, is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
+        worst = max(found.kernels.records(), key=lambda row: int(str(row["extra_ns"])) * (1 if extra > 0 else -1), default=None)
+        if worst is not None and most.kind == "idle" and worst["cause"] is not None and extra > 0:
+            own, usual = (duration(float(str(worst[name]))) for name in ("gap_ns", "usual_gap_ns"))
+            lines.append(
+                f"The gap that differs most is before kernel {worst['position']} ({worst['layer'] or worst['kernel']}): "
+                f"{own} instead of {usual}; {worst['cause']}: {worst['evidence']}."
+            )
+    return lines

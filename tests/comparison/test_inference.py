@@ -1,0 +1,68 @@
+"""One inference beside the median one."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.errors import NsysmapError
+from nsysmap.comparison.inference import OneInference, one_inference
+from tests.commands import run
+from tests.places import FIXTURES
+
+SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
+
+
+@cache
+def captured() -> Analysis:
+    return analyze(SYNC, ENGINE, rules=[])
+
+
+def told(which: str) -> OneInference:
+    return one_inference(captured().tables.by_name(), "sync.sqlite", which)
+
+
+@pytest.mark.parametrize("which", ["slowest", "p99", "0", "7"])
+def test_what_its_time_went_to_adds_up(which: str) -> None:
+    found = told(which)
+    assert sum(one.ns for one in found.contributions) == found.time_ns - found.usual_ns
+    assert sum(one.after_ns for one in found.contributions) == found.time_ns
+
+
+def test_the_slowest_is_the_slowest_and_the_median_one_is_in_the_middle() -> None:
+    assert told("slowest").rank == 1
+    middle = told(str(told("slowest").usual))
+    assert middle.time_ns == middle.usual_ns
+    assert {row["extra_ns"] for row in middle.kernels.records()} != {0}  # beside the medians at each place, not beside itself
+
+
+def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
+    found = told("slowest")
+    worst = max(found.kernels.records(), key=lambda row: int(str(row["extra_ns"])))
+    assert (worst["position"], worst["cause"], worst["evidence"]) == (21, "launch", "cudaLaunchKernel")
+    assert found.contributions[0].name == "idle: launch"
+
+
+def test_an_inference_that_is_not_there_is_refused() -> None:
+    for which in ("5000", "fastest", "-1", "9" * 30):
+        with pytest.raises(NsysmapError):
+            told(which)
+
+
+def test_the_command_shows_it_as_text_and_json(capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "inference", SYNC, ENGINE, "slowest")
+    assert (done.status, done.err) == (0, "")
+    assert "Most of the difference" in done.out
+    assert all(len(line) <= 100 for line in done.out.splitlines())
+    value = json.loads(run(capfd, "inference", SYNC, ENGINE, "p99", "--json").out)
+    assert value["difference_ns"] == sum(one["ns"] for one in value["contributions"])
+    assert len(value["kernels"]) == 56
+
+
+def test_a_report_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "inference", "slowest")
+    assert done.status == 2
+    assert done.err.count("\n") == 1
