@@ -20,14 +20,13 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
-from nsysmap.cli.compare import compare_command
+from nsysmap.cli.compare import compare_command, inference_command
 from nsysmap.cli.completion import complete_paths, completion_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.doctor import doctor_command
 from nsysmap.cli.export import export_command
 from nsysmap.cli.gate import baseline_command, gate_command
 from nsysmap.cli.graph import graph_command
-from nsysmap.cli.inference import inference_command
 from nsysmap.cli.layers import layers
 from nsysmap.cli.man import man_command
 from nsysmap.cli.map import map_command
