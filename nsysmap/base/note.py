@@ -10,6 +10,8 @@ from nsysmap.base.report_schema import NOTES
 from nsysmap.base.table import Table
 
 Level = Literal["info", "warning", "error"]
+SELECTED = "Selected: "
+"""How the note begins that says which part of a report all figures are of."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.note import Note
+from nsysmap.base.note import SELECTED, Note
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.base.units import counted
@@ -277,7 +277,7 @@ def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> li
     """What was chosen, and what that does to the figures."""
     chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
     notes = [
-        Note("info", f"Selected: {selection.words()}; {chosen}. All figures are of these; numbers and times are those of the whole report.")
+        Note("info", f"{SELECTED}{selection.words()}; {chosen}. All figures are of these; numbers and times are those of the whole report.")
     ]
     if len(cut):
         numbers = ", ".join(map(str, cut[:_NAMED].tolist())) + (", …" if len(cut) > _NAMED else "")

@@ -91,6 +91,8 @@ def _parts(report: Report) -> Iterator[str]:
 
 def _answer(summary: Summary) -> Iterator[str]:
     yield f"# nsysmap: {code(summary.source)}"
+    if summary.selected:
+        yield plain(summary.selected)
     yield "\n".join(f"- **error:** {plain(text)}" for text in summary.blocked)
     rows = [("what ran", answer.title(summary).removeprefix(f"{summary.source}: "))]
     rows += [("time", text) for text in answer.times(summary)]

@@ -212,6 +212,7 @@ class Summary:
     blocked: tuple[str, ...]  # errors: why there is no answer, or not the right one
     warnings: tuple[str, ...]  # what else the reader must know before believing the figures
     next_steps: tuple[NextStep, ...]
+    selected: str | None = None  # which part of the report all figures are of; None where it is the whole
 
     @property
     def per_second(self) -> float | None:

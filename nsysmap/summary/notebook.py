@@ -22,6 +22,8 @@ def notebook_html(summary: Summary) -> str:
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    if summary.selected:
+        yield "part", _text(summary.selected)
     for text in summary.blocked:
         yield "error", f"<b>{_text(text)}</b>"
     for head, told in (

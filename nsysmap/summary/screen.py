@@ -26,6 +26,8 @@ _LEAST_LAYER = 0.02  # of the kernel time; where a region has the rest, its part
 def screen(summary: Summary, width: int) -> list[Line]:
     """The answer in lines of at most ``width`` columns."""
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
+    if summary.selected:
+        lines += wrapped(summary.selected, width, indent=0)
     for text in summary.blocked:
         lines += wrapped(f"error: {text}", width, indent=0, style="red")
     lines += _said("time", answer.times(summary), width)

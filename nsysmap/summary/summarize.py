@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
 from nsysmap.summary.actions import Runs, actions
@@ -85,6 +86,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
         next_steps=_next_steps(tables, capture, engine=engine),
+        selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
     )
 
 
