@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("before")
-@click.argument("after")
+@click.argument("files", metavar="BEFORE... [--] AFTER...", nargs=-1, required=True)
 @click.option("--engine-before", "engines_before", metavar="ENGINE", multiple=True, help="Engine file that ran in BEFORE. Repeatable.")
 @click.option("--engine-after", "engines_after", metavar="ENGINE", multiple=True, help="Engine file that ran in AFTER. Repeatable.")
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engines: names what runs inside opaque regions.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
-@click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the comparison: .json or .md. Repeatable.")
+@click.option(
+    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the comparison: .html (a page), .md or .json. Repeatable."
+)
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit status 1 if AFTER is slower beyond the noise.")
 @reader_option
 def compare_command(  # noqa: PLR0913  # one parameter an option
     *,
-    before: str,
-    after: str,
+    files: tuple[str, ...],
     engines_before: tuple[str, ...],
     engines_after: tuple[str, ...],
     onnx_file: str | None,
@@ -38,6 +38,8 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
 ) -> int:
     """Say what changed from BEFORE to AFTER, where, and whether it is more than noise.
 
+    Several runs a side, with -- between the sides, or a folder of reports a side, make the runs the unit of noise.
+
     \b
     BEFORE and AFTER are reports (.nsys-rep or what `nsys export` made of one), or engine files
     or trtexec --exportProfile files alone.  Times are without what the profiler adds.
@@ -46,28 +48,50 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     \b
     Examples:
       nsysmap compare old.nsys-rep new.nsys-rep --engine-before old.json --engine-after new.json
+      nsysmap compare old1.nsys-rep old2.nsys-rep -- new1.nsys-rep new2.nsys-rep
       nsysmap compare old.engine.json new.engine.json
     """
     import json
 
     from nsysmap.base.output_file import check_output
-    from nsysmap.comparison.compare import compare_sides
-    from nsysmap.comparison.pages import SUFFIXES, comparison_json, comparison_text, write_comparison
-    from nsysmap.comparison.side import Given, named_apart, read_side
+    from nsysmap.comparison.compare import compare_given
+    from nsysmap.comparison.pages import comparison_json, comparison_text
+    from nsysmap.comparison.runs import runs_in
+    from nsysmap.comparison.side import Given
+    from nsysmap.page.comparison import SUFFIXES, write_comparison
 
-    files = [Path(path) for path in outputs]
-    for path in files:
-        check_output(path, SUFFIXES, [Path(one) for one in (before, after, *engines_before, *engines_after, onnx_file) if one])
+    sides = two_sides(files)
+    given = [
+        [Given(run, engines, reader) for path in side for run in runs_in(path)]
+        for side, engines in zip(sides, (engines_before, engines_after), strict=True)
+    ]
+    written = [Path(path) for path in outputs]
+    for path in written:
+        inputs = [one.path for side in given for one in side]
+        check_output(path, SUFFIXES, [Path(one) for one in (*inputs, *engines_before, *engines_after, onnx_file) if one])
     model = onnx_model(onnx_file)
     with progress() as tell:
-        given = [Given(path, engines, reader) for path, engines in ((before, engines_before), (after, engines_after))]
-        sides = named_apart([read_side(one, model=model, progress=tell) for one in given], given)
-        tell("comparing")
-        found = compare_sides(sides[0], sides[1])
-        for path in files:
+        found = compare_given((given[0], given[1]), model=model, progress=tell)
+        for path in written:
             write_comparison(found, path)
     click.echo(json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width() or 100))
     return 1 if fail_on == "worse" and found.verdict == "slower" else 0
+
+
+BETWEEN_SIDES = "\x1f--"
+"""What stands for -- among the files of `nsysmap compare`: click would swallow it."""
+
+
+def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The files of BEFORE and of AFTER."""
+    if BETWEEN_SIDES in files:
+        at = files.index(BETWEEN_SIDES)
+        sides = files[:at], files[at + 1 :]
+    else:
+        sides = files[:1], files[1:]
+    if not all(sides) or BETWEEN_SIDES in sides[1] or (BETWEEN_SIDES not in files and len(files) != 2):
+        raise click.UsageError("Give two files or folders, or several files a side with -- between the sides.")
+    return sides
 
 
 @click.command("inference")

@@ -20,7 +20,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
-from nsysmap.cli.compare import compare_command, inference_command
+from nsysmap.cli.compare import BETWEEN_SIDES, compare_command, inference_command
 from nsysmap.cli.completion import complete_paths, completion_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.doctor import doctor_command
@@ -92,7 +92,7 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        status = cli(prog_name="nsysmap", standalone_mode=False)
+        status = cli(args=_with_sides(sys.argv[1:]), prog_name="nsysmap", standalone_mode=False)
         sys.stdout.flush()
     except NsysmapError as error:
         _fail(str(error))
@@ -111,6 +111,11 @@ def _run() -> None:
         _fail(f"standard output: cannot be written ({error.strerror}); free disk space, or write elsewhere")
     if isinstance(status, int):  # what a command gave to Context.exit
         sys.exit(status)
+
+
+def _with_sides(arguments: list[str]) -> list[str]:
+    """The arguments, with what parts the two sides of compare kept for it."""
+    return [BETWEEN_SIDES if one == "--" and arguments[0] == "compare" else one for one in arguments]
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

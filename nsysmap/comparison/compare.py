@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.comparison.conditions import Condition, conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
@@ -14,9 +15,10 @@ from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Difference, Mean, difference
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.predictions import Prediction, predictions
+from nsysmap.comparison.runs import runs_in, together
 from nsysmap.comparison.side import Given, Side, named_apart, read_side
 from nsysmap.comparison.waterfall import Contribution, contributions
-from nsysmap.engine.onnx_model import read_model
+from nsysmap.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
@@ -34,7 +36,8 @@ class Timed:
 
     source: str
     engines: tuple[str, ...]
-    inferences: int  # that count
+    runs: int  # captures
+    inferences: int  # that count; of several captures runs
     held_up: int  # others that took 1.5 times their like's median
     held_up_ns: int | None  # what those would add to the mean
     time_ns: int | None  # without the profiler
@@ -71,8 +74,8 @@ class Comparison:
 
 
 def compare(  # noqa: PLR0913  # one parameter a file
-    before: str | Path,
-    after: str | Path,
+    before: str | Path | Sequence[str | Path],
+    after: str | Path | Sequence[str | Path],
     *,
     engine_before: str | Path | Sequence[str | Path] = (),
     engine_after: str | Path | Sequence[str | Path] = (),
@@ -81,11 +84,27 @@ def compare(  # noqa: PLR0913  # one parameter a file
 ) -> Comparison:
     """What changed between two captures, engine files or profiles; ``onnx`` is the model behind both.
 
+    A side may be several captures of one program, or a folder of them: then the runs are the unit of noise.
     Raises NsysmapError for input that cannot be used.
     """
     model = None if onnx is None else read_model(onnx)
-    given = [Given(str(path), _paths(engines)) for path, engines in ((before, engine_before), (after, engine_after))]
-    return compare_sides(*named_apart([read_side(one, model=model, progress=progress) for one in given], given))
+    given = [
+        [Given(run, _paths(engines)) for path in _paths(side) for run in runs_in(path)]
+        for side, engines in ((before, engine_before), (after, engine_after))
+    ]
+    return compare_given((given[0], given[1]), model=model, progress=progress)
+
+
+def compare_given(
+    given: tuple[Sequence[Given], Sequence[Given]], *, model: OnnxModel | None = None, progress: Progress | None = None
+) -> Comparison:
+    """The comparison of the captures of both sides."""
+    if (len(given[0]) == 1) != (len(given[1]) == 1):
+        alone = min(given, key=len)[0].path
+        raise NsysmapError(alone, "is the only run of its side", "give at least two runs a side, or one a side")
+    every = [*given[0], *given[1]]
+    sides = named_apart([read_side(one, model=model, progress=progress) for one in every], every)
+    return compare_sides(together(sides[: len(given[0])]), together(sides[len(given[0]) :]))
 
 
 def _paths(engines: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
@@ -117,7 +136,7 @@ def compare_sides(before: Side, after: Side) -> Comparison:
         noise_ns=told.noise_ns,
         p=told.p,
         significant=told.verdict in (FASTER, SLOWER),
-        run_to_run_ns=_run_to_run(parts, wholes[0]),
+        run_to_run_ns=_run_to_run(parts, wholes[0]) if before.pace.runs == 1 else None,
         test=told.test,
         contributions=parts,
         layers=layers,
@@ -155,6 +174,7 @@ def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
     return Timed(
         source=side.source,
         engines=tuple(engine.source for engine in side.engines),
+        runs=pace.runs,
         inferences=pace.noise.count,
         held_up=pace.held_up,
         held_up_ns=_rounded(pace.held_up_ns * scale),
@@ -201,17 +221,13 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     if few:
         told = f"no test: {' and '.join(few)} has fewer than {FEWEST} inferences of a thread that count; capture more of them"
         return _Told(TOO_FEW, None, None, None, told, [])
-    test = (
-        "Welch's t-test on the inferences' times, each side's number lowered by their serial correlation (Geyer's initial positive "
-        f"sequence: {ours.noise.effective:.0f} of {ours.noise.count} and {theirs.noise.effective:.0f} of {theirs.noise.count}); "
-        "95 % interval, widened by the drift within each side"
-    )
+    test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
     if recorded:
         return _told_recorded(before, after, found, noise, test)
     low, high = _machines(before, after)
     interval = (round((found.low + min(low, 0.0)) * scale), round((found.high + max(high, 0.0)) * scale))
-    test += " and by what is not known of the profiler's cost"
+    test += (" and" if ours.runs == 1 else "") + " by what is not known of the profiler's cost"
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     notes = [
         f"{side.source} is traced as whole CUDA graphs: what they do is not known, and what the profiler adds is taken for 0 to 6 %. "
@@ -220,6 +236,16 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         if side.pace.hidden
     ]
     return _Told(verdict, interval, noise, found.p, test, notes)
+
+
+def _test_words(ours: Pace, theirs: Pace) -> str:
+    if ours.runs > 1:
+        return f"Welch's t-test on the times of {ours.runs} and {theirs.runs} runs; 95 % interval, widened"
+    return (
+        "Welch's t-test on the inferences' times, each side's number lowered by their serial correlation (Geyer's initial positive "
+        f"sequence: {ours.noise.effective:.0f} of {ours.noise.count} and {theirs.noise.effective:.0f} of {theirs.noise.count}); "
+        "95 % interval, widened by the drift within each side"
+    )
 
 
 def _runs_on(side: Side, device: int) -> bool:
@@ -329,6 +355,7 @@ def _profiled(side: Side) -> Timed:
     return Timed(
         source=side.source,
         engines=tuple(engine.source for engine in side.engines),
+        runs=0,
         inferences=0,
         held_up=0,
         held_up_ns=None,

@@ -171,8 +171,8 @@ def _grids(before: Side, after: Side) -> list[Condition]:
         blocks = kernels.ints("grid_x")[rows] * kernels.ints("grid_y")[rows] * kernels.ints("grid_z")[rows]
         codes = kernels.text("name").codes[rows].astype(np.int64)
         held: dict[str, set[int]] = {}
-        for code, size in np.unique(np.stack([codes, blocks], axis=1), axis=0).tolist():
-            held.setdefault(kernels.text("name").values[code], set()).add(size)
+        for pair in np.unique(codes << 32 | np.minimum(blocks, (1 << 32) - 1)).tolist():
+            held.setdefault(kernels.text("name").values[pair >> 32], set()).add(pair & ((1 << 32) - 1))
         sizes.append(held)
     common = sizes[0].keys() & sizes[1].keys()
     other = [name for name in common if not sizes[0][name] & sizes[1][name]]

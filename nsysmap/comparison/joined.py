@@ -14,7 +14,7 @@ from nsysmap.base.groups import rows_by_value
 from nsysmap.base.table import FloatArray, IntArray, Table
 from nsysmap.comparison.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
 from nsysmap.comparison.network import Piece, network_of
-from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of
+from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of, mean_of_runs
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Layer
@@ -127,7 +127,7 @@ class _Times:
         pace = side.pace
         inferences = side.tables["inferences"]
         number = inferences.ints("inference")
-        engine = inferences.ints("engine")[np.searchsorted(number, pace.inferences)]
+        engine = inferences.ints("engine")[np.searchsorted(number, pace.inferences)] if pace.runs == 1 else np.zeros(pace.runs, np.int64)
         counts = side.tables["layers"].ints("kernels").astype(np.float64)
         return _Times(
             pace,
@@ -147,7 +147,7 @@ class _Times:
         share = 1.0
         if rows is not None and len(rows):
             series, share = series[rows], float(self.pace.weight[rows].sum())
-        mean = mean_of(series)
+        mean = mean_of(series) if self.pace.runs == 1 else mean_of_runs(series)
         value = max(value - float(self.pace.kernel_excess[list(ids)].sum()), 0.0)
         return replace(mean, value=value, error=mean.error * share, drift=mean.drift * share)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -53,6 +54,13 @@ def mean_of(values: FloatArray) -> Mean:
     spread = float(values.std(ddof=1)) * math.sqrt((count - 1) / count * effective / max(effective - 1, 0.5))
     error = spread / math.sqrt(effective)
     return Mean(value, error, max(effective - 1, _LEAST_FREEDOM), count, effective, _drift(values))
+
+
+def mean_of_runs(values: FloatArray) -> Mean:
+    """The mean of independent runs; two are enough to be tested."""
+    count = len(values)
+    error = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    return Mean(float(values.mean()), error, max(count - 1.0, _LEAST_FREEDOM), count, float(count), 0.0)
 
 
 def effective_size(values: FloatArray) -> float:
@@ -125,11 +133,16 @@ def two_sided(t: float, freedom: float) -> float:
 
 def student_quantile(share: float, freedom: float) -> float:
     """The value that a t-distributed one stays below with that chance (at least a half)."""
+    return _quantile(share, round(freedom, 2))
+
+
+@lru_cache(maxsize=4096)
+def _quantile(share: float, freedom: float) -> float:
     low, high = 0.0, 1.0
     tail = 2 * (1 - share)
     while two_sided(high, freedom) > tail:
         low, high = high, high * 2
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if two_sided(middle, freedom) > tail else (low, middle)
     return high

@@ -39,6 +39,7 @@ class Pace:
     process: int
     device: int
     threads: int
+    runs: int  # captures that it is the mean of: of several, `weight`, `kernels` and the noise are of runs
     inferences: IntArray  # those that count, in order of time
     held_up: int  # others that were held up
     held_up_ns: float  # what those add to the mean
@@ -102,6 +103,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
         process=process,
         device=device,
         threads=len(found),
+        runs=1,
         inferences=counted,
         held_up=sum(int(np.count_nonzero(one.loop.held)) for one in found),
         held_up_ns=sum(weight * one.held_up_ns for weight, one in zip(weights, estimates, strict=True)),
@@ -127,7 +129,7 @@ def _nothing(kinds: Kinds) -> Pace:
     mean = Mean(nan, nan, 0.0, 0, 0.0, 0.0)
     none = np.zeros(kinds.count)
     return Pace(
-        kinds=kinds, process=0, device=0, threads=0, inferences=np.zeros(0, np.int64), held_up=0, held_up_ns=0.0, weight=empty,
+        kinds=kinds, process=0, device=0, threads=0, runs=1, inferences=np.zeros(0, np.int64), held_up=0, held_up_ns=0.0, weight=empty,
         recorded=nan, likely=nan, quick=nan, slow=nan, profiled="no two inferences in a row were recognised", hidden=False, noise=mean,
         recorded_noise=mean, parts=none, recorded_parts=none, kernels=np.zeros((0, kinds.layers)), kernel_excess=np.zeros(kinds.layers),
         steady_span_ns=(0, 0),

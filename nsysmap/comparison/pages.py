@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import Comparison, Timed
@@ -148,7 +145,9 @@ def _times(found: Comparison) -> Grid:
     row("  on a quicker to a slower host", [_range(side) for side in sides])
     row("  as recorded, profiler included", [duration(side.recorded_ns) for side in sides])
     row("per second", ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides])
-    row("inferences that count", [f"{side.inferences:,}" if side.inferences else "–" for side in sides])
+    row(
+        "runs" if found.before.runs > 1 else "inferences that count", [f"{side.inferences:,}" if side.inferences else "–" for side in sides]
+    )
     return Grid("Before and after", ("", "before", "after"), tuple(rows), "lrr")
 
 
@@ -316,13 +315,3 @@ def _plain(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
     return text
-
-
-SUFFIXES = (".json", ".md")
-
-
-def write_comparison(found: Comparison, path: Path) -> None:
-    """Write the comparison to a file, in the form that its suffix names."""
-    text = comparison_markdown(found) if path.suffix.lower() == ".md" else json.dumps(comparison_json(found), indent=1) + "\n"
-    with replacing(path) as fresh:
-        fresh.write_text(text, encoding="utf-8")

@@ -34,11 +34,12 @@ class Side:
     tables: Mapping[str, Table]  # of the analysis; of an engine file alone only those that need no trace
     outcomes: tuple[Outcome, ...]
     traced: bool
+    merged: Pace | None = None  # of several captures
 
     @cached_property
     def pace(self) -> Pace:
         """Its time per inference; only where it is a capture."""
-        return pace_of(dict(self.tables))
+        return self.merged or pace_of(dict(self.tables))
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:

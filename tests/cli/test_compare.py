@@ -42,7 +42,23 @@ def test_it_is_written_as_markdown_and_json(tmp_path: Path, capfd: pytest.Captur
     assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["verdict"] == "faster"
 
 
+def test_the_page_needs_no_other_file_and_escapes_names(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(capfd, "compare", SYNC, GRAPH, *ENGINES, "-o", tmp_path / "c.html").status == 0
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "default-src &#x27;none&#x27;" in page
+    assert "<script" not in page and "http://" not in page and "https://" not in page
+    assert page.count("<svg") == len(page.split("Where the difference comes from, µs</h2>")[1].split("</table>")[0].split("<tr>")) - 3
+
+
 def test_a_file_that_is_not_there_is_one_line_and_status_two(capfd: pytest.CaptureFixture[str]) -> None:
     done = run(capfd, "compare", "nowhere.nsys-rep", GRAPH)
     assert (done.status, done.out) == (2, "")
     assert done.err.count("\n") == 1
+
+
+def test_two_dashes_part_the_runs_of_both_sides(capfd: pytest.CaptureFixture[str]) -> None:
+    others = [FIXTURES / "newer" / f"bert_{name}.sqlite" for name in ("sync", "graph")]
+    done = run(capfd, "compare", SYNC, others[0], "--", GRAPH, others[1], *ENGINES, "--json")
+    value = json.loads(done.out)
+    assert (done.status, value["before"]["runs"], value["after"]["runs"], value["verdict"]) == (0, 2, 2, "faster")
+    assert run(capfd, "compare", SYNC, others[0], GRAPH).status == 2

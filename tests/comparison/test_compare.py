@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.comparison.compare import Comparison, compare
 from tests.places import FIXTURES
 
@@ -83,3 +86,27 @@ def test_engine_files_alone_have_no_time() -> None:
     found = compare(FIXTURES / "bert_split_trt10/engine.json", FIXTURES / "bert_trt10/engine.json")
     assert found.difference_ns is None
     assert "merged" in found.layers.text("relation").list()
+
+
+def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
+    engine = FIXTURES / "bert_trt10" / "engine.json"
+    before = [FIXTURES / path for path in ("bert_trt10/sync.sqlite", "newer/bert_sync.sqlite")]
+    after = tmp_path / "after"
+    after.mkdir()
+    for at in range(2):
+        shutil.copy(FIXTURES / "bert_trt10" / "graph.sqlite", after / f"run{at}.sqlite")
+    found = compare(before, after, engine_before=engine, engine_after=engine)
+    assert (found.before.runs, found.after.runs) == (2, 2)
+    assert "2 and 2 runs" in found.test
+    assert sum(one.ns for one in found.contributions) == found.difference_ns
+    once = compared("graph")
+    assert found.interval_ns is not None and once.interval_ns is not None
+    assert found.interval_ns[1] - found.interval_ns[0] > once.interval_ns[1] - once.interval_ns[0]
+    with pytest.raises(NsysmapError, match="only run of its side"):
+        compare(before[0], after)
+
+
+def test_runs_of_other_engines_are_no_side() -> None:
+    before = [FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "bert_trt85/sync.sqlite"]
+    with pytest.raises(NsysmapError, match="has other layers"):
+        compare(before, before)

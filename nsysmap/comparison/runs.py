@@ -1,0 +1,73 @@
+"""Several captures of one program as one side of a comparison: the runs are the unit of noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import FloatArray
+from nsysmap.comparison.noise import mean_of_runs
+from nsysmap.comparison.pace import Pace
+from nsysmap.comparison.side import Side
+from nsysmap.nsys.arrow_tables import table_files
+
+_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
+
+
+def runs_in(path: str) -> tuple[str, ...]:
+    """The reports in a folder, one a run, by name; the path itself where it is no folder of reports."""
+    folder = Path(path)
+    if not folder.is_dir() or table_files(folder)[0]:
+        return (path,)
+    by_stem: dict[str, Path] = {}
+    for suffix in reversed(_SUFFIXES):  # nsys leaves its export beside the report: the report counts
+        by_stem.update({file.stem: file for file in sorted(folder.glob(f"*{suffix}"))})
+    if not by_stem:
+        raise NsysmapError(path, "is a folder without reports", "give reports, or a folder with the reports of one side")
+    return tuple(str(by_stem[stem]) for stem in sorted(by_stem))
+
+
+def together(runs: Sequence[Side]) -> Side:
+    """The runs of one program as a side; its time is the mean of theirs.  NsysmapError where they are not of one program."""
+    if len(runs) == 1:
+        return runs[0]
+    first = runs[0]
+    for one in runs:
+        if not one.traced or not one.pace.known:
+            raise NsysmapError(one.source, "has no time per inference", "give captures with inferences, or each side one file")
+        if [layer.name for layer in one.layers] != [layer.name for layer in first.layers]:
+            raise NsysmapError(one.source, f"has other layers than {first.source}", "give captures of one program a side")
+    return replace(first, source=f"{first.source} and {len(runs) - 1} more", merged=_merged([one.pace for one in runs]))
+
+
+def _merged(paces: Sequence[Pace]) -> Pace:
+    """The mean of the runs."""
+    why = next((one.profiled for one in paces if one.profiled), "")
+    times = [one.recorded if why else one.likely for one in paces]
+    return replace(
+        paces[0],
+        runs=len(paces),
+        held_up=sum(one.held_up for one in paces),
+        held_up_ns=float(np.mean([one.held_up_ns for one in paces])),
+        weight=np.full(len(paces), 1 / len(paces)),
+        recorded=float(np.mean([one.recorded for one in paces])),
+        likely=float(np.mean(times)),
+        quick=float(np.mean([one.quick for one in paces])),
+        slow=float(np.mean([one.slow for one in paces])),
+        profiled=why,
+        noise=mean_of_runs(np.array(times)),
+        recorded_noise=mean_of_runs(np.array([one.recorded for one in paces])),
+        parts=_averaged([one.recorded_parts if why else one.parts for one in paces]),
+        recorded_parts=_averaged([one.recorded_parts for one in paces]),
+        kernels=np.array([one.weight @ one.kernels - one.kernel_excess for one in paces]),
+        kernel_excess=np.zeros(paces[0].kinds.layers),
+    )
+
+
+def _averaged(parts: Sequence[FloatArray]) -> FloatArray:
+    result: FloatArray = np.mean(parts, axis=0)
+    return result

@@ -1,0 +1,80 @@
+"""The page of a comparison: both sides, bars for what each thing adds, and the tables of the text, in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from nsysmap.base.output_file import replacing
+from nsysmap.comparison.compare import Comparison
+from nsysmap.comparison.pages import Grid, comparison_json, comparison_markdown, page_of
+from nsysmap.picture.inline import inlined
+
+SUFFIXES = (".html", ".json", ".md")
+_STYLE = Path(__file__).parent / "comparison.css"
+_HALF = 70  # of a bar's picture, in its own units
+
+
+def comparison_html(found: Comparison) -> str:
+    """The page as HTML; it needs no other file, and its policy lets the browser load none and run nothing."""
+    page, code = page_of(found), inlined([_STYLE])
+    links = " ".join(f'<a href="#t{at}">{escape(grid.heading)}</a>' for at, grid in enumerate(page.grids))
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(str(code.policy))}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>nsysmap: {escape(page.title)}</title>",
+        f"<style>{code.style}</style></head><body>",
+        f"<h1>{escape(page.title)}</h1>",
+        f'<p class="answer">{escape(page.answer[0])}</p>',
+        *(f"<p>{escape(text)}</p>" for text in page.answer[1:]),
+        f"<nav>{links}</nav>",
+    ]
+    differences = [one.ns for one in found.contributions]
+    for at, grid in enumerate(page.grids):
+        bars = differences if grid.heading.startswith("Where the difference") else []
+        lines += [f'<h2 id="t{at}">{escape(grid.heading)}</h2>', *_table(grid, bars)]
+    if page.notes:
+        lines += ["<h2>Notes</h2><ul>", *(f"<li>{escape(text)}</li>" for text in page.notes), "</ul>"]
+    return "\n".join([*lines, "</body></html>", ""])
+
+
+def _table(grid: Grid, bars: list[int]) -> Iterator[str]:
+    kinds = [' class="r"' if kind == "r" else "" for kind in grid.align]
+    yield "<table>"
+    if any(grid.header):
+        cells = "".join(f"<th{kind}>{escape(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True))
+        yield f"<tr>{cells}{'<th></th>' if bars else ''}</tr>"
+    most = max(map(abs, bars), default=0) or 1
+    for place, row in enumerate(grid.rows):
+        cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in zip(kinds, row, strict=True))
+        bar = _bar(bars[place] / most) if place < len(bars) else ""
+        yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}</tr>"
+    yield "</table>"
+    if grid.more:
+        yield f'<p class="dim">… and {grid.more:,} more</p>'
+
+
+def _bar(share: float) -> str:
+    width = abs(share) * _HALF
+    left = _HALF if share >= 0 else _HALF - width
+    kind = "more" if share >= 0 else "less"
+    return (
+        f'<svg viewBox="0 0 {2 * _HALF} 10" preserveAspectRatio="none" aria-hidden="true">'
+        f'<line class="axis" x1="{_HALF}" x2="{_HALF}" y1="0" y2="10"/>'
+        f'<rect class="{kind}" x="{left:.2f}" y="1" width="{width:.2f}" height="8"/></svg>'
+    )
+
+
+def write_comparison(found: Comparison, path: Path) -> None:
+    """Write the comparison to a file, in the form that its suffix names."""
+    suffix = path.suffix.lower()
+    if suffix == ".html":
+        text = comparison_html(found)
+    else:
+        text = comparison_markdown(found) if suffix == ".md" else json.dumps(comparison_json(found), indent=1) + "\n"
+    with replacing(path) as fresh:
+        fresh.write_text(text, encoding="utf-8")
