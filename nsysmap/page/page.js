@@ -129,6 +129,10 @@ async function start() {
   }
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
   for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); jump(1); to("timeline"); });
+  for (const one of document.querySelectorAll("[data-repeat]")) {
+    const first = doc.layers.find(other => other.repeat !== null && other.kind === one.dataset.kind && doc.repeats[other.repeat] === one.dataset.repeat);
+    if (first) one.addEventListener("click", () => layer(first.id)); else one.disabled = true;
+  }
   function touched() {
     const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null;
     let left = 0;
@@ -225,6 +229,8 @@ async function start() {
     for (const row of doc.idle) entry(doc.causes[row.cause].fill, row.cause);
   }
 
+  const head = document.querySelector("header");
+  new ResizeObserver(() => document.documentElement.style.setProperty("--head", head.offsetHeight + "px")).observe(head);
   legend("kind");
   const asked = new URLSearchParams(location.hash.slice(1));
   change({});

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +17,7 @@ from nsysmap.base.table import Table, Text
 from nsysmap.page.write import write_page
 from nsysmap.report.build import report_of
 from tests.browser import Browser
-from tests.places import FIXTURES
+from tests.places import FIXTURES, ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -215,3 +218,23 @@ def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(browser: Browser
     row.locator("button").click()
     page.get_by_text("of 150").wait_for()
     assert "_gemm_mha_v2_0x" in page.inner_text("#details")
+
+
+def test_the_page_of_a_hundred_thousand_kernels_is_small_and_whole(browser: Browser, tmp_path: Path) -> None:
+    export, engine = tmp_path / "made.sqlite", tmp_path / "made.json"
+    subprocess.run([sys.executable, ROOT / "benchmarks" / "make_trace.py", "100000", export, engine], check=True, capture_output=True)
+    analysis = analyze(export, engine, rules=())
+    write_page(analysis, report_of(analysis), tmp_path / "x.html")
+    assert (tmp_path / "x.html").stat().st_size < 3_000_000
+    page = opened(browser, tmp_path / "x.html")
+    assert page.locator("#timeline .warn").count() == 0  # nothing is left out
+    name = analysis.tables.kernels.text("name")[77]
+    page.fill("#find", str(name))
+    page.keyboard.press("Enter")
+    page.get_by_text(re.compile(r"\d+ of [\d,]+")).first.wait_for()
+    assert str(name) in page.inner_text("#details")
+    page.keyboard.press("Escape")
+    page.locator("#lanes canvas").focus()
+    page.keyboard.press("0")
+    page.keyboard.press("w")
+    assert page.get_attribute("body", "data-drawn")
