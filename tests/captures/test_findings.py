@@ -90,6 +90,14 @@ def test_the_attention_of_every_third_block_is_flagged_with_what_the_fused_ones_
         assert low < int(finding.evidence["saving_ns"] or 0) < high
 
 
+def test_what_launching_costs_is_one_finding_with_the_price_of_the_cuda_graph() -> None:
+    outcomes = {outcome.rule: outcome for outcome in analysis("bert_trt10", "sync.sqlite", rules=True).outcomes}
+    assert outcomes["launch-bound"].findings == outcomes["enqueue-bound"].findings == ()
+    (finding,) = outcomes["cuda-graph-would-help"].findings
+    assert {also.rule for also in finding.also} <= {"launch-bound", "enqueue-bound", "time-not-in-kernels"}
+    assert finding.command == "nsysmap what-if REPORT ENGINE --change cuda-graph"
+
+
 @pytest.mark.parametrize("name", ["bert_trt10", "bert_split_trt10", "bert_trt103"])
 def test_the_attention_that_is_not_fused_is_that_of_the_truth(name: str) -> None:
     rows = list(csv.DictReader((FIXTURES / name / "truth.tsv").open(encoding="utf-8"), delimiter="\t"))
