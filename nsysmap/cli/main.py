@@ -105,7 +105,9 @@ def _run() -> None:
         _drop_output()
         sys.exit(1)  # as click does, where it meets the closed pipe first
     except OSError as error:
-        if error.errno not in _FULL or error.filename is not None:
+        if isinstance(error.filename, str):  # a path that a user gave, in a way that no command foresaw
+            _fail(f"{error.filename}: cannot be used ({error.strerror}); check the path and its permissions")
+        if error.errno not in _FULL:
             raise
         _drop_output()
         _fail(f"standard output: cannot be written ({error.strerror}); free disk space, or write elsewhere")

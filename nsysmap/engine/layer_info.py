@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
+from nsysmap.base.plain_json import plain_json
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
 from nsysmap.names.decode import layer_kind
@@ -48,12 +48,12 @@ class Document:
 def parse_json(text: str, source: str) -> Any:
     """The JSON value that the text holds; NaN and infinities come as text, so that no number is one.
 
-    Raises NsysmapError where it is no JSON, cut short, too deeply nested or holds a number of thousands of digits.
+    Raises NsysmapError where it is no JSON, cut short, too deeply nested or holds a number of hundreds of digits.
     TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters: both are read.
     """
     for attempt in (text, _BARE_NUMBER.sub(r'\1"\2"', text)):
         try:
-            return _without_lone_surrogates(json.loads(attempt, parse_constant=str, strict=False), attempt)
+            return _without_lone_surrogates(plain_json(attempt, strict=False), attempt)
         except json.JSONDecodeError as error:
             failure = error
         except RecursionError:
@@ -323,8 +323,6 @@ def is_profile(value: Any) -> bool:
 
 
 def _described(value: object) -> str:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isfinite(value):
-        return "not a number"
     return {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 

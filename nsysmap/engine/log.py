@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from nsysmap.base.plain_json import plain_json
 from nsysmap.engine.layer_dumps import documents_in
 from nsysmap.engine.layer_info import Document
 
@@ -187,7 +187,7 @@ def _value(text: str) -> object:
     text = text.strip()
     if text[:1] in "[{-0123456789" and not text.startswith("0x"):
         try:
-            return json.loads(text, parse_constant=str)
+            return plain_json(text)
         except (ValueError, RecursionError):
             return text
     return text

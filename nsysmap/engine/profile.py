@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict, deque
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +77,7 @@ def _profile_row(row: dict[str, Any], runs: int | None, file: Path) -> tuple[str
             raise NsysmapError(str(file), "has total times and no count of the inferences that they are of", _MEASURE)
         if key in row and divisor is not None:
             time = row[key]
-            if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time) or not 0 <= time < 1e9:
+            if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < 1e9:
                 raise NsysmapError(str(file), f"the {key} of a layer is no time", _MEASURE)
             return str(row["name"]), round(time / divisor * 1e6)
     raise NsysmapError(str(file), "a layer has no time", _MEASURE)

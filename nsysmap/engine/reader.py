@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
+from nsysmap.base.plain_json import plain_json
 from nsysmap.engine.inspector import inspect_plan
 from nsysmap.engine.layer_info import REBUILD, Document, documents_of, engine_of, parse_json, parse_json_values
 from nsysmap.engine.log import documents_in_log
@@ -78,7 +78,7 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
 def _bare_json(text: str) -> object:
     """The value where the text is JSON after all; None where it is none."""
     try:
-        value: object = json.loads(text)
+        value: object = plain_json(text)
     except (ValueError, RecursionError):
         return None
     return value

@@ -61,7 +61,10 @@ def json_tables(path: Path) -> NsysTables:
     kinds: Counter[str] = Counter()
     for number, event in _events(path):
         if "Type" not in event:
-            _add_strings(strings, event)
+            try:
+                _add_strings(strings, event)
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
+                raise NsysmapError(str(path), f"line {number:,} holds no text of nsys ({type(error).__name__})", _OTHER_FORM) from error
             continue
         kind = next((key for key in event if key != "Type"), "")
         kinds[kind] += 1
@@ -133,7 +136,7 @@ def _int64(value: object) -> int:
 
 def _add_strings(strings: dict[int, str], event: Mapping[str, Any]) -> None:
     if event.get("type") == "String":
-        strings[int(event["id"])] = str(event["value"])
+        strings[int(np.int64(_int64(event["id"])))] = str(event["value"])
     elif isinstance(event.get("data"), list):
         strings.update((number, text) for number, text in enumerate(event["data"]) if isinstance(text, str))
 

@@ -39,6 +39,8 @@ ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 
 _TEXTS = ("name", "group", "severity", "summary", "why", "sql", "message")
 _KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "what_if", "params", "cases")
+_MOST_SHOWN = 60
+_BEYOND = 2**63  # what no integer column holds
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
 _VALUES: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", Decimal: "float", str: "text"}
@@ -182,12 +184,13 @@ def typed(value: object, default: Value, where: str) -> Value:
     elif not isinstance(value, bool):
         try:
             number = int(str(value)) if isinstance(default, int) else float(str(value))
-            if math.isfinite(number):
+            if abs(number) < _BEYOND if isinstance(number, int) else math.isfinite(number):
                 return number
         except ValueError:
             pass
     kind = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}[type(default)]
-    raise NsysmapError(where, f"is {value!r}", f"give {kind}, such as {default!r}")
+    shown = repr(value) if len(str(value)) <= _MOST_SHOWN else repr(str(value)[:_MOST_SHOWN]) + "…"
+    raise NsysmapError(where, f"is {shown}", f"give {kind}, such as {default!r}")
 
 
 def _mapping(value: object, where: str, what: str) -> dict[str, Any]:

@@ -432,3 +432,10 @@ def test_a_file_with_unfinished_changes_beside_it_is_not_read_as_if_they_were_no
     refuses(nsysmap, "report.sqlite", f"unfinished changes beside it (report.sqlite{suffix})", "close the program that writes it")
     Path(f"report.sqlite{suffix}").write_bytes(bytes(512))  # what a finished transaction leaves behind
     assert "unfinished" not in nsysmap("map", "report.sqlite", ENGINE).err
+
+
+def test_a_path_that_no_command_foresaw_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "analyze", FIXTURES / "bert_trt10/sync.sqlite", "--rules", tmp_path / ("a" * 300))
+    assert (done.status, done.out) == (2, "")
+    assert "cannot be used (File name too long)" in done.err
+    assert done.err.count("\n") == 1

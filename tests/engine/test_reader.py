@@ -419,3 +419,45 @@ def test_numbers_of_thousands_of_digits_in_a_name_are_no_region_and_no_profile(t
         (None, None, None),
         (1, 2, None),
     ]
+
+
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HUGE,
+        f'{{"Layers":{HUGE}}}',
+        f'{{"Layers":[{HUGE}]}}',
+        f'{{"Layers":[{{"Name":"a","Inputs":{HUGE}}}]}}',
+        f'{{"Layers":[{{"Name":"a","Inputs":[{{"Name":"x","Dimensions":{HUGE}}}]}}]}}',
+        f'{{"Layers":[{{"Name":"a","Inputs":[{{"Name":"x","Dimensions":[{HUGE}]}}]}}]}}',
+        f'{{"Layers":[{{"Name":"a","Inputs":[{{"Name":"x","Dimensions":[{"9" * 5000}]}}]}}]}}',
+    ],
+)
+def test_a_number_of_hundreds_of_digits_is_one_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "engine.json"
+    path.write_text(text)
+    with pytest.raises(NsysmapError):
+        read_engine(path)
+
+
+def test_whole_numbers_beyond_64_bits_are_floats_and_infinities_text(tmp_path: Path) -> None:
+    path = tmp_path / "engine.json"
+    path.write_text('{"Layers":[{"Name":"a","Seed":18446744073709551615,"Scale":1e999,"Beta":-9223372036854775808,"Gamma":0.5}]}')
+    assert read_engine(path).layers[0].parameters == {
+        "Seed": 2.0**64,
+        "Scale": "1e999",
+        "Beta": -(2**63),
+        "Gamma": 0.5,
+    }
+
+
+@pytest.mark.parametrize("count", ["-5", HUGE, "1.5", "true", '"3"'])
+def test_a_profile_with_a_count_that_cannot_be_is_refused(count: str, tmp_path: Path) -> None:
+    engine, profile = tmp_path / "engine.json", tmp_path / "profile.json"
+    engine.write_text('{"Layers":[{"Name":"a","LayerType":"gemm"}]}')
+    profile.write_text(f'[{{"count":{count}}},{{"name":"a","timeMs":3.0}}]')
+    with pytest.raises(NsysmapError, match=r"by its count, which cannot be|holds a number too long to be true"):
+        read_engine(engine, profile=profile)
