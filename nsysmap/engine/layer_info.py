@@ -11,7 +11,7 @@ from typing import Any
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
-from nsysmap.base.plain_json import plain_json
+from nsysmap.base.plain_json import MOST_VALUES, plain_json, values_in
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
 from nsysmap.names.decode import layer_kind
@@ -51,6 +51,7 @@ def parse_json(text: str, source: str) -> Any:
     Raises NsysmapError where it is no JSON, cut short, too deeply nested or holds a number of hundreds of digits.
     TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters: both are read.
     """
+    _check_values(text, source)
     for attempt in (text, _BARE_NUMBER.sub(r'\1"\2"', text)):
         try:
             return _without_lone_surrogates(plain_json(attempt, strict=False), attempt)
@@ -67,6 +68,7 @@ def parse_json(text: str, source: str) -> Any:
 
 def parse_json_values(text: str, source: str) -> list[Any]:
     """The JSON values that stand in the text one after the other, mostly one; errors as :func:`parse_json`."""
+    _check_values(text, source)
     try:
         return [parse_json(text, source)]
     except NsysmapError:
@@ -74,6 +76,11 @@ def parse_json_values(text: str, source: str) -> list[Any]:
         if not ends:
             raise
     return [parse_json(text[begin:end].lstrip(", \t\r\n"), source) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _check_values(text: str, source: str) -> None:
+    if values_in(text) > MOST_VALUES:
+        raise NsysmapError(source, f"holds more than {MOST_VALUES:,} values", "give the file of one engine, from --exportLayerInfo")
 
 
 def _ends_of_objects(text: str) -> list[int]:

@@ -13,7 +13,7 @@ from typing import IO
 from nsysmap.base.errors import NsysmapError
 
 HEAD_BYTES = 4096
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 29
 """What a file may hold once it is unpacked: layer information of the largest engines has some 100 MB."""
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -461,3 +462,11 @@ def test_a_profile_with_a_count_that_cannot_be_is_refused(count: str, tmp_path: 
     profile.write_text(f'[{{"count":{count}}},{{"name":"a","timeMs":3.0}}]')
     with pytest.raises(NsysmapError, match=r"by its count, which cannot be|holds a number too long to be true"):
         read_engine(engine, profile=profile)
+
+
+def test_a_packed_file_of_millions_of_empty_lists_is_refused_before_they_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "engine.json.gz"
+    path.write_bytes(gzip.compress(b'{"Layers":[' + b"[]," * 10_000_001 + b"[]]}", compresslevel=1))
+    assert path.stat().st_size < 300_000
+    with pytest.raises(NsysmapError, match="holds more than 20,000,000 values"):
+        read_engine(path)
