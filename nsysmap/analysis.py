@@ -19,6 +19,8 @@ from nsysmap.base.schema import ANSWER_TABLES
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted
+from nsysmap.counters.ncu_csv import NcuKernel, read_ncu_csv
+from nsysmap.counters.ncu_table import ncu_notes, ncu_table
 from nsysmap.counters.of_trace import Counters, counters_of
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
@@ -126,6 +128,7 @@ class Tables:
     kernel_counters: Table
     kernel_ends: Table
     layer_counters: Table
+    ncu_kernels: Table
     whatif: Table
     replayed_inferences: Table
     replayed_work: Table
@@ -233,6 +236,7 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     profile: str | Path | None = None,
     times: str | Path | None = None,
     onnx: str | Path | None = None,
+    ncu: str | Path | None = None,
     rules: Sequence[Rule] | None = None,
     reader: Reader = "auto",
     selection: Selection | None = None,
@@ -240,7 +244,7 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
 ) -> Analysis:
     """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
 
-    ``onnx`` is the model behind the engine: it names what runs inside opaque regions.
+    ``onnx`` is the model behind the engine: it names what runs inside opaque regions.  ``ncu`` is what Nsight Compute printed (--csv).
     ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
     folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
     ``times`` is what trtexec measured without the profiler (see :func:`unprofiled_times`).
@@ -251,8 +255,9 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     engines = read_engines(paths, profile=profile)
     measured_times = unprofiled_times(times, paths)
     model = onnx_model(onnx) if onnx is not None else None
+    profiled = read_ncu_csv(Path(ncu)) if ncu is not None else ()
     mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
-    return analyze_mapped(mapped, rules=rules, times=measured_times, progress=progress)
+    return analyze_mapped(mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -316,7 +321,12 @@ def _capture(mapped: MappedTrace) -> Table:
 
 
 def analyze_mapped(
-    mapped: MappedTrace, *, rules: Sequence[Rule] | None = None, times: TrtexecTimes | None = None, progress: Progress | None = None
+    mapped: MappedTrace,
+    *,
+    rules: Sequence[Rule] | None = None,
+    times: TrtexecTimes | None = None,
+    ncu: tuple[NcuKernel, ...] = (),
+    progress: Progress | None = None,
 ) -> Analysis:
     """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
     tell = progress or silent
@@ -364,6 +374,7 @@ def analyze_mapped(
         hidden_replays=_hidden(mapped, capture),
         whatif=predicted(model, chosen_changes((), (), facts)),
         trtexec_times=trtexec_table(times, figures.inference_groups),
+        ncu_kernels=ncu_table(ncu, kernels, inferences, trace.devices),
         **vars(counted),
         **vars(replayed_tables(model)),
         **vars(figures),
@@ -375,7 +386,7 @@ def analyze_mapped(
         tables = Tables(**{name: mapped.as_in_report(table) for name, table in tables.by_name().items()})
     tell("running the rules")
     outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name())
-    notes = (*notes_of(mapped), *trtexec_notes(times, tables.trtexec_times))
+    notes = (*notes_of(mapped), *trtexec_notes(times, tables.trtexec_times), *ncu_notes(tables.ncu_kernels))
     tables = replace(
         tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.command("analyze")
 @report_and_engines
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: what ncu --csv printed.")
 @click.option("--times", metavar="FILE", help="trtexec --exportTimes file or log of a run without the profiler: says what profiling cost.")
 @click.option(
     "-o",
@@ -41,6 +42,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     files: tuple[str, ...],
     profile: str | None,
     times: str | None,
+    ncu: str | None,
     outputs: tuple[str, ...],
     onnx_file: str | None,
     folders: tuple[str, ...],
@@ -72,12 +74,12 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     given = given_files(files)
     written = [Path(path) for path in outputs]
     for path in written:
-        check_output(path, output_suffixes(), [Path(one) for one in (*files, profile, times, onnx_file) if one])
+        check_output(path, output_suffixes(), [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one])
     rules = chosen_rules(folders, params=parse_params(params))
     with progress(quiet=quiet) as tell:
         analysis = analyze(
-            given.report, given.engines, profile=profile, times=times, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(),
-            progress=tell,
+            given.report, given.engines, profile=profile, times=times, onnx=onnx_file, ncu=ncu, rules=rules, reader=reader,
+            selection=chosen(), progress=tell,
         )  # fmt: skip
         content = report_of(analysis)
         for path in written:

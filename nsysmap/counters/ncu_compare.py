@@ -15,7 +15,7 @@ from nsysmap.base.table import FloatArray
 from nsysmap.counters.ncu_csv import NcuKernel
 from nsysmap.counters.ncu_match import Matched
 
-_TENSOR = (
+TENSOR = (
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
     "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_elapsed",
     "sm__pipe_tensor_op_imma_cycles_active.avg.pct_of_peak_sustained_elapsed",
@@ -54,8 +54,8 @@ def compare(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace) -
     """ncu's values by group, and what they would be in the trace's time."""
     groups = len(trace.duration_ns)
     duration = _by_group(profiled, matched, groups, ("gpu__time_duration.sum",))
-    tensor = _by_group(profiled, matched, groups, _TENSOR)
-    moved = _dram_bytes(profiled, matched, groups)
+    tensor = _by_group(profiled, matched, groups, TENSOR)
+    moved = _mean(matched, [dram_bytes(kernel) for kernel in profiled], groups)
     clock, told_by = _clock(profiled, matched, trace, (duration, tensor))
     slower = duration * clock / np.maximum(trace.duration_ns * trace.clock_hz, 1e-9)
     over = 100.0 / (trace.bandwidth_bytes_per_s / 1e9)
@@ -78,19 +78,26 @@ def _clock(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace, me
     return float(np.median(same[busy])), "tensor cycles"
 
 
-def _dram_bytes(profiled: Sequence[NcuKernel], matched: Matched, groups: int) -> FloatArray:
-    total = _by_group(profiled, matched, groups, ("dram__bytes.sum",))
-    parts = [_by_group(profiled, matched, groups, (f"dram__bytes_{way}.sum",)) for way in ("read", "write")]
-    return np.where(np.isfinite(total), total, parts[0] + parts[1])
+def dram_bytes(kernel: NcuKernel) -> float | None:
+    """Bytes that one profiled kernel read from device memory and wrote to it; None where they were not counted."""
+    total = kernel.get("dram__bytes.sum")
+    if total is not None:
+        return total.value
+    parts = [kernel.get(f"dram__bytes_{way}.sum") for way in ("read", "write")]
+    return sum(part.value for part in parts if part is not None) if all(part is not None for part in parts) else None
 
 
 def _by_group(profiled: Sequence[NcuKernel], matched: Matched, groups: int, names: tuple[str, ...]) -> FloatArray:
     """The mean over the profiled executions of each group."""
+    found = [kernel.get(*names) for kernel in profiled]
+    return _mean(matched, [None if one is None else one.value for one in found], groups)
+
+
+def _mean(matched: Matched, values: Sequence[float | None], groups: int) -> FloatArray:
     total, count = np.zeros(groups), np.zeros(groups)
-    for kernel, group in zip(profiled, matched.group.tolist(), strict=True):
-        found = kernel.get(*names)
-        if group >= 0 and found is not None:
-            total[group] += found.value
+    for value, group in zip(values, matched.group.tolist(), strict=True):
+        if group >= 0 and value is not None:
+            total[group] += value
             count[group] += 1
     mean: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return mean

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
 from nsysmap.counters.ncu_compare import FromTrace, compare
 from nsysmap.counters.ncu_csv import NcuKernel, parse_ncu_csv, read_ncu_csv
 from nsysmap.counters.ncu_match import SequenceKernel, base_name, match_kernels
 from nsysmap.counters.ncu_numbers import decimal_mark, in_base_unit, number
+from tests.places import CAPTURES
 
 DATA = Path(__file__).parent / "data"
 
@@ -167,3 +169,15 @@ def test_counters_are_compared_at_the_same_clock() -> None:
     assert found.dram_as_printed[0] == pytest.approx(5.0)
     assert found.dram[0] == pytest.approx(10.0)
     assert np.isnan(found.tensor[1:]).all()
+
+
+@pytest.mark.skipif(not (CAPTURES / "gpu_metrics").is_dir(), reason="without ../shared")
+def test_an_analysis_puts_every_profiled_kernel_beside_the_kernel_of_the_trace_that_it_is() -> None:
+    folder = CAPTURES / "gpu_metrics"
+    analysis = analyze(folder / "eager.nsys-rep", ncu=folder / "ncu.csv", rules=())
+    rows = analysis.tables.ncu_kernels.pandas()
+    assert rows.position.tolist() == list(range(60))
+    assert (rows.matched_by == "name, grid, block").all()
+    estimated = analysis.tables.kernel_counters.pandas().query("metric == 'tensor_active'").sort_values("position")
+    assert np.median(np.abs(estimated.value.to_numpy() - rows.tensor_active.to_numpy())) < 1.0
+    assert any("60 of 60 profiled kernels" in note.text for note in analysis.notes)

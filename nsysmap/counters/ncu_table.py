@@ -1,0 +1,90 @@
+"""What Nsight Compute counted, beside the kernels of the trace: the table `ncu_kernels`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.base.counter_schema import NCU_KERNELS
+from nsysmap.base.note import Note
+from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.counters.ncu_compare import TENSOR, dram_bytes
+from nsysmap.counters.ncu_csv import NcuKernel
+from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
+from nsysmap.trace.steady import steady_inferences
+
+
+def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table, devices: Table) -> Table:
+    """Each profiled kernel with the kernel of the trace that it is, by name, grid, block and order within an inference."""
+    rows = _typical_inference(kernels, inferences)
+    matched = match_kernels(profiled, [_as_launched(kernels, row) for row in rows.tolist()])
+    bandwidth = {row.integer("device"): row.maybe_integer("bandwidth_bytes_per_s") for row in devices}
+    sequence = _sequence(kernels, inferences, rows)
+    found = []
+    for one, place in zip(profiled, matched.group.tolist(), strict=True):
+        row = int(rows[place]) if place >= 0 else None
+        moved, duration, tensor = dram_bytes(one), one.get("gpu__time_duration.sum"), one.get(*TENSOR)
+        took = None if row is None else _median_ns(kernels, inferences, (sequence, place))
+        peak = None if row is None else bandwidth.get(int(kernels.ints("device")[row]))
+        layer = None if row is None else int(kernels.ints("layer_id")[row])
+        found.append(
+            {
+                "profile_id": one.profile_id,
+                "kernel": one.name,
+                "kernel_sequence": None if row is None else sequence,
+                "position": None if row is None else place,
+                "layer_id": None if layer == MISSING else layer,
+                "matched_by": None if row is None else ", ".join(matched.by),
+                "ncu_duration_ns": None if duration is None else duration.value,
+                "duration_ns": took,
+                "tensor_active": None if tensor is None else tensor.value,
+                "dram_bytes": moved,
+                "dram_percent": None if moved is None or not took or not peak else moved / (took / 1e9) / peak * 100,
+            }
+        )
+    return Table.of_rows(NCU_KERNELS, found)
+
+
+def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
+    """What the reader must know of these figures."""
+    if not len(ncu_kernels):
+        return ()
+    known = ncu_kernels.ints("kernel_sequence") != MISSING
+    theirs, ours = ncu_kernels.floats("ncu_duration_ns")[known], ncu_kernels.floats("duration_ns")[known]
+    both = np.isfinite(theirs) & (ours > 0)
+    slower = float(np.median(theirs[both] / ours[both])) if both.any() else 1.0
+    told = f"Nsight Compute: {int(known.sum())} of {len(ncu_kernels)} profiled kernels are kernels of the trace"
+    locked = f"; they take {slower:.2f} times as long there, as ncu locks clocks to base and empties caches unless told otherwise"
+    return (Note("info" if known.all() else "warning", told + (locked if abs(slower - 1) > 0.05 else "") + "."),)
+
+
+def _typical_inference(kernels: Table, inferences: Table) -> IntArray:
+    """Rows of the kernels of one steady-state inference with the most frequent kernel sequence, in order."""
+    steady = steady_inferences(inferences)
+    sequence = inferences.ints("kernel_sequence")[steady]
+    if not len(sequence) or not (sequence != MISSING).any():
+        return np.zeros(0, np.int64)
+    found, count = np.unique(sequence[sequence != MISSING], return_counts=True)
+    inference = int(steady[np.flatnonzero(sequence == found[count.argmax()])[0]])
+    rows = np.flatnonzero(kernels.ints("inference") == inference)
+    ordered: IntArray = rows[np.argsort(kernels.ints("position")[rows], kind="stable")]
+    return ordered
+
+
+def _as_launched(kernels: Table, row: int) -> SequenceKernel:
+    def size(what: str) -> tuple[int, int, int]:
+        return (int(kernels.ints(f"{what}_x")[row]), int(kernels.ints(f"{what}_y")[row]), int(kernels.ints(f"{what}_z")[row]))
+
+    return SequenceKernel(kernels.text("name")[row] or "", size("grid"), size("block"))
+
+
+def _sequence(kernels: Table, inferences: Table, rows: IntArray) -> int | None:
+    return int(inferences.ints("kernel_sequence")[kernels.ints("inference")[rows[0]]]) if len(rows) else None
+
+
+def _median_ns(kernels: Table, inferences: Table, place: tuple[int | None, int]) -> float | None:
+    """The usual duration of the kernel at that place of that sequence."""
+    inference = kernels.ints("inference")
+    mine = (inference >= 0) & (kernels.ints("position") == place[1])
+    mine[mine] = inferences.ints("kernel_sequence")[inference[mine]] == place[0]
+    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[mine]
+    return float(np.median(took)) if len(took) else None
