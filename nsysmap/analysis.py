@@ -458,7 +458,8 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
         notes.append(
             Note(
                 "warning",
-                "No inference was recognised: no ExecutionContext:: ranges and no graph launches. Times are totals over the trace.",
+                "No inference was found: no ExecutionContext:: ranges, no graph launches, no kernels that repeat. "
+                "Times are totals over the trace.",
             )
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))

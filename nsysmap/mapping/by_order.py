@@ -26,7 +26,7 @@ _RECURS = 2  # inferences; what ran less often says nothing about which engines 
 _NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
 _UNPROVED = 0.85  # the most that is believed of an engine that nothing in the trace proves
 _MOST = 64  # shapes of a home that are placed
-_LONGEST = 5000  # kernels of an inference
+_LONGEST = 2000  # kernels of an inference, where nothing but its kernels says that it is one
 
 TOO_FEW = "too few kernels to tell which engine they belong to"
 PERHAPS = "nothing in the trace proves that this engine ran, or speaks against it"
@@ -109,21 +109,45 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     if len(rows) == 0:
         return found, nothing
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
+    tried = _Tried(engines)
     periods = find_periods(trace, rows, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
-    open_rows = _unexplained(trace, by_period, engines, rows[~replayed[rows]]) if engines else rows[:0]
+    open_rows = _unexplained(trace, by_period, tried, rows[~replayed[rows]]) if engines else rows[:0]
+    alone = _alone(trace, by_period, tried, periods)
+    if alone.any():
+        periods = _renumbered(np.where(alone, np.int64(MISSING), periods))
+        by_period = find_inferences(trace, tensorrt, periods)
     streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
     if not streams.asked.any():
         return by_period, nothing
     number = np.where(streams.asked, np.where(streams.run >= 0, streams.run + periods.max(initial=-1) + 1, np.int64(MISSING)), periods)
+    return find_inferences(trace, tensorrt, _renumbered(number)), streams
+
+
+def _renumbered(number: IntArray) -> IntArray:
+    """The same numbers without holes."""
     used = np.flatnonzero(number != MISSING)
     number[used] = np.unique(number[used], return_inverse=True)[1].reshape(-1)
-    return find_inferences(trace, tensorrt, number), streams
+    return number
 
 
-def _unexplained(trace: Trace, inferences: Inferences, engines: Sequence[Engine], rows: IntArray) -> IntArray:
+def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray) -> BoolArray:
+    """Kernels of streams on which nothing repeats, and which no engine can have run: nothing says that these are an inference."""
+    alone = np.zeros(len(periods), np.bool_)
+    found = periods != MISSING
+    if not found.any():
+        return alone
+    for shapes in _homes(trace, inferences, found):
+        (shape, *others) = shapes
+        if others or len(shape.rows) > 1 or not found[shape.rows[0, 0]]:
+            continue
+        known = len(shape.codes) <= _LONGEST and any(_match(shape, tried, number)[0].accepted for number in range(len(tried.engines)))
+        alone[shape.rows[0]] = not known
+    return alone
+
+
+def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntArray) -> IntArray:
     """Those of the rows whose thread launched any kernel that is in no inference which one of the engines explains wholly."""
-    tried = _Tried(engines)
     explained = np.zeros(len(trace.kernels), np.bool_)
     wanted = np.zeros(len(trace.kernels), np.bool_)
     wanted[rows] = True

@@ -28,7 +28,7 @@ def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Pl
         elif mine:
             row = _by_order(engine, mine, others_used=bool(used - {number}))
         else:
-            row = {"verdict": CANNOT_TELL, "how": "nothing in the trace could be compared with it"}
+            row = {"verdict": CANNOT_TELL, "how": "no inferences could be found in the trace: nothing in it repeats"}
         rows.append({"engine": number, "source": engine.source, **row})
     return Table.of_rows(ENGINE_FITS, rows)
 

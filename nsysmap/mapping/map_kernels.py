@@ -12,6 +12,7 @@ from nsysmap.base.groups import distinct_rows, runs
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
+from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.tables import layers_table
@@ -39,6 +40,7 @@ _NO_LAUNCH = "its launch call is not in the trace"
 _NO_CREATION = "the creation of its graph node is not in the trace: the graph was captured before the trace began"
 _CREATED_OUTSIDE = "its graph node was created outside any layer range"
 _AMBIGUOUS = "the layer range's text names several layers of the engine, and not as many as ran"
+_NEVER_ENDS = "what ran in it is not counted as an inference, and those after it are counted as if it had ended."
 _NO_RANGES = "the trace has no TensorRT layer ranges"
 
 
@@ -115,6 +117,8 @@ def map_kernels(
     )
     fits = engine_fits(engines, resolved.fits, placed)
     notes = fit_notes(fits)
+    if tensorrt.never_closed:
+        notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
     if model is not None and placing is not None:
         notes += (*placing.notes, note_of(model, parts.by))
     return Mapped(mapping, table, _engine_of_inference(found, engine), fits, notes, evidence, placed)

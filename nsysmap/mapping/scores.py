@@ -183,10 +183,13 @@ def _tactics(names: Sequence[str], layers: Sequence[Layer]) -> BoolArray:
     for at, layer in enumerate(layers):
         if layer.tactic:
             having.setdefault(layer.tactic, []).append(at)
-    for tactic, where in having.items():
-        for number, name in enumerate(names):
-            if name == tactic or (name[:6] == tactic[:6] and matches_tactic(name, tactic)):
-                result[number, where] = True
+    begins: dict[str, list[str]] = {}
+    for tactic in having:
+        begins.setdefault(tactic[:6], []).append(tactic)
+    for number, name in enumerate(names):
+        for tactic in begins.get(name[:6], ()):
+            if matches_tactic(name, tactic):
+                result[number, having[tactic]] = True
     return result
 
 
@@ -203,14 +206,26 @@ def _matches(decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: Boo
             columns[key] = len(asked)
             asked.append(layer)
         column.append(columns[key])
-    like = np.array([[affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked] for kernel in decoded])
-    match: FloatArray = _AFFINITY * (like.reshape(len(decoded), len(asked))[:, column] - 0.5)
+    alike: dict[tuple[object, ...], int] = {}  # kernels that affinity cannot tell apart
+    named = any(layer.kind == "plugin" for layer in layers)
+    which = [alike.setdefault(_told(kernel, named=named), number) for number, kernel in enumerate(decoded)]
+    place = {number: at for at, number in enumerate(alike.values())}
+    different = [decoded[number] for number in alike.values()]
+    like = np.array([[affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked] for kernel in different])
+    like = like.reshape(len(different), len(asked))[[place[number] for number in which]]
+    match: FloatArray = _AFFINITY * (like[:, column] - 0.5)
     has = np.array([bool(layer.tactic) for layer in layers])
     known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
     match = np.where(has & ~tactic & known, _NOT_TACTIC, match)
     match = np.where(has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match)
     match = np.where(~has & known, np.minimum(match, 0.0) + _ELSEWHERE, match)
     return np.where(tactic, _TACTIC, match)
+
+
+def _told(kernel: KernelName, *, named: bool) -> tuple[object, ...]:
+    """All that `affinity` looks at; the name itself only for plugins (``named``)."""
+    fields = kernel.fields
+    return kernel.family, fields.get("operation"), fields.get("launcher"), kernel.ops, kernel.patterns, kernel.name if named else ""
 
 
 def _classes(layers: Sequence[Layer]) -> IntArray:

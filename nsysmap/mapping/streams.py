@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import numbered, rows_by_value
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import Alignment
 from nsysmap.mapping.scores import SPEAKS, KernelFacts
@@ -18,6 +18,7 @@ from nsysmap.trace.model import Trace
 from nsysmap.trace.periods import calls_between, copies_of, waits_of
 
 _MOST = 100_000  # kernels of a thread
+_MANY = 2000  # kernels: more than one inference
 _MOST_NAMES = 4000  # distinct kernels of a thread
 
 
@@ -106,7 +107,7 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
     done = 0
     for _, members in rows_by_value(home):
         mine = launch_order(kernels, rows[members], np.zeros(len(members), np.int64))
-        if len(mine) > _MOST:
+        if len(mine) > _MOST or _never_again(kernels.text("name").codes[mine]):
             continue
         found = find_runs(_stream_kernels(trace, mine), engines)
         if found is None:
@@ -118,6 +119,12 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
         place = tuple(int(kernels.ints(name)[mine[0]]) for name in ("process", "context", "stream"))
         verdicts.extend(StreamVerdict((place[0], place[1], place[2]), kind) for kind in found.kinds)
     return Streams(**{**vars(result), "orders": tuple(orders), "verdicts": tuple(verdicts)})
+
+
+def _never_again(codes: CodeArray) -> bool:
+    """Whether most of many kernels have names that do not come again: there are no inferences in that."""
+    often = np.bincount(codes - int(codes.min(initial=0)))
+    return len(codes) > _MANY and int((often == 1).sum()) > len(codes) // 2
 
 
 def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:

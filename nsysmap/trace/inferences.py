@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import distinct_rows, numbered, runs, sorted_order
+from nsysmap.base.groups import distinct, distinct_rows, numbered, runs, sorted_order
 from nsysmap.base.intervals import innermost, union_ns_by_group
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
@@ -63,6 +63,11 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     number[used] = np.arange(len(used))
     of_call = gather(number, around)
     graph_launches = graph_launches[_engine_graph(trace, tensorrt, graph_launches, any_range=len(used) > 0)]
+    if periods is not None:  # kernels that cannot be joined to any launch are found by what repeats, and not counted twice
+        process = trace.kernels.ints("process")
+        joined = distinct(process[trace.kernels.ints("launch") != MISSING])
+        unjoined = np.setdiff1d(distinct(process), joined)
+        graph_launches = graph_launches[~np.isin(calls.ints("process")[graph_launches], unjoined)]
     of_call[graph_launches] = len(used) + np.arange(len(graph_launches))
     executions = _executions(trace, tensorrt.calls[used], graph_launches)
     of_kernel = gather(of_call, trace.kernels.ints("launch"))

@@ -25,6 +25,7 @@ class TensorRtRanges:
     calls: IntArray  # outermost ExecutionContext::enqueue… and execute… ranges
     layers: IntArray  # ranges that name a layer or a Myelin node
     call_of_layer: IntArray  # for each of `layers` the position in `calls` of the call around it, MISSING where none is
+    never_closed: int = 0  # calls without an end, which hold later calls: they are in none of these
 
     def outer(self, places: IntArray) -> IntArray:
         """For these positions in `layers` the position of the layer range directly around each, MISSING where none is."""
@@ -42,6 +43,8 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
         domain_codes |= {code for code in np.unique(domain.codes[is_call_name]).tolist() if domain.values[code] != ""}
     inside = np.isin(domain.codes, sorted(domain_codes)) & ranges.bools("push_pop") & ranges.bools("one_thread")
     calls = np.flatnonzero(is_call_name & ranges.bools("one_thread"))
+    endless = _never_closed(ranges, calls)
+    calls = calls[~endless]
     calls = calls[_around(ranges, calls, calls, strictly=True) == MISSING]
     layers = np.flatnonzero(inside & ~_match(name, _NO_LAYER))
     return TensorRtRanges(
@@ -49,7 +52,19 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
         calls=calls,
         layers=layers,
         call_of_layer=_around(ranges, calls, layers, strictly=False),
+        never_closed=int(endless.sum()),
     )
+
+
+def _never_closed(ranges: Table, calls: IntArray) -> BoolArray:
+    """Which calls last to the end of all ranges, where they are given an end, and hold later calls of their own name one by one."""
+    end, name = ranges.ints("end_ns")[calls], ranges.text("name").codes[calls]
+    thread, start = ranges.ints("thread")[calls], ranges.ints("start_ns")[calls]
+    endless = np.zeros(len(calls), np.bool_)
+    for at in np.flatnonzero(end == ranges.ints("end_ns").max(initial=0)).tolist():
+        inner = (thread == thread[at]) & (start > start[at]) & (name == name[at])
+        endless[at] = int(inner.sum()) >= 2  # one may be the call that it makes itself
+    return endless
 
 
 def spans(table: Table, rows: IntArray) -> Spans:

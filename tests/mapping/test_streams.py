@@ -41,7 +41,7 @@ def mapped(items: Sequence[Sequence[Item]], engines: Sequence[Engine], folder: P
             number += 1
             file.launch(name, at, number)
             at += 20
-    return map_trace(read_trace(file.write(folder / "x.sqlite")), engines)
+    return map_trace(read_trace(file.write(folder / f"{len(engines)}.sqlite")), engines)
 
 
 def layers(result: MappedTrace) -> list[str | None]:
@@ -118,3 +118,26 @@ def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_laye
     assert set(layers(result)) == {None}
     assert SEVERAL in result.mapped.table.text("reason").list()
     assert len(result.inferences) == 6
+
+
+def test_kernels_of_which_nothing_repeats_are_no_inference_and_speak_against_no_engine(tmp_path: Path) -> None:
+    items = [[(f"void solver::step_{number}<float, {number * 7}>(float*)", None) for number in range(60)]]
+    for engines in ([], [engine_of("bert_trt10")]):
+        result = mapped(items, engines, tmp_path)
+        assert len(result.inferences) == 0
+        assert set(layers(result)) == {None}
+        assert not [note for note in result.mapped.notes if note.level == "error"]
+
+
+def test_one_whole_inference_of_a_given_engine_is_one_without_being_repeated(tmp_path: Path) -> None:
+    items = [inference("bert_trt10")]
+    result = mapped(items, [engine_of("bert_trt10")], tmp_path)
+    assert layers(result) == truth(items)
+    assert len(result.inferences) == 1
+
+
+def test_many_kernel_names_that_never_come_again_are_not_aligned(tmp_path: Path) -> None:
+    items = [[(f"kernel_{number}", None) for number in range(3000)]]
+    result = mapped(items, [engine_of("bert_trt10")], tmp_path)
+    assert len(result.inferences) == 0
+    assert not result.mapped.placed.streams.asked.any()
