@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
+from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import Condition, conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
@@ -23,6 +26,7 @@ from nsysmap.mapping.mapped_trace import Progress
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
+_ANOTHER = 1.5  # times as many kernels
 _UNKNOWN_COST = 0.06
 """Of what the profiler adds to one side more than to the other that share may be wrong, whatever the host: within captures whose nodes took
 longer to trace in one half than in the other, the times without the profiler differed by up to 5 % of that (benchmarks/compare.py)."""
@@ -115,6 +119,15 @@ def compare_sides(before: Side, after: Side) -> Comparison:
     """The comparison of two sides."""
     if not (before.traced and after.traced):
         return _engines_compared(before, after)
+    unmapped = [side.source for side in (before, after) if without_layers(side)]
+    if unmapped and before.pace.runs == after.pace.runs == 1:
+        found = _captures_compared(by_kernel_name(before), by_kernel_name(after))
+        note = f"The kernels of {' and '.join(unmapped)} have no layers: kernels are joined by their names, and stand for layers."
+        return replace(found, notes=(*found.notes, note))
+    return _captures_compared(before, after)
+
+
+def _captures_compared(before: Side, after: Side) -> Comparison:
     paces = before.pace, after.pace
     scale = _pass(before, after)
     groups, layers = joined_table(before, after, float(scale))
@@ -211,12 +224,12 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     for side in (before, after):
         if not side.pace.known:
             return _Told(CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
-    if ours.device != theirs.device and _runs_on(before, theirs.device) and _runs_on(after, ours.device):
-        told = f"no test: most inferences of {before.source} ran on GPU {ours.device}, of {after.source} on GPU {theirs.device}"
-        return _Told(CANNOT_TELL, None, None, None, told, [])
+    other = _another_inference(before, after)
+    if other:
+        return _Told(CANNOT_TELL, None, None, None, f"no test: {other}", [])
     recorded = _as_recorded(before, after)
     noises = [_noise(pace, recorded=recorded) for pace in (ours, theirs)]
-    found = difference(noises[0], noises[1], slack=0.0 if recorded else _UNKNOWN_COST * abs(_cost(theirs) - _cost(ours)))
+    found = difference(noises[0], noises[1], slack=_slack(before, after, recorded=recorded))
     few = [side.source for side in (before, after) if math.isnan(side.pace.noise.error)]
     if few:
         told = f"no test: {' and '.join(few)} has fewer than {FEWEST} inferences of a thread that count; capture more of them"
@@ -248,8 +261,36 @@ def _test_words(ours: Pace, theirs: Pace) -> str:
     )
 
 
-def _runs_on(side: Side, device: int) -> bool:
-    return bool((side.tables["inferences"].ints("device") == device).any())
+def _another_inference(before: Side, after: Side) -> str:
+    """Why an inference of one side is not the same thing as one of the other; empty where nothing tells so."""
+    kernels, periods = [], []
+    for side in (before, after):
+        inferences = side.tables["inferences"]
+        rows = np.isin(inferences.ints("inference"), side.pace.inferences)
+        kernels.append(float(np.median(inferences.ints("kernels")[rows])) if rows.any() else 0.0)
+        periods.append(bool(rows.any()) and bool(inferences.text("found_by").equals("period")[rows].all()))
+    if periods[0] == periods[1] or max(kernels) < _ANOTHER * max(min(kernels), 1.0):
+        return ""
+    found = before.source if periods[0] else after.source
+    return (
+        f"the inferences of {found} are repeats found by period, without ranges, and one has {kernels[1]:.0f} kernels where it had "
+        f"{kernels[0]:.0f}: they are not the same thing"
+    )
+
+
+def _slack(before: Side, after: Side, *, recorded: bool) -> float:
+    """What the difference may be wrong by beside noise: the profiler's cost, and another GPU of a program that runs on several."""
+    ours, theirs = before.pace, after.pace
+    cost = 0.0 if recorded else _UNKNOWN_COST * abs(_cost(theirs) - _cost(ours))
+    if ours.device == theirs.device:
+        return cost
+    return cost + max((_between_devices(side, ours.device, theirs.device) for side in (before, after)), default=0.0)
+
+
+def _between_devices(side: Side, one: int, other: int) -> float:
+    times = {row.maybe_integer("device"): row.maybe_integer("median_ns") for row in side.tables["inference_loops"]}
+    ours, theirs = times.get(one), times.get(other)
+    return 0.0 if ours is None or theirs is None else float(abs(ours - theirs))
 
 
 def _cost(pace: Pace) -> float:

@@ -41,6 +41,8 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
     if before.traced and after.traced:
         sides = (before, after)
         differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.")
+        told = "The program runs on several GPUs, and most of its inferences on another one: the interval allows for what they differ by."
+        differs("GPU that most inferences ran on", (before.pace.device, after.pace.device), told)
         differs("GPU clock", (_device(before, "clock_hz"), _device(after, "clock_hz")), "The clock that the device reports, in Hz.")
         capture = [side.tables["capture"].only() for side in sides]
         differs(

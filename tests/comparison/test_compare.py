@@ -110,3 +110,23 @@ def test_runs_of_other_engines_are_no_side() -> None:
     before = [FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "bert_trt85/sync.sqlite"]
     with pytest.raises(NsysmapError, match="has other layers"):
         compare(before, before)
+
+
+def test_kernels_without_layers_are_joined_by_name() -> None:
+    found = compare(FIXTURES / "torch_encoder/eager.nsys-rep", FIXTURES / "torch_encoder/graph.nsys-rep")
+    assert found.verdict == "faster"
+    assert any("joined by their names" in note for note in found.notes)
+    relations = found.layers.text("relation").list()
+    assert relations.count("one-to-one") > len(relations) / 2
+    assert sum(one.ns for one in found.contributions) == found.difference_ns
+
+
+def test_inferences_that_are_not_the_same_thing_are_not_compared() -> None:
+    found = compare(FIXTURES / "torch_mixed/sync.nsys-rep", FIXTURES / "torch_mixed/nonvtx.nsys-rep")
+    assert found.verdict == "cannot tell"
+    assert "found by period" in found.test
+
+
+def test_a_program_on_two_gpus_is_compared_whichever_most_inferences_ran_on() -> None:
+    found = compare(FIXTURES / "two_gpus/tp_sync.nsys-rep", FIXTURES / "two_gpus/tp_graph.nsys-rep")
+    assert found.verdict == "faster"
