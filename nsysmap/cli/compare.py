@@ -14,12 +14,25 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
+def _show_schema(context: click.Context, _option: click.Parameter, value: object) -> None:
+    if value:
+        import json
+
+        from nsysmap.comparison.pages import json_schema
+
+        click.echo(json.dumps(json_schema(), indent=1))
+        context.exit()
+
+
 @click.command("compare")
 @click.argument("files", metavar="BEFORE... [--] AFTER...", nargs=-1, required=True)
 @click.option("--engine-before", "engines_before", metavar="ENGINE", multiple=True, help="Engine file that ran in BEFORE. Repeatable.")
 @click.option("--engine-after", "engines_after", metavar="ENGINE", multiple=True, help="Engine file that ran in AFTER. Repeatable.")
 @click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engines: names what runs inside opaque regions.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
+@click.option(
+    "--json-schema", is_flag=True, is_eager=True, expose_value=False, callback=_show_schema, help="Show the JSON Schema of --json."
+)
 @click.option(
     "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the comparison: .html (a page), .md or .json. Repeatable."
 )

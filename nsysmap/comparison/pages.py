@@ -6,9 +6,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from nsysmap.base.comparison_schema import JOINED_LAYERS
+from nsysmap.base.table import Spec
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
-from nsysmap.comparison.compare import Comparison, Timed
+from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
+from nsysmap.comparison.conditions import Condition
+from nsysmap.comparison.finding_changes import FindingChange
+from nsysmap.comparison.predictions import Prediction
+from nsysmap.comparison.waterfall import Contribution
 
 WIDTH = 100
 SCHEMA = "nsysmap/comparison/1"
@@ -63,6 +69,62 @@ def comparison_json(found: Comparison) -> dict[str, object]:
         "predictions": [asdict(one) for one in found.predictions],
         "notes": list(found.notes),
     }
+
+
+def json_schema() -> dict[str, object]:
+    """The JSON Schema of what `comparison_json` returns, from the declarations."""
+    time, text = {"type": ["integer", "null"]}, {"type": "string"}
+    interval = {"type": ["array", "null"], "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+    verdicts = [FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW, CANNOT_TELL]
+    properties: dict[str, object] = {
+        "schema": {"const": SCHEMA},
+        "before": _of_dataclass(Timed),
+        "after": _of_dataclass(Timed),
+        **dict.fromkeys(("before_ns", "after_ns", "difference_ns", "run_to_run_ns"), time),
+        "interval_ns": interval,
+        "noise_interval_ns": interval,
+        "significant": {"type": "boolean"},
+        "verdict": {"enum": verdicts},
+        "p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "test": text,
+        "inferences_a_pass": {"type": "integer", "minimum": 1},
+        "contributions": {"type": "array", "items": _of_dataclass(Contribution)},
+        "layers": {"type": "array", "items": _of_table(JOINED_LAYERS)},
+        "findings": {"type": "array", "items": _of_dataclass(FindingChange)},
+        "conditions": {"type": "array", "items": _of_dataclass(Condition)},
+        "predictions": {"type": "array", "items": _of_dataclass(Prediction)},
+        "notes": {"type": "array", "items": text},
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_object(properties)}
+
+
+_TYPES = {"int": "integer", "str": "string", "float": "number", "bool": "boolean", "None": "null", "text": "string"}
+
+
+def _object(properties: dict[str, object]) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _of_dataclass(kind: type) -> dict[str, object]:
+    properties: dict[str, object] = {}
+    for name, annotation in kind.__annotations__.items():  # texts: every module defers its annotations
+        if annotation.startswith("tuple[str"):
+            properties[name] = {"type": "array", "items": {"type": "string"}}
+        else:
+            properties[name] = {"type": [_TYPES[part.strip()] for part in annotation.split("|")]}
+    return _object(properties)
+
+
+def _of_table(spec: Spec) -> dict[str, object]:
+    return _object(
+        {
+            column.name: {
+                "type": [_TYPES[column.kind], *(["null"] if column.nullable else [])],
+                "description": column.comment + (f" ({column.unit})" if column.unit else ""),
+            }
+            for column in spec.columns
+        }
+    )
 
 
 def page_of(found: Comparison) -> Page:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.commands import run
@@ -27,6 +28,15 @@ def test_json_has_the_figures(capfd: pytest.CaptureFixture[str]) -> None:
     assert value["interval_ns"][0] <= value["difference_ns"] <= value["interval_ns"][1]
     assert value["significant"] is True
     assert {"before", "after", "joined_by", "before_ns", "after_ns"} <= value["layers"][0].keys()
+
+
+def test_json_is_what_its_schema_says(capfd: pytest.CaptureFixture[str]) -> None:
+    schema = json.loads(run(capfd, "compare", "--json-schema").out)
+    profiles = [FIXTURES / name / "profile.json" for name in ("bert_split_trt10", "bert_trt10")]
+    for files in ((SYNC, GRAPH, *ENGINES), profiles):
+        jsonschema.validate(json.loads(run(capfd, "compare", *files, "--json").out), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"schema": "nsysmap/comparison/1"}, schema)
 
 
 def test_the_status_is_one_only_where_it_is_asked_for_and_worse(capfd: pytest.CaptureFixture[str]) -> None:
