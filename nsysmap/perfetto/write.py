@@ -61,16 +61,17 @@ class _Trace:
         return len(self.texts) - 1
 
     def put(self, file: BinaryIO, flows: _Flows) -> None:
-        """Write all of it."""
+        """Write all of it, in times since what began first."""
+        origin = min((int(slices.start[0]) for _, slices in self.slices if len(slices.start)), default=0)
         file.write(b"".join(self.tracks))
         file.write(self.interned.packet())
         for uuid, slices in self.slices:
-            file.writelines(self._packets(uuid, slices, flows))
+            file.writelines(self._packets(uuid, slices, flows, origin))
         for uuid, values in self.counters:
             on = Track(uuid)
-            file.writelines(on.value(at, value) for at, value in values)
+            file.writelines(on.value(at - origin, value) for at, value in values)
 
-    def _packets(self, uuid: int, slices: _Slices, flows: _Flows) -> Iterator[bytes]:
+    def _packets(self, uuid: int, slices: _Slices, flows: _Flows, origin: int) -> Iterator[bytes]:
         on = [Track(uuid)]
         said, call, flow = (data.tolist() for data in (slices.said, slices.call, slices.flow))
         for place, at, number in steps(_pairs(slices)):
@@ -78,10 +79,10 @@ class _Trace:
                 on.append(Track(self.add("(at the same time)", uuid)))
                 yield self.tracks[-1]
             if number < 0:
-                yield on[place].end(at)
+                yield on[place].end(at - origin)
             else:
                 ends = (flow[number],) if flow[number] else ()
-                yield on[place].begin(at, self.texts[said[number]], flows.of(call[number]), ends)
+                yield on[place].begin(at - origin, self.texts[said[number]], flows.of(call[number]), ends)
 
 
 def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:

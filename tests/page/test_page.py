@@ -238,3 +238,15 @@ def test_the_page_of_a_hundred_thousand_kernels_is_small_and_whole(browser: Brow
     page.keyboard.press("0")
     page.keyboard.press("w")
     assert page.get_attribute("body", "data-drawn")
+
+
+def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) -> None:
+    whole = analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", rules=())
+    nothing = {name: Table.empty(table.spec) for name, table in whole.tables.by_name().items() if name not in ("capture", "devices")}
+    empty = replace(whole, tables=replace(whole.tables, **nothing))
+    write_page(empty, report_of(empty), tmp_path / "x.html")
+    page = opened(browser, tmp_path / "x.html")
+    assert "none recognised" in page.inner_text("#answer")
+    assert "No kernel is in the trace" in page.inner_text("#answer")
+    page.keyboard.press("w")
+    page.keyboard.press("]")

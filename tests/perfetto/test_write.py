@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.table import Table
 from nsysmap.perfetto.write import write_trace
 from tests.places import FIXTURES
 
@@ -145,3 +146,20 @@ def test_captures_of_every_kind_are_whole(report: str, engine: str | None, tmp_p
         assert len({one.track for one in kernels}) > 1
     if engine == "bert_trt10":
         assert sum(one.name == "CUDA graph, its kernels hidden" for one in slices) == 50
+
+
+def test_a_range_that_began_before_all_else_keeps_its_time(analysis: Analysis, tmp_path: Path) -> None:
+    ranges = analysis.tables.nvtx_ranges
+    starts = ranges.ints("start_ns").copy()
+    starts[0] = int(analysis.tables.api_calls.ints("start_ns").min()) - 5_000_000
+    early = replace(analysis, tables=replace(analysis.tables, nvtx_ranges=ranges.with_columns(ranges.spec, {"start_ns": starts})))
+    write_trace(early, tmp_path / "x.perfetto-trace")
+    slices, _ = read(tmp_path / "x.perfetto-trace")
+    assert min(one.start for one in slices) == 0
+    assert any(one.start == 0 and one.end - one.start == ranges.ints("end_ns")[0] - starts[0] for one in slices)
+
+
+def test_a_trace_of_nothing_is_a_trace(analysis: Analysis, tmp_path: Path) -> None:
+    nothing = {name: Table.empty(table.spec) for name, table in analysis.tables.by_name().items() if name not in ("capture", "devices")}
+    write_trace(replace(analysis, tables=replace(analysis.tables, **nothing)), tmp_path / "x.perfetto-trace")
+    assert read(tmp_path / "x.perfetto-trace")[0] == []
