@@ -23,9 +23,9 @@ KERNEL_RUNS = Spec(
         integer("device", "CUDA device ordinal; none where several ran it", null=True),
         integer("start_ns", "begin of the first of these inferences' kernels of it", "ns", null=True),
         integer("end_ns", "end of the last", "ns", null=True),
-        integer("time_ns", "their time over the steady inferences of that kernel sequence", "ns"),
+        integer("time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"),
         integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take at the least", "ns"),
-        integer("inferences", "steady inferences of that kernel sequence"),
+        integer("inferences", "steady-state inferences of that kernel sequence"),
     ),
     key=("run_id",),
 )
@@ -62,7 +62,7 @@ ROOFLINE = Spec(
 
 LAYER_TIMES = Spec(
     "layer_times",
-    "What each layer took over the steady inferences, one row a layer that ran; by `layer_times`.",
+    "What each layer took over the steady-state inferences, one row a layer that ran; by `layer_times`.",
     (
         row_in("layer_id", "layers"),
         of_engine(null=True),
@@ -71,7 +71,7 @@ LAYER_TIMES = Spec(
         integer("start_ns", "begin of its first kernel", "ns", null=True),
         integer("end_ns", "end of its last kernel", "ns", null=True),
         integer("total_ns", "time of its kernels", "ns"),
-        integer("inferences", "steady inferences of its engine"),
+        integer("inferences", "steady-state inferences of its engine"),
         integer("kernels", "kernels in all", null=True),
         text("kernel", "name of its longest kernel", null=True),
         real("share_of_kernel_time", "of the time of all layers of its engine"),

@@ -249,7 +249,7 @@ INFERENCES = Spec(
         text("found_by", "range (ExecutionContext::…), graph-launch or period"),
         text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
         flag("cuda_graph", "replayed from a CUDA graph"),
-        flag("warmup", "set apart: slower than the later ones, before the first steady one"),
+        flag("warmup", "excluded: slower than the later ones, before the first steady-state one"),
         flag("complete", "has as many kernels as its like; a cut first or last one has fewer"),
         integer("kernels", "kernels"),
         integer("launches", "launch calls"),
@@ -269,7 +269,7 @@ INFERENCES = Spec(
 
 STEADY_STATE = Spec(
     "steady_state",
-    "The part of the trace that findings are priced on, one row a device: its complete inferences after the warm-up; by `rules`.",
+    "What costs of findings are computed over, one row a device: its complete inferences after the warm-up; by `rules`.",
     (
         integer("device", "CUDA device ordinal", null=True),
         integer("start_ns", "begin of the first of them, host call or GPU work", "ns"),

@@ -152,11 +152,11 @@ _INTRODUCTION = """# Rules
 A rule looks for one thing in the tables of an analysis and says where it is, what it costs and what to do. Each answers in one of three
 ways: findings, none, or *skipped* with the reason, so that "could not tell" never looks like "clean".
 
-- `cost_ns` is a total over the **steady inferences** of the trace, those that are complete and after the warm-up (table
+- `cost_ns` is a total over the **steady-state inferences** of the trace, those that are complete and after the warm-up (table
   [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time where the page of the rule says so.
-  `share_of_window` is that cost over the window from the first steady inference's begin to the last one's end, on the finding's device.
-  (a finding about several devices: over the windows of all of them together). Findings about the trace itself cost what they hide, or 0;
-  a cost that is not known is none, never 0. Costs of different rules overlap and are never added.
+  `share_of_window` is that cost over the window from the first steady-state inference's begin to the last one's end, on the finding's
+  device (a finding about several devices: over the windows of all of them together). Findings about the trace itself cost what they
+  hide, or 0; a cost that is not known is none, never 0. Costs of different rules overlap and are never added.
 - **One fact, one finding, one price.** Rules that see the same problem at the same place say which of them stands for the others
   (`supersedes`): the others' findings are told inside that one's (`also` in JSON) and their costs do not count again.
 - Severity `error` is for what makes the report as a whole unreliable, `warning` for time that can be saved, `info` for the rest.

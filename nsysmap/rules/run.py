@@ -47,7 +47,7 @@ _WHY_EMPTY = {
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",
     "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
-    "layer_times": "no kernel of a steady inference has a layer, and there is no profile",
+    "layer_times": "no kernel of a steady-state inference has a layer, and there is no profile",
 }
 
 
