@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from nsysmap.engine.operations import converts, operations, quantizes
 from nsysmap.engine.tensor_formats import FLOATING, tensor_bytes
 
 _STEPS_BACK = 6
+_PROFILE = re.compile(r" \[profile \d+\]$")
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
         return "quantize"
     if "Network Input" in layer.name or _reads_binding(engine, flow, layer):
         return "input"
-    if "Network Output" in layer.name or layer.index in flow.leaves or (layer.outputs and not readers):
+    if "Network Output" in layer.name or layer.index in flow.leaves or (not readers and _writes_binding(engine, layer)):
         return "output"
     if layer.origin == "CONCAT":
         return "concat"
@@ -148,6 +150,13 @@ def _reads_binding(engine: Engine, flow: Flow, layer: Layer) -> bool:
     if flow.writers.get(layer.index) or not layer.inputs:
         return False
     return not engine.bindings or layer.inputs[0].name in engine.bindings
+
+
+def _writes_binding(engine: Engine, layer: Layer) -> bool:
+    """Whether the layer writes an output of the engine, of any optimization profile; without a list of bindings, what nobody reads."""
+    if not engine.bindings:
+        return bool(layer.outputs)
+    return any(_PROFILE.sub("", tensor.name) in engine.bindings for tensor in layer.outputs)
 
 
 def _undone(engine: Engine, flow: Flow, layer: Layer) -> int | None:

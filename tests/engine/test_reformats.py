@@ -165,3 +165,12 @@ def test_a_dequantisation_whose_input_others_read_quantised_is_not_the_producers
     assert [found["blocked_by"] for found in quantizers_table([made(*rows[:2], *rows[3:], outputs=("in", "out"))]).records()] == [
         "producer"
     ]
+
+
+def test_an_output_of_another_optimization_profile_is_an_output_and_what_nobody_is_told_to_read_is_none() -> None:
+    rows = [
+        conv(("in", LINEAR16), ("y", LINEAR16)),
+        reformat("a", ("y", LINEAR16), ("out [profile 1]", LINEAR32)),
+        reformat("b", ("y", LINEAR16), ("hidden", LINEAR32)),
+    ]
+    assert causes(*rows) == ["output", "precision"]
