@@ -1,9 +1,11 @@
-"""Writes docs/rules/ out of the rule files and the declared tables: python docs/make_rules.py"""
+"""Writes docs/rules/ and docs/report.schema.json out of the rule files and the declared tables: python docs/make_rules.py"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from nsysmap.report.json import schema
 from nsysmap.report.rules import pages
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
@@ -18,6 +20,7 @@ def main() -> None:
             path.unlink()
     for name, text in made.items():
         (folder / name).write_text(text, encoding="utf-8")
+    (folder.parent / "report.schema.json").write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from functools import cache
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.note import Note
+from nsysmap.base.table import Table
 from nsysmap.report.build import report_of
 from nsysmap.report.model import MethodRow, Report, UnmappedRow
 from nsysmap.rules.finding import Finding, Outcome
@@ -29,6 +30,11 @@ def report(folder: str, report: str, *, engine: bool = True, rules: bool = False
 NASTY = "<script>alert(1)</script>|`a``b`\\|*_x_*[l](http://e.vil)\x1b[31m\x07\nnew line\r\t\u202e&amp;" + "long/" * 60
 
 
+def nasty_kernels(totals: Table) -> Table:
+    """The same kernels under names that are meant to break something."""
+    return Table.of_rows(totals.spec, [{**row, "name": f"{NASTY}{i}", "summary": NASTY} for i, row in enumerate(totals.records())])
+
+
 def hostile() -> Report:
     """A report whose every name and message is meant to break something."""
     real = report("bert_trt10", "graph.sqlite", engine=False)
@@ -43,7 +49,7 @@ def hostile() -> Report:
         gpus=tuple(replace(gpu, name=NASTY) for gpu in real.gpus),
         layers=tuple(replace(row, name=f"{NASTY}{i}", tactic=NASTY, type=NASTY) for i, row in enumerate(real.layers)),
         kernels=tuple(replace(row, name=f"{NASTY}{i}", summary=NASTY, rest=NASTY) for i, row in enumerate(real.kernels)),
-        layer_kernels=(),
+        tables={**real.tables, "kernel_totals": nasty_kernels(real.tables["kernel_totals"])},
         unmapped=(UnmappedRow(NASTY, 1, 1),),
         coverage=(*real.coverage, MethodRow("none", 1, 1, 0.0)),
         outcomes=outcomes,

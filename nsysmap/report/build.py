@@ -20,7 +20,6 @@ from nsysmap.report.model import (
     InferenceFigures,
     KernelRow,
     KindRow,
-    LayerKernelRow,
     LayerRow,
     MethodRow,
     PrecisionRow,
@@ -77,9 +76,8 @@ def report_of(analysis: Analysis) -> Report:
         precision=_rows(PrecisionRow, tables.precision),
         families=_families(kernels),
         kernels=kernels,
-        layer_kernels=_layer_kernels(tables.kernels),
         idle=_idle(tables.gaps, windows),
-        executions=inferences,
+        tables=tables.by_name(),
         whatif=_rows(WhatIfRow, tables.whatif),
         outcomes=analysis.outcomes,
         notes=tuple(sorted(analysis.notes, key=lambda note: _LEVELS.index(note.level))),
@@ -209,20 +207,6 @@ def _families(kernels: tuple[KernelRow, ...]) -> tuple[FamilyRow, ...]:
         time_ns = sum(row.time_ns for row in mine)
         rows.append(FamilyRow(family, len(mine), sum(row.count for row in mine), time_ns, _share(time_ns, total)))
     return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.family)))
-
-
-def _layer_kernels(kernels: Table) -> tuple[LayerKernelRow, ...]:
-    layer, name = kernels.ints("layer_id"), kernels.text("name")
-    rows = np.flatnonzero(layer >= 0)
-    duration = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
-    pair, inverse, count = np.unique(layer[rows] * len(name.values) + name.codes[rows], return_inverse=True, return_counts=True)
-    time = np.zeros(len(pair), np.int64)
-    np.add.at(time, inverse.reshape(-1), duration)
-    found = [
-        LayerKernelRow(one // len(name.values), name.values[one % len(name.values)], times, spent)
-        for one, times, spent in zip(pair.tolist(), count.tolist(), time.tolist(), strict=True)
-    ]
-    return tuple(sorted(found, key=lambda row: (row.layer_id, -row.time_ns, row.name)))
 
 
 def _idle(gaps: Table, windows: _Windows) -> tuple[IdleRow, ...]:

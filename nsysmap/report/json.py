@@ -1,24 +1,24 @@
-"""The report as one JSON object, as report.schema.json describes it; the same analysis gives the same bytes."""
+"""The report as one JSON object, as schema() describes it; the same analysis gives the same bytes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nsysmap.base import engine_schema, report_schema, result_schema, trace_schema
+from nsysmap.base.json_schema import TEXTS, Schema, fields_of, list_of, object_of, or_null
+from nsysmap.base.note import Note
+from nsysmap.base.table import Spec
+from nsysmap.report import model
 from nsysmap.report.model import InferenceFigures, KernelRow, LayerRow, Report
 from nsysmap.report.precision import precision_json
 from nsysmap.rules.finding import Finding
+from nsysmap.summary.model import Summary
 
 SCHEMA = "nsysmap/report/1"
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of the report."""
-    text = Path(__file__).with_name("report.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def report_json(report: Report) -> dict[str, Any]:
     coverage = report.coverage
     return {
         "schema": SCHEMA,
+        "answer": asdict(report.summary),
         "trace": {**asdict(report.trace), "gpus": [asdict(gpu) for gpu in report.gpus]},
         "engine": engines[0] if engines else None,
         "engines": engines,
@@ -106,3 +107,99 @@ def _kernel(row: KernelRow) -> dict[str, Any]:
 def _list(text: str | None) -> list[str]:
     """The tables hold lists as text, comma separated."""
     return text.split(",") if text else []
+
+
+# --- schema ---------------------------------------------------------------------------------------------------------
+
+_SPECS: Mapping[type, Spec] = {
+    model.TraceFacts: trace_schema.CAPTURE,
+    model.Gpu: trace_schema.DEVICES,
+    model.EngineFacts: engine_schema.ENGINES,
+    model.MethodRow: result_schema.COVERAGE,
+    model.UnmappedRow: result_schema.UNMAPPED,
+    model.LayerRow: engine_schema.LAYERS,
+    model.KindRow: report_schema.LAYER_KINDS,
+    model.PrecisionRow: result_schema.PRECISION,
+    model.FamilyRow: report_schema.KERNEL_FAMILIES,
+    model.KernelRow: result_schema.KERNEL_TOTALS,
+    model.IdleRow: report_schema.IDLE_TOTALS,
+    model.WhatIfRow: result_schema.WHATIF,
+    Finding: report_schema.FINDINGS,
+}
+"""The table whose columns say what the fields of a value mean."""
+_KNOWN: Mapping[object, Schema] = {
+    model.Spread: object_of({"median": {"type": "integer"}, "p95": {"type": "integer"}}),
+    Finding: {"$ref": "#/$defs/finding"},
+}
+
+
+def schema() -> Schema:
+    """The JSON Schema of the report."""
+    rows = {"totals": ("engine",), "regions": ("engine", "region")}
+    precision = {name: list_of(_precision_totals(keys)) for name, keys in rows.items()}
+    layer = _fields(model.PrecisionRow)
+    named = {"engine": layer["engine"], "index": {"type": ["integer", "null"]}, "name": {"type": "string"}}
+    precision_layer = {**named, **{key: value for key, value in layer.items() if key not in ("layer_id", "engine")}}
+    layers = _fields(model.LayerRow)
+    kernels = _fields(model.KernelRow)
+    inferences = _fields(model.InferenceFigures)
+    skipped = {name: {"type": "string"} for name in ("rule", "group", "reason")}
+    properties: Schema = {
+        "schema": {"const": SCHEMA},
+        "answer": object_of(_fields(Summary)),
+        "trace": object_of({**_fields(model.TraceFacts), "gpus": list_of(object_of(_fields(model.Gpu)))}),
+        "engine": or_null(object_of(_fields(model.EngineFacts))),
+        "engines": list_of(object_of(_fields(model.EngineFacts))),
+        "inferences": object_of({
+            **inferences,
+            "busy_share": {"type": ["number", "null"]},
+            "busy_window": {"enum": ["inferences", "trace"]},
+            "by_engine": list_of(object_of(inferences)),
+        }),
+        "graph_replays": or_null(object_of(_fields(model.ReplayFigures))),
+        "idle": list_of(object_of(_fields(model.IdleRow))),
+        "coverage": object_of({
+            **{name: {"type": "integer", "minimum": 0} for name in ("kernels", "mapped", "time_ns", "mapped_time_ns")},
+            "by_method": {
+                "type": "object",
+                "additionalProperties": object_of({key: value for key, value in _fields(model.MethodRow).items() if key != "method"}),
+            },
+            "unmapped": list_of(object_of(_fields(model.UnmappedRow))),
+        }),
+        "layer_time": {"enum": ["median per inference", "total over the trace"]},
+        "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, "layer_id", "layer_index"), "onnx": TEXTS})),
+        "kinds": list_of(object_of(_fields(model.KindRow))),
+        "precision": object_of({**precision, "layers": list_of(object_of(precision_layer))}),
+        "families": list_of(object_of(_fields(model.FamilyRow))),
+        "kernels": list_of(object_of({**kernels, "ops": TEXTS, "patterns": TEXTS})),
+        "whatif": list_of(object_of(_fields(model.WhatIfRow))),
+        "findings": list_of({"$ref": "#/$defs/finding"}),
+        "skipped": list_of(object_of(skipped)),
+        "clean": TEXTS,
+        "notes": list_of(object_of(_fields(Note))),
+    }  # fmt: skip
+    finding = object_of({**_fields(Finding), "evidence": {"type": "object"}, "also": list_of({"$ref": "#/$defs/finding"})})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA,
+        "title": "report of nsysmap analyze",
+        "description": "Times in ns, sizes in bytes, shares from 0 to 1; null where there is no value.",
+        **object_of(properties),
+        "$defs": {"finding": finding},
+    }
+
+
+def _precision_totals(keys: tuple[str, ...]) -> Schema:
+    """Times of one kind of work added up, by engine or by region of one."""
+    known = _fields(model.PrecisionRow)
+    shown = {name: known[name] for name in (*keys, "work", "datatype", "to_type", "tensor_cores")}
+    counts = {"layers": {"type": "integer"}, **{name: known[name] for name in ("kernels", "time_ns", "mean_ns", "share_of_kernel_time")}}
+    return object_of({**shown, **counts})
+
+
+def _without(properties: Schema, *names: str) -> Schema:
+    return {key: value for key, value in properties.items() if key not in names}
+
+
+def _fields(value: type) -> Schema:
+    return fields_of(value, _SPECS.get(value), _KNOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nsysmap.base.note import Note
@@ -202,16 +203,6 @@ class KernelRow:
 
 
 @dataclass(frozen=True)
-class LayerKernelRow:
-    """Executions of one kernel name for one layer, over the whole trace."""
-
-    layer_id: int
-    name: str
-    count: int
-    time_ns: int
-
-
-@dataclass(frozen=True)
 class IdleRow:
     """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share_of_window`` is of the windows."""
 
@@ -273,9 +264,8 @@ class Report:
     precision: tuple[PrecisionRow, ...]
     families: tuple[FamilyRow, ...]
     kernels: tuple[KernelRow, ...]
-    layer_kernels: tuple[LayerKernelRow, ...]
     idle: tuple[IdleRow, ...]
-    executions: Table  # schema.INFERENCES: every inference
+    tables: Mapping[str, Table]  # the declared tables of the analysis, by name
     whatif: tuple[WhatIfRow, ...]
     outcomes: tuple[Outcome, ...]
     notes: tuple[Note, ...]  # errors first

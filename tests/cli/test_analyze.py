@@ -47,6 +47,13 @@ def held(name: str, text: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
+def abridged(value: object) -> object:
+    """The value with the first item of each list only: enough to see the form, and few enough lines to read."""
+    if isinstance(value, dict):
+        return {key: abridged(inner) for key, inner in value.items()}
+    return [abridged(inner) for inner in value[:1]] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_the_terminal_report_is_the_golden_one(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     done = run(capfd, "analyze", *RUNS[name])
@@ -62,8 +69,8 @@ def test_the_written_reports_are_the_golden_ones(tmp_path: Path, capfd: pytest.C
     )
     assert (done.status, done.err) == (0, "")
     held("trt103_graph.txt", done.out)
-    for suffix in ("json", "md"):
-        held(f"trt103_graph.{suffix}", (tmp_path / f"r.{suffix}").read_text(encoding="utf-8"))
+    held("trt103_graph.md", (tmp_path / "r.md").read_text(encoding="utf-8"))
+    held("trt103_graph.json", json.dumps(abridged(json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))), indent=1) + "\n")
     jsonschema.Draft202012Validator(schema()).validate(json.loads((tmp_path / "r.json").read_text()))
     with closing(sqlite3.connect(tmp_path / "r.db")) as database:
         assert database.execute("SELECT count(*) FROM inferences").fetchone() == (50,)

@@ -11,10 +11,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from nsysmap.base.engine_schema import LAYERS
 from nsysmap.report.json import report_json, schema, write_json
 from nsysmap.report.model import Report
 from nsysmap.report.write import write_report
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
+from tests.places import ROOT
 from tests.reports import hostile, report
 
 REPORTS = [
@@ -46,6 +48,15 @@ def test_the_schema_is_a_schema_and_describes_every_figure() -> None:
                 check(inner, path)
 
     check(schema(), "")
+
+
+def test_the_schema_in_docs_is_the_one_that_is_made() -> None:
+    assert json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8")) == schema(), "run python docs/make_rules.py"
+
+
+def test_a_column_s_meaning_is_told_where_a_table_declares_it() -> None:
+    layers = schema()["properties"]["layers"]["items"]["properties"]
+    assert layers["time_ns"] == {"type": ["integer", "null"], "description": LAYERS.column("time_ns").comment}
 
 
 @pytest.mark.parametrize(("folder", "file", "engine"), REPORTS)
@@ -102,7 +113,7 @@ def test_units_are_in_the_names() -> None:
 
     timed = re.compile(r"time|gap|span|enqueue|bytes|memory")  # a share of a time has no unit
     held = {name for name in names(report_json(report("bert_trt10", "sync.sqlite"))) if timed.search(name)}
-    plain = {"layer_time", "gaps"}  # what the layers' figures are; a number of gaps
+    plain = {"layer_time", "gaps", "times_median"}  # what the layers' figures are; a number of gaps; a ratio
     assert {
         name for name in held - plain if not name.startswith("share_of_") and not name.endswith(("_ns", "_bytes", "_bytes_per_s"))
     } == set()
