@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.table import Text
+from nsysmap.nsys.report_container import open_container
+from nsysmap.nsys.report_facts import nsys_version
 from nsysmap.nsys.report_metrics import GPU_METRICS
 from nsysmap.nsys.report_tables import METRIC_COLUMNS, Report, read_report
 from nsysmap.nsys.tables import Columns, NsysTables, spelling
@@ -33,6 +36,14 @@ def own_tables(path: Path) -> NsysTables:
         return {name: held[name] for name in (*integers, *texts)}
 
     return NsysTables(path, FORM, spelling(columns), fetch, report.nsys_version, tuple(_doubts(report)))
+
+
+def version_in_report(path: Path) -> str | None:
+    """The version of the nsys that wrote a report, as its container tells: its first line does not in those of nsys until 2023.2."""
+    try:
+        return nsys_version(open_container(path))
+    except NsysmapError:
+        return None
 
 
 def _said_of_the_capture(report: Report) -> Columns:

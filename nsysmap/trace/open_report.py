@@ -14,7 +14,7 @@ from nsysmap.nsys import export_cache
 from nsysmap.nsys.export import export, nsys_for, report_version
 from nsysmap.nsys.forms import exported_tables, head_of
 from nsysmap.nsys.looks import looks_like
-from nsysmap.nsys.own_reader import own_tables
+from nsysmap.nsys.own_reader import own_tables, version_in_report
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Trace
@@ -96,4 +96,4 @@ def _exported(path: Path, progress: Progress | None) -> Path:
 
 
 def _tables(report: Path, made: Path) -> NsysTables:
-    return replace(sqlite_tables(made), form="nsys-rep", written_by=report_version(report))
+    return replace(sqlite_tables(made), form="nsys-rep", written_by=report_version(report) or version_in_report(report))

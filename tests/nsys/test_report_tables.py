@@ -11,6 +11,7 @@ import pytest
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, Text
 from nsysmap.nsys import report_events
+from nsysmap.nsys.own_reader import version_in_report
 from nsysmap.nsys.report_tables import Report, read_report
 from tests.made_report import Made, message
 from tests.report_events import PID, TID, call, kernel, nvtx, on_gpu, process
@@ -264,3 +265,10 @@ def test_the_session_has_its_time_of_day_where_clocks_have_a_section(tmp_path: P
     )
     held = read_report(made.write(tmp_path / "a.nsys-rep"))
     assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [1769308002162486533]
+
+
+def test_the_container_tells_which_nsys_wrote_a_report_whose_first_line_does_not(tmp_path: Path) -> None:
+    path = Made(events=[], version="2022.4.2.1-df9881f").write(tmp_path / "old.nsys-rep")
+    assert version_in_report(path) == "2022.4.2.1"
+    path.write_bytes(b"NVIDIA Tegra Profiler Report 1.\n")
+    assert version_in_report(path) is None
