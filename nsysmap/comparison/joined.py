@@ -83,11 +83,12 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     rows: list[dict[str, object]] = []
     names = (_kernel_names(before), _kernel_names(after))
     shifted = traced and _graph(before) != _graph(after)
+    same_gpu = traced and before.pace.device == after.pace.device
     for number, group in enumerate(groups):
         ids = (group.before, group.after)
         means = [one.of_group(members) if one is not None else _profiled(side, members)
                  for one, side, members in zip(times, (before, after), ids, strict=True)]  # fmt: skip
-        told = _tested(means, shifted, times, ids) if traced else None
+        told = _tested(means, shifted, times, ids) if traced and same_gpu else None
         tests.append(told)
         rows.append(_row(number, group, (before, after), means, names) | _interval(told, scale))
         for key in ("before_ns", "after_ns"):
