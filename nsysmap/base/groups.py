@@ -72,6 +72,16 @@ def runs(values: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return values[first], first, np.diff(np.append(first, len(values)))
 
 
+def counts(values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values (none negative), ascending, and how often each is there."""
+    if int(values.max(initial=0)) > _MARKS + 8 * len(values):
+        value, _, size = runs(np.sort(values))
+        return value, size
+    size = np.bincount(values)
+    value = np.flatnonzero(size)
+    return value, size[value]
+
+
 def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
     """The values in ascending order of their group (none negative), then of themselves."""
     least = int(values.min(initial=0))

@@ -118,6 +118,8 @@ Data = IntArray | FloatArray | BoolArray | Text
 # A trace has many columns that hold one value in all rows: the device, the context, the process, most of a launch's grid.
 # Such a column is stored once, as an array whose rows are all the same place in memory (stride 0); it cannot be written into.
 
+_MANY_ROWS = 1 << 16  # from so many on, a table looks for such columns
+
 Values = TypeVar("Values", bound=np.generic)
 Other = TypeVar("Other", bound=np.generic)
 
@@ -138,6 +140,20 @@ def mapped(values: NDArray[Values], work: Callable[[NDArray[Values]], NDArray[Ot
     if values.strides == (0,) and len(values) > 0:
         return repeated(work(values[:1])[0], len(values))
     return work(values)
+
+
+def packed(data: Data) -> Data:
+    """The column, stored once if it holds one value in all rows."""
+    if isinstance(data, Text):
+        codes = _packed(data.codes)
+        return data if codes is data.codes else Text(codes, data.values)
+    return _packed(data)  # type: ignore[return-value]  # of the same type as it was
+
+
+def _packed(values: NDArray[Values]) -> NDArray[Values]:
+    if not len(values) or values.strides == (0,) or values[0] != values[-1] or not (values == values[0]).all():
+        return values
+    return repeated(values[0], len(values))
 
 
 def taken(data: Data, rows: IntArray) -> Data:
@@ -218,8 +234,10 @@ class Table:
         for column in spec.columns:
             _check(spec, column, columns[column.name])
         self.spec = spec
-        self.columns: dict[str, Data] = {column.name: columns[column.name] for column in spec.columns}
         self.rows = lengths.pop() if lengths else 0
+        self.columns: dict[str, Data] = {column.name: columns[column.name] for column in spec.columns}
+        if self.rows >= _MANY_ROWS:
+            self.columns = {name: packed(data) for name, data in self.columns.items()}
 
     @staticmethod
     def empty(spec: Spec) -> Table:

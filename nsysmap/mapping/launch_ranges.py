@@ -48,7 +48,7 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
             trace.cuda_graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node_id"), np.int64(MISSING))
         )
         created = root >= 0
-        moments = spans(trace.cuda_graph_nodes, np.arange(len(trace.cuda_graph_nodes)))
+        moments = spans(trace.cuda_graph_nodes)
         place = np.where(replayed, gather(innermost(spans(trace.nvtx_ranges, tensorrt.layers), moments), root), place)
         node_call = gather(innermost(spans(trace.nvtx_ranges, tensorrt.calls), moments), root)
         in_call = np.where(replayed, node_call >= 0, in_call)

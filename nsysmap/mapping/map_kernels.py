@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.groups import distinct_rows, runs
+from nsysmap.base.groups import counts, distinct_rows
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
@@ -281,7 +281,7 @@ def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
     rows = np.flatnonzero((number >= 0) & (engine >= 0))
     if len(rows):
         wide = int(engine.max()) + 1
-        pair, _, size = runs(np.sort(number[rows] * wide + engine[rows]))
+        pair, size = counts(number[rows] * wide + engine[rows])
         order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
         result[pair[order] // wide] = pair[order] % wide
     return result

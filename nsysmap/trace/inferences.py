@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import distinct, distinct_rows, numbered, runs, sorted_order
+from nsysmap.base.groups import counts, distinct, distinct_rows, numbered, runs, sorted_order
 from nsysmap.base.intervals import innermost, union_ns_by_group
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
@@ -54,7 +54,7 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     calls = trace.api_calls
     call_kind = calls.text("kind")
     of_call = np.full(len(calls), MISSING, np.int64)
-    around = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(calls, np.arange(len(calls))))
+    around = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(calls))
     used = distinct_rows(gather(around, trace.kernels.ints("launch")), len(tensorrt.calls))
     number = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
     graph_launches = np.flatnonzero(call_kind.equals("graph-launch") & (around == MISSING))
@@ -102,7 +102,7 @@ def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *,
     if not any_range or len(launches) == 0:
         return np.ones(len(launches), np.bool_)
     nodes = trace.cuda_graph_nodes
-    created = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(nodes, np.arange(len(nodes))))
+    created = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(nodes))
     engine_processes = np.unique(nodes.ints("process")[created >= 0])
     return np.isin(trace.api_calls.ints("process")[launches], engine_processes)
 
@@ -273,7 +273,7 @@ def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, In
     rows = np.flatnonzero(of_kernel >= 0)
     if len(rows):
         places, place = numbered(*(kernels.ints(name)[rows] for name in ("device", "context", "stream")))
-        pair, _, size = runs(np.sort(of_kernel[rows] * len(places[0]) + place))
+        pair, size = counts(of_kernel[rows] * len(places[0]) + place)
         order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
         for target, column in zip(result, places, strict=True):
             target[pair[order] // len(places[0])] = column[pair[order] % len(places[0])]

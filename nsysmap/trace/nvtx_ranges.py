@@ -28,7 +28,9 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     domains = _domain_names(raw, strings)
     is_range = (event == _PUSH_POP) | (event == _START_END) | (event == _NVTXT_PUSH_POP) | (event == _NVTXT_START_END)
     rows = np.flatnonzero(is_range)
-    held: dict[str, Any] = raw if len(rows) == len(event) else {key: taken(value, rows) for key, value in raw.items()}
+    held: dict[str, Any] = raw
+    if len(rows) < len(event):
+        held = {key: taken(raw.pop(key), rows) for key in list(raw)}  # each is let go of before the next is made
     open_ended = (held["end"] == MISSING) | (
         (held["end"] == 0) & (held["start"] > 0)
     )  # never closed: lasts as long as the trace; 0 until 2021

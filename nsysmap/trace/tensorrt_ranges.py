@@ -67,8 +67,10 @@ def _never_closed(ranges: Table, calls: IntArray) -> BoolArray:
     return endless
 
 
-def spans(table: Table, rows: IntArray) -> Spans:
-    """The threads and times of these rows."""
+def spans(table: Table, rows: IntArray | None = None) -> Spans:
+    """The threads and times of these rows; of all rows where none are given."""
+    if rows is None:
+        return Spans(table.ints("thread"), table.ints("start_ns"), table.ints("end_ns"))
     return Spans(table.ints("thread")[rows], table.ints("start_ns")[rows], table.ints("end_ns")[rows])
 
 
