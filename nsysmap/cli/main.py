@@ -25,6 +25,7 @@ from nsysmap.cli.completion import complete_paths, completion_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.doctor import doctor_command
 from nsysmap.cli.export import export_command
+from nsysmap.cli.fleet import fleet_command
 from nsysmap.cli.gate import baseline_command, gate_command
 from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
@@ -70,6 +71,7 @@ for command in (
     doctor_command,
     completion_command,
     man_command,
+    fleet_command,
 ):
     cli.add_command(command)
 complete_paths(cli)

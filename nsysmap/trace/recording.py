@@ -47,6 +47,7 @@ class Recording:
     cuda_graph_trace: str | None = None  # node or graph, as nsys was told to
     wsl: bool = False  # captured under WSL2
     warnings: tuple[str, ...] = ()  # what nsys warned of, in our words
+    began_at_ns: int | None = None  # when the session began, since 1970
 
 
 def recording_of(tables: NsysTables) -> Recording:
@@ -74,7 +75,13 @@ def recording_of(tables: NsysTables) -> Recording:
         cuda_graph_trace=mode if mode in ("graph", "node") else None,
         wsl="microsoft" in environment.get("SoftwareReleaseVersion", "").lower(),
         warnings=tuple(_warnings(tables)),
+        began_at_ns=_began_at(tables),
     )
+
+
+def _began_at(tables: NsysTables) -> int | None:
+    held = tables.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist()
+    return held[0] if held and held[0] > 0 else None
 
 
 def _exported(tables: NsysTables) -> Mapping[str, str]:

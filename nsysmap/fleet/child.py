@@ -1,0 +1,96 @@
+"""Runs one report's task in a process of its own, and ends it at its limits: what goes wrong with a report goes wrong with it alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LOOK_EVERY_S = 0.1
+_TOLD_BYTES = 4096  # of what a task that failed wrote to its standard error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one report."""
+
+    name: str
+    key: str | None  # of its rows in the dataset; None where it failed
+    kept: bool  # its rows were there already
+    failed: str | None  # why
+    seconds: float
+    peak_bytes: int  # memory of the task at most, as looked at ten times a second
+
+
+def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> Outcome:
+    """Do the job of :mod:`task` in a new process; it is killed when it takes longer, or more memory."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nsysmap.fleet.task"], stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True
+        )
+        killed, peak = None, 0
+        try:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
+                process.stdin.flush()
+            while killed is None and _running(process):
+                peak = max(peak, _resident(process.pid))
+                if peak > memory_bytes:
+                    killed = f"took more than {memory_bytes / 2**30:g} GiB of memory (--memory)"
+                elif time.monotonic() - began > timeout_s:
+                    killed = f"took longer than {timeout_s:g} s (--timeout)"
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            with suppress(OSError):
+                process.stdin.close()  # type: ignore[union-attr]
+        out.seek(0)
+        err.seek(max(0, err.seek(0, os.SEEK_END) - _TOLD_BYTES))
+        answer = _answer(out.read(_TOLD_BYTES * 4))
+        told = err.read().decode(errors="replace").strip().splitlines()
+    failed = killed or answer.get("failed")
+    if failed is None and "key" not in answer:
+        failed = f"its task {_ended(process.returncode)}" + (f": {told[-1]}" if told else "")
+    return Outcome(job["url"], None if failed else answer["key"], bool(answer.get("kept")), failed, time.monotonic() - began, peak)
+
+
+def _running(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_LOOK_EVERY_S)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory that a process has; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _answer(printed: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(printed)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _ended(code: int) -> str:
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with status {code} and without an answer"

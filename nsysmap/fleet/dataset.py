@@ -1,0 +1,113 @@
+"""The dataset that a fleet's results are: a folder a table, in it a Parquet file a report."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.fleet_schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
+from nsysmap.base.table import Spec, Table, Text, repeated
+
+if TYPE_CHECKING:
+    import pyarrow
+
+MARK = "nsysmap-fleet.json"
+_MARK_TEXT = '{"schema": "nsysmap/fleet/1"}\n'
+_PART = re.compile(r"[0-9a-f]{40}\.parquet")
+_ABANDONED_S = 86_400.0
+_UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
+
+
+def open_dataset(folder: Path) -> None:
+    """Make the folder, or see that it is a dataset of ours; NsysmapError where something else is in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = folder / MARK
+        if not mark.exists() and any(folder.iterdir()):
+            raise NsysmapError(str(folder), "is not empty and no dataset of a fleet", "give a new folder, or that of an earlier run")
+        if mark.exists() and mark.read_text("utf-8") != _MARK_TEXT:
+            raise NsysmapError(str(folder), "is a dataset of another version of nsysmap", "give a new folder")
+        mark.write_text(_MARK_TEXT, encoding="utf-8")
+        for spec in FLEET_TABLES:
+            (folder / spec.name).mkdir(exist_ok=True)
+    except OSError as error:
+        raise NsysmapError(str(folder), f"cannot be written ({error.strerror or error})", "give a folder that you can write") from error
+
+
+def part(folder: Path, spec: Spec, key: str) -> Path:
+    """The file with one report's rows of a table."""
+    return folder / spec.name / f"{key}.parquet"
+
+
+def finished(folder: Path, key: str) -> bool:
+    """Whether all tables of the report with this key are there."""
+    return part(folder, FLEET_REPORTS, key).is_file()
+
+
+def write_parts(folder: Path, key: str, tables: Iterable[Table]) -> None:
+    """Write one report's rows; that of `reports` last, which says that all are there.  Two that write the same write equal files."""
+    import pyarrow.parquet as pq
+
+    held = {table.spec.name: table for table in tables}
+    for spec in FLEET_TABLES:
+        target = part(folder, spec, key)
+        fresh = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            pq.write_table(arrow(held[spec.name]), fresh)
+            fresh.replace(target)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def arrow(table: Table) -> pyarrow.Table:
+    """The rows under the declared types, texts plain: so that the files of all reports have one schema."""
+    import pyarrow as pa
+
+    kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string()}
+    schema = pa.schema([(column.name, kinds[column.kind]) for column in table.spec.columns])
+    return table.arrow().cast(schema)
+
+
+def superseded(folder: Path, kept: dict[str, str]) -> int:
+    """Remove the parts of reports that have been analysed anew (by name, with the key that counts); how many reports these were."""
+    import pyarrow.parquet as pq
+
+    gone = 0
+    for path in sorted((folder / FLEET_REPORTS.name).iterdir()):
+        if not _PART.fullmatch(path.name):
+            continue
+        row = pq.read_table(path, columns=["report"]).column(0)[0].as_py()
+        key = path.name.removesuffix(".parquet")
+        if kept.get(str(row), key) != key:
+            for spec in reversed(FLEET_TABLES):
+                part(folder, spec, key).unlink(missing_ok=True)
+            gone += 1
+    return gone
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed tasks left behind: parts, whole or not, of reports that a day later are not finished."""
+    for spec in FLEET_TABLES:
+        for path in list((folder / spec.name).iterdir()):
+            whole = _PART.fullmatch(path.name) and finished(folder, path.name.removesuffix(".parquet"))
+            ours = _PART.fullmatch(path.name) or _UNFINISHED.fullmatch(path.name)
+            with suppress(FileNotFoundError):  # finished, or removed, by another run
+                if ours and not whole and time.time() - path.stat().st_mtime > _ABANDONED_S:
+                    path.unlink()
+
+
+def rows_of(spec: Spec, columns: dict[str, object], rows: dict[str, Any], count: int) -> Table:
+    """The table with ``count`` rows: what each says of the report, then its own columns."""
+    import numpy as np
+
+    shared: dict[str, Any] = {}
+    for column in OF_REPORT:
+        value = columns[column.name]
+        shared[column.name] = Text.same(str(value), count) if column.kind == "text" else repeated(np.int64(int(str(value))), count)
+    return Table(spec, {**shared, **rows})

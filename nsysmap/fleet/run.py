@@ -1,0 +1,139 @@
+"""Analyses all reports of a fleet on Dask, so that one that is slow, broken or killed fails alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.output_file import replacing
+from nsysmap.fleet.child import Outcome, run_task
+from nsysmap.fleet.dataset import open_dataset, superseded, sweep
+from nsysmap.fleet.sources import Source
+
+FAILURES = "failures.json"
+_AHEAD = 4  # tasks that wait at each worker's thread
+_KILLS = 2  # times that a task may lose its worker before it has failed
+_CONNECT_S = 15
+_WORKER_MEMORY = "1GiB"  # of a worker itself: the reports are read in processes of their own
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the reports are analysed, and where."""
+
+    folder: Path
+    engines: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    scheduler: str | None = None  # its address; None for a cluster of this machine
+    workers: int = 2  # of that
+    timeout_s: float = 600.0  # for a report
+    memory_bytes: int = 4 << 30  # for a report
+
+
+@dataclass(frozen=True)
+class FleetRun:
+    """What came of the reports, by name."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        """Those that could not be analysed."""
+        return tuple(outcome for outcome in self.outcomes if outcome.failed is not None)
+
+
+def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str], None]) -> FleetRun:
+    """Analyse every report whose rows are not in the dataset; ``tell`` is told how far it is.
+
+    NsysmapError where nothing can be run at all; what goes wrong with one report is in its outcome.
+    """
+    open_dataset(settings.folder)
+    sweep(settings.folder)
+    outcomes: list[Outcome] = []
+    failures = 0
+    with _client(settings) as client:
+        for outcome in _outcomes(client, sources, settings):
+            outcomes.append(outcome)
+            failures += outcome.failed is not None
+            tell(f"{len(outcomes):,} of {len(sources):,} reports" + (f", {failures:,} failed" if failures else ""))
+    outcomes.sort(key=lambda outcome: outcome.name)
+    superseded(settings.folder, {outcome.name: outcome.key for outcome in outcomes if outcome.key is not None})
+    failed = [{"report": outcome.name, "why": outcome.failed} for outcome in outcomes if outcome.failed is not None]
+    with replacing(settings.folder / FAILURES) as path:
+        path.write_text(json.dumps(failed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+    return FleetRun(tuple(outcomes))
+
+
+def _job(source: Source, settings: Settings) -> dict[str, Any]:
+    return {
+        "url": source.url,
+        "labels": dict(source.labels),
+        "folder": str(settings.folder.absolute()),
+        "engines": [str(Path(path).absolute()) for path in settings.engines],
+        "rules": [str(Path(path).absolute()) for path in settings.rules],
+    }
+
+
+def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Iterator[Outcome]:
+    """The outcomes as they come; only some tasks are with the scheduler at a time, however many reports there are."""
+    from distributed import as_completed
+    from distributed.client import FutureCancelledError
+    from distributed.scheduler import KilledWorker
+
+    waiting = iter(sources)
+    names: dict[str, str] = {}
+
+    def submitted() -> Any:
+        source = next(waiting, None)
+        if source is None:
+            return None
+        job = _job(source, settings)
+        future = client.submit(run_task, job, timeout_s=settings.timeout_s, memory_bytes=settings.memory_bytes, pure=False)
+        names[future.key] = source.url
+        return future
+
+    room = max(1, sum(client.nthreads().values())) * _AHEAD
+    first = [future for future in (submitted() for _ in range(room)) if future is not None]
+    done = as_completed(first, loop=client.loop)
+    for future in done:
+        name = names.pop(future.key)
+        try:
+            yield future.result()
+        except KilledWorker:
+            yield Outcome(name, None, False, f"its worker was killed, {_KILLS} times over", 0.0, 0)
+        except (OSError, FutureCancelledError) as error:
+            yield Outcome(name, None, False, f"its worker could not run it ({type(error).__name__}: {error})", 0.0, 0)
+        more = submitted()
+        if more is not None:
+            done.add(more)
+
+
+@contextmanager
+def _client(settings: Settings) -> Iterator[Any]:
+    """A client of the scheduler that was named, or of a cluster of this machine, which ends with it."""
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise NsysmapError("fleet", "needs the package distributed", "pip install 'nsysmap[fleet]'") from error
+    if settings.scheduler is not None:
+        try:
+            client = Client(settings.scheduler, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise NsysmapError(settings.scheduler, f"no scheduler answers ({error})", "start one with: dask scheduler") from error
+        with client:
+            if not client.nthreads():
+                raise NsysmapError(settings.scheduler, "has no workers", f"start some with: dask worker {settings.scheduler}")
+            yield client
+        return
+    with dask.config.set({"distributed.scheduler.allowed-failures": _KILLS - 1, "distributed.admin.log-format": "%(message)s"}):
+        cluster = LocalCluster(
+            n_workers=settings.workers, threads_per_worker=1, memory_limit=_WORKER_MEMORY, dashboard_address=":0", silence_logs=50
+        )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            yield client

@@ -1,0 +1,148 @@
+"""Which reports a fleet has, and what each is labelled with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import MISSING
+
+REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
+DEFAULT_LABELS = (r"(?i:(?<![a-z])rank[-_.]?(?P<rank>\d{1,9}))",)
+_MOST_REPORTS = 10_000_000  # paths of so many take a few gigabytes
+_MOST_LIST_BYTES = 1 << 30  # of a file that lists them
+
+
+@dataclass(frozen=True)
+class Source:
+    """One report of a fleet."""
+
+    url: str  # a path from the root on, or what fsspec opens
+    labels: Mapping[str, str]
+
+    @property
+    def group(self) -> str:
+        """The label `group`, else the folder it lies in."""
+        return self.labels.get("group") or str(PurePosixPath(self.url).parent)
+
+    def columns(self, key: str) -> dict[str, object]:
+        """What each of its rows in the dataset says of it."""
+        rank = self.labels.get("rank", "")
+        return {
+            "report": self.url,
+            "report_key": key,
+            "report_group": self.group,
+            "rank": int(rank) if rank.isdecimal() and len(rank) < 19 else MISSING,
+            "labels": json.dumps(dict(self.labels), sort_keys=True),
+        }
+
+
+def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source, ...]:
+    """The reports that these name, each once, by path: reports, folders (searched through), globs, and text files that list such.
+
+    ``patterns`` are regular expressions whose named groups are labels, searched for in the report's path.
+    NsysmapError where there is none, or a pattern is none.
+    """
+    compiled = [_compiled(pattern) for pattern in (*DEFAULT_LABELS, *patterns)]
+    urls = sorted({_whole(url) for one in given for url in _expanded(one, listed=True)})
+    if not urls:
+        raise NsysmapError(
+            given[0] if given else "reports", "names no report", f"give reports ({', '.join(REPORT_SUFFIXES)}), a folder, a glob, or a list"
+        )
+    if len(urls) > _MOST_REPORTS:
+        raise NsysmapError(given[0], f"names {len(urls):,} reports, more than {_MOST_REPORTS:,}", "run the fleet in parts")
+    return tuple(Source(url, _labels(url, compiled)) for url in urls)
+
+
+def _whole(url: str) -> str:
+    """The same by a name that stays its own in every run: a URL, or a path from the root on."""
+    return url if "://" in url or "::" in url else os.path.abspath(url)  # noqa: PTH100  # Path.absolute keeps ".."
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise NsysmapError(f"--label {pattern}", f"is no regular expression ({error})", r"write such as 'night(?P<night>\d+)'") from None
+    if not compiled.groupindex:
+        raise NsysmapError(f"--label {pattern}", "has no named group", r"name what it finds, such as 'night(?P<night>\d+)'")
+    return compiled
+
+
+def _labels(name: str, patterns: Sequence[re.Pattern[str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        match = pattern.search(name)
+        if match is not None:
+            found |= {key: value for key, value in match.groupdict().items() if value is not None}
+    return found
+
+
+def _expanded(given: str, *, listed: bool) -> list[str]:
+    if "://" in given or "::" in given:
+        return _remote(given)
+    path = Path(given)
+    if path.is_dir():
+        return [str(found) for found in sorted(path.rglob("*")) if found.suffix in REPORT_SUFFIXES and found.is_file()]
+    if path.suffix in REPORT_SUFFIXES and not _is_glob(given):
+        return [given]  # whether it is there is seen when it is read: a missing one fails alone
+    if path.is_file() and listed:
+        return [url for line in _lines(path) for url in _expanded(line, listed=False)]
+    if _is_glob(given):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        return [str(found) for found in sorted(anchor.glob(str(path.relative_to(anchor)))) if found.is_file()]
+    if path.exists():
+        return [given]
+    raise NsysmapError(given, "there is no such file or folder", "check the path")
+
+
+def _is_glob(text: str) -> bool:
+    return any(mark in text for mark in "*?[")
+
+
+def _lines(path: Path) -> list[str]:
+    """The paths that a list names, one a line; those of files from the list's own folder."""
+    if path.stat().st_size > _MOST_LIST_BYTES:
+        raise NsysmapError(str(path), "is too long for a list of reports", "give the reports themselves, or several lists")
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise NsysmapError(str(path), "is neither a report nor a list of reports", "a list is a text file, one path a line") from error
+    paths = [line for line in lines if line and not line.startswith("#")]
+    return [line if "://" in line or "::" in line else str(path.parent / line) for line in paths]
+
+
+def _remote(url: str) -> list[str]:
+    """What fsspec finds at a URL: one report, those in a folder, or those that match."""
+    if "::" in url and not _is_glob(url):
+        return [url]
+    system, path = file_system(url)
+    try:
+        if _is_glob(path):
+            found = system.glob(path)
+        elif system.isdir(path):
+            found = [one for one in system.find(path) if one.endswith(REPORT_SUFFIXES)]
+        else:
+            return [url]
+    except (OSError, ValueError) as error:
+        raise NsysmapError(url, f"cannot be listed ({type(error).__name__}: {error})", "check the address and your access to it") from error
+    return [str(system.unstrip_protocol(one)) for one in found]
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and the path in it."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise NsysmapError(url, "needs the package fsspec", "pip install 'nsysmap[fleet]'") from error
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError, OSError) as error:
+        raise NsysmapError(url, f"cannot be opened ({error})", "install the file system's own package, such as s3fs or gcsfs") from error
+    return system, str(path)

@@ -1,0 +1,256 @@
+"""What a fleet's dataset says: medians by group, stragglers, outliers, drift over time, findings, layers that differ between ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.fleet_schema import FLEET_TABLES
+from nsysmap.base.units import duration, percent
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROWS = 20  # of a section
+_STRAGGLES = 1.05  # times its group's median
+_OUTLIER = 1.5  # times its own report's median
+_DIFFERS = 1.10  # one rank's layer, times another's
+_LEAST_SHARE = 0.005  # of kernel time, of a layer that is worth naming
+_IN_TIME = 2000  # reports of a group that drift is told from: every pair of them is looked at
+_SURE = 1.96  # standard deviations: 95 %
+_MEMORY = "1GB"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table of the page, and how to read it."""
+
+    title: str
+    words: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    nothing: str  # what no rows mean
+    more: int = 0  # rows that are not shown
+
+
+def sections(folder: Path) -> tuple[Section, ...]:
+    """What the dataset in this folder says, in the order in which it is read."""
+    import duckdb
+
+    database = duckdb.connect(config={"memory_limit": _MEMORY, "threads": 2})
+    try:
+        if not any((folder / FLEET_TABLES[-1].name).glob("*.parquet")):
+            return ()
+        for spec in FLEET_TABLES:
+            files = str(folder / spec.name / "*.parquet").replace("'", "''")
+            database.execute(f"CREATE VIEW all_{spec.name} AS SELECT * FROM read_parquet('{files}')")
+        begin = len(_shared_folder(database)) + 1
+        for spec in FLEET_TABLES:
+            shorter = f"substr(report, {begin}) AS report, coalesce(nullif(substr(report_group, {begin}), ''), '.') AS report_group"
+            database.execute(f"CREATE VIEW {spec.name} AS SELECT * REPLACE ({shorter}) FROM all_{spec.name}")
+        return tuple(_sections(database))
+    except duckdb.Error as error:
+        told = str(error).splitlines()[0]
+        raise NsysmapError(str(folder), f"the dataset cannot be read ({told})", "run the fleet into a new folder") from error
+    finally:
+        database.close()
+
+
+def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
+    """The folder in which all reports lie, which is not shown; empty where a group is no folder."""
+    names = database.execute("SELECT min(report), max(report), bool_and(starts_with(report, report_group)) FROM all_reports").fetchone()
+    if names is None or not names[2]:
+        return ""
+    shared = next((i for i, (one, other) in enumerate(zip(names[0], names[1], strict=False)) if one != other), len(names[0]))
+    return str(names[0])[:shared].rpartition("/")[0] + "/"
+
+
+def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[Section]:
+    yield _medians(database)
+    yield _stragglers(database)
+    yield _outliers(database)
+    yield _drift(database)
+    yield _findings(database)
+    yield _ranks(database)
+    yield _idle(database)
+
+
+def _cut(title: str, words: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]], nothing: str) -> Section:
+    return Section(title, words, tuple(columns), tuple(rows[:ROWS]), nothing, max(0, len(rows) - ROWS))
+
+
+_OF_REPORT = """
+    SELECT report_group, report, any_value(rank) AS rank, coalesce(engine, '') AS engine, count(*) AS inferences,
+      median(gpu_time_ns) AS gpu_ns, median(enqueue_ns) AS enqueue_ns
+    FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL GROUP BY ALL
+"""
+
+
+def _medians(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        f"WITH one AS ({_OF_REPORT}) SELECT report_group, engine, count(*), sum(inferences), median(gpu_ns), min(gpu_ns), max(gpu_ns), "
+        "median(enqueue_ns) FROM one GROUP BY report_group, engine ORDER BY report_group, engine"
+    ).fetchall()
+    shown = [(group, engine or "–", f"{n:,}", f"{count:,}", *map(duration, times)) for group, engine, n, count, *times in rows]
+    return _cut(
+        "Medians by group",
+        "GPU time is the time of an inference in which a kernel, copy or memset of it ran: the median of a report's steady-state "
+        "inferences; then the median, least and greatest of the group's reports.",
+        ("group", "engine", "reports", "inferences", "GPU time", "least", "greatest", "enqueue"),
+        shown,
+        "No report has steady-state inferences.",
+    )
+
+
+def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        f"WITH one AS ({_OF_REPORT}), held AS (SELECT *, median(gpu_ns) OVER same AS usual, count(*) OVER same AS n FROM one "
+        "WINDOW same AS (PARTITION BY report_group, engine)) SELECT report, rank, engine, gpu_ns, usual, gpu_ns / usual FROM held "
+        "WHERE n >= 3 AND gpu_ns >= ? * usual ORDER BY 6 DESC, report, engine",
+        [_STRAGGLES],
+    ).fetchall()
+    shown = [
+        (name, _text(rank), engine or "–", duration(own), duration(usual), f"{times:.2f}x")
+        for name, rank, engine, own, usual, times in rows
+    ]
+    return _cut(
+        "Stragglers",
+        f"Reports whose median GPU time is at least {_STRAGGLES:g} times the median of their group's reports, of three or more.",
+        ("report", "rank", "engine", "GPU time", "of its group", "ratio"),
+        shown,
+        "None: or no group has three reports with steady-state inferences of one engine.",
+    )
+
+
+def _outliers(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        "WITH held AS (SELECT report, coalesce(engine, '') AS engine, gpu_time_ns, start_ns, inference, median(gpu_time_ns) OVER "
+        "(PARTITION BY report, engine) AS usual FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL) "
+        "SELECT report, engine, count(*) FILTER (gpu_time_ns >= ? * usual) AS far, count(*), any_value(usual), max(gpu_time_ns), "
+        "arg_max(inference, gpu_time_ns) FROM held GROUP BY report, engine HAVING far > 0 ORDER BY far / count(*) DESC, report, engine",
+        [_OUTLIER],
+    ).fetchall()
+    shown = [
+        (name, engine or "–", f"{far:,} of {count:,}", duration(usual), duration(worst), str(which))
+        for name, engine, far, count, usual, worst, which in rows
+    ]
+    return _cut(
+        "Outliers",
+        f"Inferences that took at least {_OUTLIER:g} times the median GPU time of their own report.",
+        ("report", "engine", "inferences", "median", "longest", "its number"),
+        shown,
+        "None.",
+    )
+
+
+def _drift(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        f"WITH one AS ({_OF_REPORT}) SELECT o.report_group, o.engine, r.captured_at_ns, o.gpu_ns FROM one o JOIN reports r USING (report) "
+        "WHERE r.captured_at_ns IS NOT NULL ORDER BY 1, 2, 3"
+    ).fetchall()
+    series: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for group, engine, at, took in rows:
+        series.setdefault((group, engine), []).append((int(at), float(took)))
+    shown = []
+    for (group, engine), held in series.items():
+        told = _trend(held[:: max(1, -(-len(held) // _IN_TIME))])
+        if told is not None:
+            shown.append((group, engine or "–", f"{len(held):,}", duration(held[-1][0] - held[0][0]), *told))
+    return _cut(
+        "Drift over time",
+        "The change is from the first capture to the last, by the median slope over all pairs of a group's reports (Theil-Sen). "
+        "It is called a drift where Kendall's test of order is sure of it at 95 %.",
+        ("group", "engine", "reports", "time between", "change", "verdict"),
+        shown,
+        "No group has four reports of one engine that tell when they were captured, at different times.",
+    )
+
+
+def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
+    """The slope in words, and whether it is a drift; None where that cannot be told."""
+    at, took = np.array([one[0] for one in held], np.float64), np.array([one[1] for one in held])
+    first, second = np.triu_indices(len(held), 1)
+    apart = at[second] - at[first]
+    later = apart > 0
+    count = len(held)
+    if count < 4 or not later.any():
+        return None
+    difference = took[second] - took[first]
+    slope = float(np.median(difference[later] / apart[later])) * float(at[-1] - at[0]) / float(np.median(took))
+    order = float(np.sign(difference[later]).sum())
+    spread = (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
+    sure = abs(order) - 1 > _SURE * spread
+    return f"{100 * slope:+.1f}%", ("slower" if order > 0 else "faster") if sure else "no drift that is sure"
+
+
+def _findings(database: duckdb.DuckDBPyConnection) -> Section:
+    reports = _only(database, "SELECT count(*) FROM reports")
+    rows = database.execute(
+        "SELECT rule, any_value(severity), count(DISTINCT report) AS reports, count(*), median(share_of_window) FROM findings "
+        "GROUP BY rule ORDER BY reports DESC, rule"
+    ).fetchall()
+    shown = [
+        (rule, severity, f"{n:,} of {reports:,}", f"{count:,}", "–" if share is None else percent(share, 1))
+        for rule, severity, n, count, share in rows
+    ]
+    return _cut(
+        "Findings by count",
+        "The share is of the measured time, the median of the findings that have a cost. Costs of different rules overlap: never add them.",
+        ("rule", "severity", "reports", "findings", "share"),
+        shown,
+        "No rule found anything; the column skipped_rules of `reports` says how many could not tell.",
+    )
+
+
+def _ranks(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        "WITH one AS (SELECT report_group, coalesce(engine, '') AS engine, layer, rank, median(time_ns) AS took, "
+        "max(share_of_kernel_time) AS share FROM layers WHERE rank IS NOT NULL AND time_ns > 0 GROUP BY ALL) "
+        "SELECT report_group, engine, layer, count(*), min(took), arg_min(rank, took), max(took), arg_max(rank, took), "
+        "max(took) / min(took) "
+        "FROM one GROUP BY report_group, engine, layer HAVING count(*) > 1 AND max(took) >= ? * min(took) AND max(share) >= ? "
+        "ORDER BY max(took) - min(took) DESC, layer",
+        [_DIFFERS, _LEAST_SHARE],
+    ).fetchall()
+    shown = [
+        (group, layer, f"{ranks:,}", f"{duration(least)} (rank {fast})", f"{duration(most)} (rank {slow})", f"{times:.2f}x")
+        for group, _, layer, ranks, least, fast, most, slow, times in rows
+    ]
+    return _cut(
+        "Layers that differ between ranks",
+        f"Layers of one group whose median time at one rank is at least {_DIFFERS:g} times that at another, the greatest difference first.",
+        ("group", "layer", "ranks", "least", "greatest", "ratio"),
+        shown,
+        "None: or no group has reports of two ranks (the label `rank`: a number behind the word rank, or --label).",
+    )
+
+
+def _idle(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        "SELECT report_group, cause, count(DISTINCT report), median(share_of_window), max(share_of_window), "
+        "arg_max(report, share_of_window) "
+        "FROM idle GROUP BY report_group, cause ORDER BY report_group, 4 DESC, cause"
+    ).fetchall()
+    shown = [(group, cause, f"{n:,}", percent(usual, 1), percent(most, 1), which) for group, cause, n, usual, most, which in rows]
+    return _cut(
+        "Idle time by cause",
+        "The share is of the window from the begin of the first to the end of the last steady-state inference; the median of the reports "
+        "that have such idle time, and the greatest.",
+        ("group", "cause", "reports", "share", "greatest", "of report"),
+        shown,
+        "No report has idle time.",
+    )
+
+
+def _only(database: duckdb.DuckDBPyConnection, sql: str) -> int:
+    row: Any = database.execute(sql).fetchone()
+    return int(row[0])
+
+
+def _text(value: object) -> str:
+    return "–" if value is None else str(value)
