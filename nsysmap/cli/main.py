@@ -21,7 +21,6 @@ from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
 from nsysmap.cli.compare import BETWEEN_SIDES, compare_command, inference_command
-from nsysmap.cli.completion import complete_paths, completion_command
 from nsysmap.cli.decode import decode
 from nsysmap.cli.doctor import doctor_command
 from nsysmap.cli.export import export_command
@@ -29,7 +28,7 @@ from nsysmap.cli.fleet import fleet_command
 from nsysmap.cli.gate import baseline_command, gate_command
 from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
-from nsysmap.cli.man import man_command
+from nsysmap.cli.man import complete_paths, completion_command, man_command
 from nsysmap.cli.map import map_command
 from nsysmap.cli.plot import plot_command
 from nsysmap.cli.record import record_command
