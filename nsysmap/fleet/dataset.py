@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.fleet_schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
 from nsysmap.base.table import Spec, Table, Text, repeated
+from nsysmap.fleet.schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
 
 if TYPE_CHECKING:
     import pyarrow

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.fleet_schema import FLEET_TABLES
 from nsysmap.base.units import duration, percent
+from nsysmap.fleet.schema import FLEET_TABLES
 
 if TYPE_CHECKING:
     import duckdb

@@ -23,10 +23,10 @@ from nsysmap import __version__
 from nsysmap.analysis import Analysis, analyze_mapped
 from nsysmap.base.allocation import keep_freed_memory
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.fleet_schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
 from nsysmap.base.marked_folder import marked_folder
 from nsysmap.base.table import MISSING, Spec, Table, Text, repeated
 from nsysmap.fleet.dataset import finished, rows_of, write_parts
+from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
 from nsysmap.fleet.sources import Source, file_system
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.rules.packs import builtin_rules_dir, chosen_rules

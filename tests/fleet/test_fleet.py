@@ -19,11 +19,11 @@ import pytest
 
 from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.fleet_schema import FLEET_TABLES
 from nsysmap.fleet.child import run_task
 from nsysmap.fleet.dataset import open_dataset, part, sweep
 from nsysmap.fleet.page import fleet_text, write_page
 from nsysmap.fleet.run import FleetRun, Settings, run_fleet
+from nsysmap.fleet.schema import FLEET_TABLES
 from nsysmap.fleet.sources import Source, sources
 from nsysmap.fleet.summary import Section, sections
 from tests.places import FIXTURES
