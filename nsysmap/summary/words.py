@@ -225,7 +225,10 @@ def doubts(summary: Summary) -> str:
     parts += [counted(changes, "what-if change")] if changes else []
     if not parts:
         return ""
-    largest = max(summary.doubts, key=lambda doubt: len(doubt.what))
+    optional = {
+        one.rule for one in summary.rules if one.group == "counters"
+    }  # few captures have hardware counters, and no other answer needs them
+    largest = max(summary.doubts, key=lambda doubt: (sum(name not in optional for name in doubt.what), len(doubt.what)))
     _, _, because = largest.reason.partition(": ") if largest.reason.startswith("no rows in ") else ("", "", largest.reason)
     several = "mostly because " if len(summary.doubts) > 1 else ""
     return f"{' and '.join(parts)} could not tell: {several}{because or largest.reason} (--full lists all)"

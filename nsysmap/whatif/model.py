@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, Table
+from nsysmap.base.table import MISSING, FloatArray, Table
 from nsysmap.trace.gpu_work import gpu_column
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
@@ -134,6 +134,9 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
         launches &= window.holds(calls.ints("start_ns")) & (calls.ints("process") == window.process)
     if not launches.any():
         return ""
+    kernels = trace.kernels
+    if ((kernels.ints("graph_node_id") != MISSING) & (kernels.ints("launch") == MISSING)).any():
+        return "the trace does not tell which launch the kernels of its CUDA graphs belong to"
     return "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
 
 
