@@ -114,7 +114,7 @@ function detailsOf(trace, panel, on) {
     element("h2", `Inference ${row}`, panel);
     if (!all.shown[row]) element("p", "Its events are not in this page one by one: the trace is too long.", panel, "note");
     rows(null, [
-      ["engine", all.engine[row] < 0 ? null : doc.engines[all.engine[row]]], all.warmup[row] ? ["set apart", "warm-up"] : null, all.complete[row] ? null : ["set apart", "cut by the capture"],
+      ["engine", all.engine[row] < 0 ? null : doc.engines[all.engine[row]]], all.warmup[row] ? ["excluded", "warm-up"] : null, all.complete[row] ? null : ["excluded", "cut by the capture"],
       ["time", all.time[row] < 0 ? null : duration(all.time[row])], like && all.time[row] >= 0 && ["of its like", `median ${duration(like.median)}, this one ${(all.time[row] / like.median).toFixed(2)} ×`],
       ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],

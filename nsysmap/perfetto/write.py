@@ -133,7 +133,7 @@ def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
     for number, engine in enumerate(table["engine"].tolist()):
         name = escaped(analysis.engines[engine].source) if 0 <= engine < len(analysis.engines) else None
         state = "warm-up" if table["warmup"][number] else None if table["complete"][number] else "cut by the capture"
-        said.append(made.say(f"inference {number}", "inference", {"engine": name, "set apart": state}))
+        said.append(made.say(f"inference {number}", "inference", {"engine": name, "excluded": state}))
     for on in np.unique(table["thread"]).tolist():
         name = f"inferences of thread {events.threads[on]['tid']}" if on >= 0 else "inferences"
         mine = np.flatnonzero(table["thread"] == on)

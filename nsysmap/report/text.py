@@ -248,7 +248,7 @@ def _findings(report: Report, width: int) -> list[Line]:
     findings, skipped = report.findings, report.skipped
     ran = len(report.outcomes) - len(skipped)
     rules = {finding.rule for finding in findings}
-    lines = heading(f"Findings: {len(rules):,} of the {counted(ran, 'rule')} that could tell found something", width)
+    lines = heading(f"Findings: {len(rules):,} of the {counted(ran, 'rule')} that could run found something", width)
     groups = by_rule(findings)
     outcomes = {one.rule: one for one in report.outcomes}
     for mine in groups:

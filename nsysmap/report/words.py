@@ -87,7 +87,7 @@ def set_apart(figures: InferenceFigures) -> str:
     """Which inferences the medians leave out."""
     parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
     parts += [f"{figures.cut:,} cut by the capture"] if figures.cut else []
-    return f"; measured {figures.measured:,} ({' and '.join(parts)} set apart)" if parts else ""
+    return f"; measured {figures.measured:,} ({' and '.join(parts)} excluded)" if parts else ""
 
 
 def idle_heading(report: Report) -> str:

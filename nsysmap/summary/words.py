@@ -218,20 +218,23 @@ def certainty(summary: Summary) -> str:
 
 
 def doubts(summary: Summary) -> str:
-    """What could not be told, in a sentence or two."""
-    rules = sum(1 for one in summary.rules if one.outcome == "skipped")
+    """What could not be told, in a sentence or two; rules on hardware counters by themselves: few captures have any."""
+    skipped = [one for one in summary.rules if one.outcome == "skipped"]
+    optional = {one.rule for one in skipped if one.group == "counters"}
+    rules = len(skipped) - len(optional)
     changes = sum(1 for doubt in summary.doubts for name in doubt.what if name.startswith("what-if "))
     parts = [f"{rules} of {counted(len(summary.rules), 'rule')}"] if rules else []
     parts += [counted(changes, "what-if change")] if changes else []
+    counters = f"{counted(len(optional), 'rule')} would need hardware counters (nsys profile --gpu-metrics-devices)" if optional else ""
     if not parts:
-        return ""
-    optional = {
-        one.rule for one in summary.rules if one.group == "counters"
-    }  # few captures have hardware counters, and no other answer needs them
-    largest = max(summary.doubts, key=lambda doubt: (sum(name not in optional for name in doubt.what), len(doubt.what)))
-    _, _, because = largest.reason.partition(": ") if largest.reason.startswith("no rows in ") else ("", "", largest.reason)
-    several = "mostly because " if len(summary.doubts) > 1 else ""
-    return f"{' and '.join(parts)} could not tell: {several}{because or largest.reason} (--full lists all)"
+        return counters and f"{counters} (--full lists all)"
+    reasons = {doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
+    largest = max(reasons, key=lambda reason: reasons[reason])
+    _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
+    share = reasons[largest] / (rules + changes)
+    several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
+    told = f"{' and '.join(parts)} could not tell: {several}{because or largest}"
+    return f"{told}; {counters} (--full lists all)" if counters else f"{told} (--full lists all)"
 
 
 def commands(summary: Summary) -> list[tuple[str, str]]:
