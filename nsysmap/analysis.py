@@ -458,7 +458,7 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
         notes.append(
             Note(
                 "warning",
-                "No inference was found: no ExecutionContext:: ranges, no graph launches, no kernels that repeat. "
+                "No inference was found: no ExecutionContext:: ranges, no graph launches, no sequence of kernels that repeats. "
                 "Times are totals over the trace.",
             )
         )

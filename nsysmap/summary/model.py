@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+UNKNOWN_GPU = "unknown GPU"
+
+
 @dataclass(frozen=True)
 class Figure:
     """A time with the range that it is believed to lie in; no range where it was measured."""

@@ -29,6 +29,7 @@ class Lines:
 
     tensorrt: str
     pytorch: str
+    cuda: str = ""  # where neither runs; the same as TensorRT's where that is none of its tools
     since: Version = ()
     before: str = ""
 
@@ -37,10 +38,12 @@ _LINES = {
     "cuda-graph": Lines(
         "trtexec --loadEngine=model.plan --useCudaGraph",
         'model = torch.compile(model, mode="reduce-overhead")',
+        "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);",
     ),
     "two-in-flight": Lines(
         "trtexec --loadEngine=model.plan --infStreams=2",
         "with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])",
+        "kernel<<<grid, block, 0, streams[i % 2]>>>(...);",
         since=(8, 6),
         before="trtexec --loadEngine=model.plan --streams=2",
     ),
@@ -59,6 +62,7 @@ _LINES = {
     "one-stream": Lines(
         "trtexec --onnx=model.onnx --maxAuxStreams=0",
         "torch.cuda.set_stream(torch.cuda.default_stream())",
+        "kernel<<<grid, block, 0, stream>>>(...);  // one stream for all",
         since=(8, 6),
     ),
     "aux-streams": Lines(
@@ -82,11 +86,11 @@ _OF_THE_PROGRAM = ("no-host-gap",)
 
 
 def lines_for(change: str, tensorrt: Version | None, *, engine: bool, pytorch: bool) -> tuple[str, str | None]:
-    """The line to paste, and PyTorch's where both run: of the detected TensorRT version, the newest where none was detected."""
+    """The line to paste, and PyTorch's where both run: of the detected TensorRT version, the newest where none was detected; CUDA's where neither runs."""
     lines = _LINES[change]
     trt = lines.before if tensorrt is not None and tensorrt < lines.since else lines.tensorrt
     if not pytorch:
-        return trt, None
+        return (trt if engine or not lines.cuda else lines.cuda), None
     if not engine or change in _OF_THE_PROGRAM:
         return lines.pytorch, None
     torch = _TORCH_TENSORRT.get(change, lines.pytorch)

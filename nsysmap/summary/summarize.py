@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
 from nsysmap.summary.actions import Runs, actions
 from nsysmap.summary.model import (
+    UNKNOWN_GPU,
     Doubt,
     EngineRan,
     Figure,
@@ -33,6 +35,9 @@ from nsysmap.summary.paste import Version
 _TOP_KERNELS = 10
 _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
+_TENSORRT = frozenset({"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"})
+"""Families of kernels that only TensorRT runs."""
+_TRT = re.compile(r"(^|_)trt(_|$)")  # in the name of a kernel of any family
 _EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
 
 
@@ -55,7 +60,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
     engine = bool(len(tables["engines"])) or capture.flag("has_tensorrt_ranges")
-    runs = Runs(_version(version), engine, capture.flag("has_pytorch"))
+    runs = Runs(_version(version), engine or _tensorrt_kernels(tables), capture.flag("has_pytorch"))
     basis = unprofiled or traced
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
     loops = list(tables["inference_loops"])
@@ -163,6 +168,8 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
 
 def _slowest(times: Table) -> Slowest | None:
     rows = [row for row in times if row.maybe_real("times_median") is not None]
+    alike = Counter(row.integer("group_id") for row in rows)
+    rows = [row for row in rows if alike[row.integer("group_id")] > 1]  # by itself it is its own median
     worst = max(rows, key=lambda row: row.real("times_median"), default=None)
     if worst is None:
         return None
@@ -192,7 +199,7 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
         found.append(
             GpuTime(
                 device=device,
-                name=names.get(device) or "unknown GPU",
+                name=names.get(device) or UNKNOWN_GPU,
                 window=row.text("window"),
                 window_ns=row.integer("window_ns"),
                 busy_share=row.maybe_real("busy_share"),
@@ -349,18 +356,25 @@ def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
 
 def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> tuple[NextStep, ...]:
     steps = []
-    if capture.text("cuda_graph_trace") == "graph":
+    gpu_work = any(capture.integer(name) for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"))
+    if capture.text("cuda_graph_trace") == "graph" and gpu_work:
         steps.append(
             NextStep(
                 "the kernels inside CUDA graphs are hidden: capture again",
                 "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
             )
         )
-    elif not len(tables["kernels"]):
+    elif not gpu_work and not capture.flag("has_api_calls"):  # else the note says why, and another capture alike would be the same
         steps.append(NextStep("the trace has no GPU work", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     if engine and not len(tables["engines"]):
         steps.append(NextStep("no engine file was given; one comes from the build", _EXPORT))
     return tuple(steps)
+
+
+def _tensorrt_kernels(tables: Mapping[str, Table]) -> bool:
+    """Whether kernels ran that only TensorRT has: where its ranges were not traced."""
+    families = {row.text("family") for row in tables["kernel_families"]}
+    return bool(families & _TENSORRT) or any(_TRT.search(row.text("name")) for row in tables["kernel_totals"])
 
 
 def _version(text: str | None) -> Version | None:

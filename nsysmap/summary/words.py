@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from nsysmap.base.units import counted, percent, ranged, rate, rounded
-from nsysmap.summary.model import Action, Figure, GpuTime, Summary
+from nsysmap.summary.model import UNKNOWN_GPU, Action, Figure, GpuTime, Summary
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -24,6 +25,8 @@ _LEAST_IDLE = 0.02  # of the window; smaller causes are added up
 _LEAST_SHARE = 0.03  # of the time per inference, for a second and third action
 _ACTION_LINES = 6
 _KINDS = 4
+_UNLIKE = 1.1  # times the time per inference; a GPU cannot be busy for longer in one
+_PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words it
 _OUTLIER = 1.1  # times the median; what a faster one waited for says nothing
 _FUSION = ("fusion",)
 
@@ -35,10 +38,16 @@ def title(summary: Summary) -> str:
     if ran:
         parts[0] += f" of {' and '.join(ran)}"
     names = [gpu.name for gpu in summary.gpus]
-    gpus = [f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)]
+    gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
     return text + (f", TensorRT {summary.tensorrt_version}" if summary.tensorrt_version else "") + (", PyTorch" if summary.pytorch else "")
+
+
+def _models(name: str, count: int) -> str:
+    if name == UNKNOWN_GPU:
+        return f"{counted(count, 'GPU')} of unknown model" if count > 1 else "a GPU of unknown model"
+    return f"{count} x {name}" if count > 1 else name
 
 
 def times(summary: Summary) -> list[str]:
@@ -72,12 +81,17 @@ def _short(summary: Summary) -> str:
 
 def _together(summary: Summary) -> str:
     """Why the time is less than that of each inference, where several threads work at a time."""
-    word = "processes" if any("process" in kind.what for kind in summary.kinds) else "threads"
-    places = {kind.what for kind in summary.kinds if "thread" in kind.what or "process" in kind.what}
-    gpus = {kind.what for kind in summary.kinds if kind.what.startswith("GPU")}
-    if len(places) > 1:
-        return f" ({len(places)} {word} together)"
-    return " on each GPU" if len(gpus) > 1 else ""
+    places = {tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.median_ns is not None}
+    gpus: dict[str, list[str]] = {}
+    for place in places:
+        told = dict(place)
+        gpus.setdefault(told.get("GPU", ""), []).append(told.get("process", ""))
+    each = " on each GPU" if len(gpus) > 1 else ""
+    most = max(gpus.values(), key=len, default=[])
+    processes = len(set(most))
+    if processes > 1:
+        return f"{each} ({processes} processes together)"
+    return f"{each} ({len(most)} threads together)" if len(most) > 1 else each
 
 
 def kinds(summary: Summary) -> str:
@@ -85,7 +99,7 @@ def kinds(summary: Summary) -> str:
     known = [kind for kind in summary.kinds if kind.median_ns is not None]
     if len(known) < 2:
         return ""
-    shown = [f"{kind.what or 'other'} {rounded(kind.median_ns)} ({kind.inferences:,}x)" for kind in known[:_KINDS]]
+    shown = [f"{kind.what or 'other'}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for kind in known[:_KINDS]]
     more = f" and {len(known) - _KINDS} more kinds" if len(known) > _KINDS else ""
     return f"median per inference: {', '.join(shown)}{more}"
 
@@ -103,6 +117,8 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
         return f"{which}busy time unknown: the trace hides work"
     of = "" if gpu.window == "inferences" else " of the time from first to last work"
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
+    if work_ns is not None and summary.traced is not None and work_ns > _UNLIKE * summary.traced.ns:
+        work_ns = None  # the mean of inferences that are not alike, where the time is of some of them
     per = f" ({rounded(work_ns)} per {_short(summary)})" if work_ns is not None else ""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
     rest = max(1 - gpu.busy_share - sum(cause.share_of_window for cause in large), 0.0)
@@ -152,7 +168,7 @@ def no_action(summary: Summary) -> str:
         return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
     if summary.unprofiled is None:
         return "no saving can be predicted: " + ("the timeline cannot be replayed" if summary.traced else "no inference was recognised")
-    return "nothing that what-if can replay saves more than 1% for certain"
+    return "no change that what-if can replay is sure to save more than 1%"
 
 
 def graph(summary: Summary) -> str:
@@ -162,7 +178,7 @@ def graph(summary: Summary) -> str:
         told = f"{figure(verdict.saving)} per {summary.unit}"
         if verdict.saving.low_ns > 0:
             return f"worth it: saves {told}"
-        return f"not worth it for certain: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
+        return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
     if verdict.answer == "cannot-tell":
         return "cannot tell" + (f": {verdict.reason}" if verdict.reason else "")
     return verdict.reason or "does not apply"

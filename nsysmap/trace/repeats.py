@@ -18,6 +18,8 @@ _CONTRAST = 1.5  # the host is that much longer between inferences than anywhere
 _PAUSE = 3.0  # … to tell inferences from the blocks of one
 _CLEAR = 2.0  # … to overrule that the sequence is a whole number of periods
 _BORDER = 0.5  # a period seen less than twice is believed if at least that part of it is seen again
+_EACH = 0.9  # waits a kernel: from here on the host waits for each …
+_SEVERAL = 4  # … of that many kernels or more, which one inference then has
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
 
 Hashes = NDArray[np.uint64]
@@ -73,6 +75,8 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
         return starts if launches.replayed else None
     ends = np.append(starts[1:], len(codes))
     size = ends - starts
+    if _after_each_kernel(codes, starts):
+        return None
     word, first, count = _words(codes, starts)
     inner = np.bincount(word[1:-1], minlength=len(first)) if len(starts) > 2 else np.zeros(len(first), np.int64)
     recurs = (count >= 2) | (inner > 0) if len(starts) <= 4 else count >= 2
@@ -100,6 +104,11 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
         else:
             fine.append(np.arange(starts[at], ends[at], period))
     return np.concatenate(fine)
+
+
+def _after_each_kernel(codes: IntArray, starts: IntArray) -> bool:
+    """Whether the host waits for nearly every kernel, of several: such waits bound no inference."""
+    return len(starts) >= _EACH * len(codes) and len(np.unique(codes)) >= _SEVERAL
 
 
 def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from nsysmap.base.report_schema import FINDINGS, RULE_OUTCOMES
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
+from nsysmap.base.trace_schema import CAPTURE
+from nsysmap.summary import words
 from nsysmap.summary.actions import Runs, actions
 from nsysmap.summary.paste import lines_for
+from nsysmap.summary.summarize import summarize
 from tests.reports import analysis
 
 TENSORRT = Runs(None, engine=True, pytorch=False)
@@ -75,6 +79,29 @@ def test_the_line_to_paste_is_of_the_version_and_of_what_runs() -> None:
     trtexec, torch = lines_for("cuda-graph", None, engine=True, pytorch=True)
     assert trtexec.startswith("trtexec ")
     assert torch == "torch_tensorrt.runtime.set_cudagraphs_mode(True)"
+
+
+@pytest.mark.parametrize("change", ["cuda-graph", "two-in-flight", "one-stream", "async", "no-host-gap", "pinned-copies"])
+def test_where_no_tensorrt_runs_no_line_to_paste_is_of_trtexec(change: str) -> None:
+    assert "trtexec" not in lines_for(change, None, engine=False, pytorch=False)[0]
+
+
+def test_threads_of_one_gpu_are_counted_once_however_many_shapes_each_runs() -> None:
+    summary = analysis("bert_split_trt10", "threads.nsys-rep").summary
+    one, other = summary.kinds
+    shapes = tuple(replace(kind, what=f"{n} kernels, {kind.what}") for kind in (one, other) for n in (110, 112))
+    assert words.times(replace(summary, kinds=shapes))[0].endswith("(2 threads together)")
+    apart = (replace(one, what="process 7, GPU 0"), replace(other, what="process 8, GPU 1"))
+    assert words.times(replace(summary, kinds=apart))[0].endswith(" per second on each GPU")
+
+
+def test_a_trace_without_any_gpu_work_is_not_to_be_captured_again_for_its_graphs() -> None:
+    found = analysis("bert_trt10", "graph_whole.sqlite")
+    tables = found.tables.by_name()
+    (facts,) = tables["capture"].records()
+    none = dict.fromkeys(("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"), 0)
+    without = summarize({**tables, "capture": Table.of_rows(CAPTURE, [{**facts, **none}])})
+    assert not any("graph" in step.command for step in without.next_steps)
 
 
 def test_the_answer_s_parts_add_up_to_its_window() -> None:

@@ -150,3 +150,11 @@ def test_the_period_of_a_periodic_sequence_is_the_smallest_one(word: list[int], 
     codes = word * count + word[: more % len(word)]
     steady = steady_period(np.array(codes, np.int64))
     assert steady == (naive_period(codes), 0)
+
+
+@given(st.lists(st.integers(0, 50), min_size=4, max_size=12, unique=True), st.integers(3, 6))
+def test_waits_after_each_kernel_bound_no_inference_and_the_period_tells(word: list[int], count: int) -> None:
+    codes = np.array(word * count, np.int64)
+    every = np.ones(len(codes), np.int64)
+    pieces = cut_inferences(Launches(codes, every, np.zeros_like(codes), 20 * every))
+    assert pieces.size.tolist() == [len(word)] * count
