@@ -63,7 +63,7 @@ def _answer(found: OneInference, extra: int) -> list[str]:
     more = "more" if extra >= 0 else "less"
     lines = [
         f"{duration(found.time_ns)} as recorded, {duration(abs(extra))} ({percent(abs(extra), found.usual_ns)}) {more} than inference "
-        f"{found.usual}, the median of {counted(found.like, 'steady-state inference')} that launch the same kernels."
+        f"{found.usual}, the median of {counted(found.like, 'steady-state inference')} with the same kernels."
     ]
     if found.warmup:
         lines.append("It is of the warm-up.")

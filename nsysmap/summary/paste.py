@@ -86,7 +86,10 @@ _OF_THE_PROGRAM = ("no-host-gap",)
 
 
 def lines_for(change: str, tensorrt: Version | None, *, engine: bool, pytorch: bool) -> tuple[str, str | None]:
-    """The line to paste, and PyTorch's where both run: of the detected TensorRT version, the newest where none was detected; CUDA's where neither runs."""
+    """The line to paste, and PyTorch's where both run; CUDA's where neither does.
+
+    It is of the detected TensorRT version, of the newest where none was detected.
+    """
     lines = _LINES[change]
     trt = lines.before if tensorrt is not None and tensorrt < lines.since else lines.tensorrt
     if not pytorch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,18 @@ def cut_inferences(launches: Launches, *, expected: int | None = None) -> Pieces
     if n == 0:
         nothing = np.zeros(0, np.int64)
         return Pieces(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_))
+    if _after_each_kernel(launches):
+        launches = replace(launches, syncs=np.zeros_like(launches.syncs))
     starts = _by_syncs(launches, expected)
     if starts is None:
         starts = _by_period(launches, expected)
     return _pieces(launches, starts)
+
+
+def _after_each_kernel(launches: Launches) -> bool:
+    """Whether the host waits for nearly every kernel, of several (as with CUDA_LAUNCH_BLOCKING=1): such waits bound no inference."""
+    waits = int(np.count_nonzero(launches.syncs))
+    return not launches.replayed and waits >= _EACH * len(launches.codes) and len(np.unique(launches.codes)) >= _SEVERAL
 
 
 # --- by what the host does -------------------------------------------------------------------------------------------
@@ -75,8 +83,6 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
         return starts if launches.replayed else None
     ends = np.append(starts[1:], len(codes))
     size = ends - starts
-    if _after_each_kernel(codes, starts):
-        return None
     word, first, count = _words(codes, starts)
     inner = np.bincount(word[1:-1], minlength=len(first)) if len(starts) > 2 else np.zeros(len(first), np.int64)
     recurs = (count >= 2) | (inner > 0) if len(starts) <= 4 else count >= 2
@@ -104,11 +110,6 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
         else:
             fine.append(np.arange(starts[at], ends[at], period))
     return np.concatenate(fine)
-
-
-def _after_each_kernel(codes: IntArray, starts: IntArray) -> bool:
-    """Whether the host waits for nearly every kernel, of several: such waits bound no inference."""
-    return len(starts) >= _EACH * len(codes) and len(np.unique(codes)) >= _SEVERAL
 
 
 def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:
