@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from nsysmap.analysis import Analysis, Tables
-from nsysmap.base.intervals import covered
 from nsysmap.base.note import Level
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.report.model import (
@@ -30,12 +29,11 @@ from nsysmap.report.model import (
     UnmappedRow,
     WhatIfRow,
 )
-from nsysmap.trace.steady import steady_inferences, steady_windows
+from nsysmap.trace.steady import steady_inferences
 
 SHARE_DIGITS = 6
 _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 _Row = TypeVar("_Row")
-_Windows = Mapping[int, tuple[int, int]]  # device → begin and end in ns
 
 
 def report_of(analysis: Analysis) -> Report:
@@ -44,8 +42,7 @@ def report_of(analysis: Analysis) -> Report:
     capture = tables.capture.records()[0]
     inferences = tables.inferences
     measured = np.isin(inferences.ints("inference"), steady_inferences(inferences))
-    windows = _windows(tables)
-    gpus = _gpus(tables, windows)
+    gpus = _gpus(tables)
     worked = [(gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns]
     kernels = _rows(KernelRow, tables.kernel_totals)
     layers = tuple(sorted(_rows(LayerRow, tables.layers), key=lambda row: (-(row.time_ns or 0), row.layer_id)))
@@ -76,7 +73,7 @@ def report_of(analysis: Analysis) -> Report:
         precision=_rows(PrecisionRow, tables.precision),
         families=_families(kernels),
         kernels=kernels,
-        idle=_idle(tables.gaps, windows),
+        idle=_idle(tables),
         tables=tables.by_name(),
         whatif=_rows(WhatIfRow, tables.whatif),
         outcomes=analysis.outcomes,
@@ -104,45 +101,25 @@ def _spread(values: IntArray) -> Spread | None:
     return Spread(round(float(np.median(known))), round(float(np.percentile(known, 95))))
 
 
-def _windows(tables: Tables) -> _Windows:
-    """For each device the time that its busy share is of: its measured inferences, else its GPU work."""
-    parts = steady_windows(tables.inferences)
-    if len(parts):
-        rows = zip(*(parts.ints(name).tolist() for name in ("device", "start_ns", "end_ns")), strict=True)
-        return {device: (start, end) for device, start, end in rows if device != MISSING}
-    windows: dict[int, tuple[int, int]] = {}
-    for device, (start, end) in _work_by_device(tables).items():
-        windows[device] = (int(start.min()), int(end.max()))
-    return windows
-
-
-def _work_by_device(tables: Tables) -> dict[int, tuple[IntArray, IntArray]]:
-    work = (tables.kernels, tables.memcpys, tables.memsets, tables.cuda_graph_traces)
-    device, start, end = (np.concatenate([table.ints(column) for table in work]) for column in ("device", "start_ns", "end_ns"))
-    return {one: (start[device == one], end[device == one]) for one in np.unique(device).tolist()}
-
-
-def _gpus(tables: Tables, windows: _Windows) -> tuple[Gpu, ...]:
-    """The GPUs that worked; all GPUs of the machine where the trace shows no work."""
-    work = _work_by_device(tables)
-    known = {int(str(row["device"])): row for row in tables.devices.records()}
+def _gpus(tables: Tables) -> tuple[Gpu, ...]:
+    """The GPUs that worked, with the windows of `device_times`; all GPUs of the machine where the trace shows no work."""
+    times = {row.integer("device"): row for row in tables.device_times}
+    known = {row.integer("device"): row for row in tables.devices}
     gpus = []
-    for device in sorted(work or known):
-        row: Mapping[str, Any] = known.get(device, {})
-        window = windows.get(device)
-        busy = covered(*work[device], (np.array([window[0]]), np.array([window[1]]))) if window and device in work else None
-        major, minor = row.get("compute_major"), row.get("compute_minor")
+    for device in sorted(times or known):
+        facts, time = known.get(device), times.get(device)
+        major = None if facts is None else facts.maybe_integer("compute_major")
         gpus.append(
             Gpu(
                 device=device,
-                name=row.get("name") or "unknown GPU",
-                chip=row.get("chip"),
-                compute=None if major is None else f"{major}.{minor or 0}",
-                sm_count=row.get("sm_count"),
-                memory_bytes=row.get("memory_bytes"),
-                bandwidth_bytes_per_s=row.get("bandwidth_bytes_per_s"),
-                window_ns=window[1] - window[0] if window else None,
-                busy_ns=None if busy is None else int(busy[0]),
+                name=(None if facts is None else facts.maybe_text("name")) or "unknown GPU",
+                chip=None if facts is None else facts.maybe_text("chip"),
+                compute=None if facts is None or major is None else f"{major}.{facts.maybe_integer('compute_minor') or 0}",
+                sm_count=None if facts is None else facts.maybe_integer("sm_count"),
+                memory_bytes=None if facts is None else facts.maybe_integer("memory_bytes"),
+                bandwidth_bytes_per_s=None if facts is None else facts.maybe_integer("bandwidth_bytes_per_s"),
+                window_ns=None if time is None else time.integer("window_ns"),
+                busy_ns=None if time is None else time.maybe_integer("busy_ns"),
             )
         )
     return tuple(gpus)
@@ -209,17 +186,12 @@ def _families(kernels: tuple[KernelRow, ...]) -> tuple[FamilyRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.family)))
 
 
-def _idle(gaps: Table, windows: _Windows) -> tuple[IdleRow, ...]:
-    """Idle time by cause, cut to the windows."""
-    cause = gaps.text("cause")
-    time, count = np.zeros(len(cause.values), np.int64), np.zeros(len(cause.values), np.int64)
-    for device, (start, end) in windows.items():
-        left, right = np.maximum(gaps.ints("start_ns"), start), np.minimum(gaps.ints("end_ns"), end)
-        rows = (gaps.ints("device") == device) & (right > left)
-        np.add.at(time, cause.codes[rows], (right - left)[rows])
-        np.add.at(count, cause.codes[rows], 1)
-    total = sum(end - start for start, end in windows.values())
-    rows_of = [
-        IdleRow(cause.values[code], int(count[code]), int(time[code]), _share(int(time[code]), total)) for code in np.flatnonzero(time)
-    ]
-    return tuple(sorted(rows_of, key=lambda row: (-row.time_ns, row.cause)))
+def _idle(tables: Tables) -> tuple[IdleRow, ...]:
+    """Idle time by cause over all GPUs, within their windows."""
+    window = int(tables.device_times.ints("window_ns").sum())
+    causes: dict[str, tuple[int, int]] = {}
+    for row in tables.idle_totals:
+        gaps, time_ns = causes.get(row.text("cause"), (0, 0))
+        causes[row.text("cause")] = (gaps + row.integer("gaps"), time_ns + row.integer("time_ns"))
+    rows = [IdleRow(cause, gaps, time_ns, _share(time_ns, window)) for cause, (gaps, time_ns) in causes.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.cause)))
