@@ -69,9 +69,9 @@ def report_of(analysis: Analysis) -> Report:
         unmapped=_rows(UnmappedRow, tables.unmapped),
         layer_time="median per inference" if measured.any() else "total over the trace",
         layers=layers,
-        kinds=_kinds(layers),
+        kinds=_rows(KindRow, tables.layer_kinds),
         precision=_rows(PrecisionRow, tables.precision),
-        families=_families(kernels),
+        families=_families(tables.kernel_families),
         kernels=kernels,
         idle=_idle(tables),
         tables=tables.by_name(),
@@ -167,23 +167,14 @@ def _replays(tables: Tables) -> ReplayFigures:
     )
 
 
-def _kinds(layers: tuple[LayerRow, ...]) -> tuple[KindRow, ...]:
-    rows = []
-    for engine, kind in {(row.engine, row.kind) for row in layers if row.time_ns}:
-        mine = [row for row in layers if row.time_ns and (row.engine, row.kind) == (engine, kind)]
-        share = round(sum(row.share_of_kernel_time or 0.0 for row in mine), SHARE_DIGITS)
-        rows.append(KindRow(engine, kind, len(mine), sum(row.time_ns or 0 for row in mine), share))
-    return tuple(sorted(rows, key=lambda row: (-1 if row.engine is None else row.engine, -row.time_ns, row.kind)))
-
-
-def _families(kernels: tuple[KernelRow, ...]) -> tuple[FamilyRow, ...]:
-    total = sum(row.time_ns for row in kernels)
-    rows = []
-    for family in {row.family for row in kernels}:
-        mine = [row for row in kernels if row.family == family]
-        time_ns = sum(row.time_ns for row in mine)
-        rows.append(FamilyRow(family, len(mine), sum(row.count for row in mine), time_ns, _share(time_ns, total)))
-    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.family)))
+def _families(kernel_families: Table) -> tuple[FamilyRow, ...]:
+    return tuple(
+        FamilyRow(
+            row.text("family"), row.integer("names"), row.integer("kernels"), row.integer("time_ns"),
+            round(row.real("share_of_kernel_time"), SHARE_DIGITS),
+        )
+        for row in kernel_families
+    )  # fmt: skip
 
 
 def _idle(tables: Tables) -> tuple[IdleRow, ...]:
