@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
 
 
@@ -59,5 +60,5 @@ def fleet_command(  # noqa: PLR0913  # one parameter an option
         said = sections(settings.folder)
         path = write_page(done, said, settings.folder)
     click.echo(fleet_text(done, said), nl=False)
-    click.echo(f"page: {path}")
+    click.echo(f"page: {escaped(str(path))}")
     return 1 if done.failed else 0

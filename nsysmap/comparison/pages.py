@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS
+from nsysmap.base.markdown_text import plain
 from nsysmap.base.table import Spec
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
@@ -361,19 +362,12 @@ def _cell(text: str, width: int, *, right: bool) -> str:
 def comparison_markdown(found: Comparison) -> str:
     """The comparison as Markdown."""
     page = page_of(found)
-    lines = [f"# {_plain(page.title)}", "", f"**{_plain(page.answer[0])}**", "", *(_plain(text) + "\n" for text in page.answer[1:])]
+    lines = [f"# {plain(page.title)}", "", f"**{plain(page.answer[0])}**", "", *(plain(text) + "\n" for text in page.answer[1:])]
     for grid in page.grids:
-        lines += [f"## {_plain(grid.heading)}", "", "| " + " | ".join(grid.header) + " |"]
+        lines += [f"## {plain(grid.heading)}", "", "| " + " | ".join(grid.header) + " |"]
         lines.append("|" + "|".join("---:" if kind == "r" else "---" for kind in grid.align) + "|")
-        lines += ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in grid.rows]
+        lines += ["| " + " | ".join(plain(cell) for cell in row) + " |" for row in grid.rows]
         lines += ["", *([f"… and {grid.more:,} more", ""] if grid.more else [])]
     if page.notes:
-        lines += ["## Notes", "", *(f"- {_plain(text)}" for text in page.notes), ""]
+        lines += ["## Notes", "", *(f"- {plain(text)}" for text in page.notes), ""]
     return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, "\\" + mark)
-    return text

@@ -111,12 +111,7 @@ def _engine_side(given: Given) -> Side:
 
 
 def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:
-    """The sides, each called by as much of its path as tells it from the others."""
-    paths = [Path(one.path).parts for one in given]
-    named = [path[-1:] for path in paths]
-    while len(set(named)) < len(named):
-        longer = [path[-len(name) - 1 :] if named.count(name) > 1 else name for path, name in zip(paths, named, strict=True)]
-        if longer == named:
-            break
-        named = longer
-    return [replace(side, source="/".join(name)) for side, name in zip(sides, named, strict=True)]
+    """The sides, each called by its file's name, without the folder; those of one name are numbered as they are given."""
+    names = [Path(one.path).name for one in given]
+    called = [f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name for at, name in enumerate(names)]
+    return [replace(side, source=name) for side, name in zip(sides, called, strict=True)]

@@ -63,7 +63,7 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
     failed = killed or answer.get("failed")
     if failed is None and "key" not in answer:
         failed = f"its task {_ended(process.returncode)}" + (f": {told[-1]}" if told else "")
-    return Outcome(job["url"], None if failed else answer["key"], bool(answer.get("kept")), failed, time.monotonic() - began, peak)
+    return Outcome(job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed, time.monotonic() - began, peak)
 
 
 def _running(process: subprocess.Popen[bytes]) -> bool:

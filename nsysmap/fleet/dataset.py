@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 MARK = "nsysmap-fleet.json"
-_MARK_TEXT = '{"schema": "nsysmap/fleet/1"}\n'
+_MARK_TEXT = '{"schema": "nsysmap/fleet/2"}\n'
+PLACE_BYTES, CONTENT_BYTES = 8, 12
+"""A key is a digest of where the report is, then one of what its rows follow from."""
 _PART = re.compile(r"[0-9a-f]{40}\.parquet")
 _ABANDONED_S = 86_400.0
 _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
@@ -75,16 +77,20 @@ def arrow(table: Table) -> pyarrow.Table:
 
 
 def superseded(folder: Path, kept: dict[str, str]) -> int:
-    """Remove the parts of reports that have been analysed anew (by name, with the key that counts); how many reports these were."""
+    """Remove the parts of reports that have been analysed anew (by name, with the key that counts); how many reports these were.
+
+    A report is known by its name and by its place, which stays the same when the dataset is moved.
+    """
     import pyarrow.parquet as pq
 
     gone = 0
+    places = {key[: 2 * PLACE_BYTES]: key for key in kept.values()}
     for path in sorted((folder / FLEET_REPORTS.name).iterdir()):
         if not _PART.fullmatch(path.name):
             continue
         row = pq.read_table(path, columns=["report"]).column(0)[0].as_py()
         key = path.name.removesuffix(".parquet")
-        if kept.get(str(row), key) != key:
+        if {kept.get(str(row), key), places.get(key[: 2 * PLACE_BYTES], key)} != {key}:
             for spec in reversed(FLEET_TABLES):
                 part(folder, spec, key).unlink(missing_ok=True)
             gone += 1

@@ -72,6 +72,7 @@ def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str
 def _job(source: Source, settings: Settings) -> dict[str, Any]:
     return {
         "url": source.url,
+        "name": source.named_from(settings.folder),
         "labels": dict(source.labels),
         "folder": str(settings.folder.absolute()),
         "engines": [str(Path(path).absolute()) for path in settings.engines],
@@ -94,7 +95,7 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
             return None
         job = _job(source, settings)
         future = client.submit(run_task, job, timeout_s=settings.timeout_s, memory_bytes=settings.memory_bytes, pure=False)
-        names[future.key] = source.url
+        names[future.key] = job["name"]
         return future
 
     room = max(1, sum(client.nthreads().values())) * _AHEAD

@@ -6,7 +6,7 @@ from nsysmap.base.columns import flag, integer, real, text
 from nsysmap.base.table import Column, Spec
 
 OF_REPORT: tuple[Column, ...] = (
-    text("report", "the report's path from the root on, or its URL"),
+    text("report", "the report's path from the dataset's folder on, or its URL"),
     text("report_key", "what the row follows from: a digest of the report, the engine files, the rules and this version of nsysmap"),
     text("report_group", "the label `group`; else the folder that the report lies in"),
     integer("rank", "the label `rank`, where there is one", null=True),

@@ -15,6 +15,7 @@ from nsysmap.base.table import MISSING
 
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
 DEFAULT_LABELS = (r"(?i:(?<![a-z])rank[-_.]?(?P<rank>\d{1,9}))",)
+_USER = re.compile(r"//[^/@]*@")
 _MOST_REPORTS = 10_000_000  # paths of so many take a few gigabytes
 _MOST_LIST_BYTES = 1 << 30  # of a file that lists them
 
@@ -26,18 +27,19 @@ class Source:
     url: str  # a path from the root on, or what fsspec opens
     labels: Mapping[str, str]
 
-    @property
-    def group(self) -> str:
-        """The label `group`, else the folder it lies in."""
-        return self.labels.get("group") or str(PurePosixPath(self.url).parent)
+    def named_from(self, folder: Path) -> str:
+        """What it is called in the dataset in that folder: the path from there, or the URL without a user's name and password."""
+        if "://" in self.url or "::" in self.url:
+            return _USER.sub("//", self.url)
+        return os.path.relpath(self.url, folder)
 
-    def columns(self, key: str) -> dict[str, object]:
+    def columns(self, key: str, name: str) -> dict[str, object]:
         """What each of its rows in the dataset says of it."""
         rank = self.labels.get("rank", "")
         return {
-            "report": self.url,
+            "report": name,
             "report_key": key,
-            "report_group": self.group,
+            "report_group": self.labels.get("group") or str(PurePosixPath(name).parent),
             "rank": int(rank) if rank.isdecimal() and len(rank) < 19 else MISSING,
             "labels": json.dumps(dict(self.labels), sort_keys=True),
         }

@@ -67,7 +67,7 @@ def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
     if names is None or not names[2]:
         return ""
     shared = next((i for i, (one, other) in enumerate(zip(names[0], names[1], strict=False)) if one != other), len(names[0]))
-    return str(names[0])[:shared].rpartition("/")[0] + "/"
+    return "".join(str(names[0])[:shared].rpartition("/")[:2])
 
 
 def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[Section]:

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -25,7 +25,7 @@ from nsysmap.base.allocation import keep_freed_memory
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.marked_folder import marked_folder
 from nsysmap.base.table import MISSING, Spec, Table, Text, repeated
-from nsysmap.fleet.dataset import finished, rows_of, write_parts
+from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
 from nsysmap.fleet.sources import Source, file_system
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
@@ -57,12 +57,12 @@ def work(job: Mapping[str, Any]) -> dict[str, object]:
     """Analyse a report and write its rows into the dataset, unless they are there; the key that they are under."""
     source, folder = Source(job["url"], job["labels"]), Path(job["folder"])
     with _local(source.url) as report:
-        key = _key(report, source, job["engines"], job["rules"])
+        key = _key(report, job)
         if finished(folder, key):
             return {"key": key, "kept": True}
         mapped = map_report(report, read_engines(job["engines"]))
         analysis = analyze_mapped(mapped, rules=chosen_rules(job["rules"]))
-        write_parts(folder, key, tables_of(analysis, mapped, source.columns(key)))
+        write_parts(folder, key, tables_of(analysis, mapped, source.columns(key, job["name"])))
     return {"key": key, "kept": False}
 
 
@@ -84,12 +84,12 @@ def _local(url: str) -> Iterator[Path]:
         yield copy
 
 
-def _key(report: Path, source: Source, engines: Sequence[str], packs: Sequence[str]) -> str:
-    """What the rows follow from; the report's own bytes among it, so that one that has changed is analysed anew."""
-    digest = blake2b(digest_size=20)
-    digest.update(json.dumps([__version__, source.url, dict(source.labels)], sort_keys=True).encode("utf-8", "surrogateescape"))
-    rules = [path for pack in (builtin_rules_dir(), *map(Path, packs)) for path in sorted(pack.rglob("*.yaml"))]
-    for path in (*map(Path, engines), *rules, report):
+def _key(report: Path, job: Mapping[str, Any]) -> str:
+    """Where the report is, then what the rows follow from; its own bytes among it, so that one that has changed is analysed anew."""
+    digest = blake2b(digest_size=CONTENT_BYTES)
+    digest.update(json.dumps([__version__, job["labels"]], sort_keys=True).encode("utf-8", "surrogateescape"))
+    rules = [path for pack in (builtin_rules_dir(), *map(Path, job["rules"])) for path in sorted(pack.rglob("*.yaml"))]
+    for path in (*map(Path, job["engines"]), *rules, report):
         digest.update(b"\0" + path.name.encode("utf-8", "surrogateescape") + b"\0")
         try:
             with path.open("rb") as file:
@@ -97,7 +97,7 @@ def _key(report: Path, source: Source, engines: Sequence[str], packs: Sequence[s
                     digest.update(piece)
         except OSError as error:
             raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "check the path") from error
-    return digest.hexdigest()
+    return blake2b(os.fsencode(job["url"]), digest_size=PLACE_BYTES).hexdigest() + digest.hexdigest()
 
 
 def tables_of(analysis: Analysis, mapped: MappedTrace, columns: dict[str, object]) -> tuple[Table, ...]:

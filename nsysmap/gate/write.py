@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nsysmap.base.markdown_text import plain
 from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
@@ -46,23 +47,16 @@ def _told(told: str) -> str:
 def verdict_markdown(verdict: Verdict) -> str:
     """The verdict as Markdown, for a pull request's comment."""
     head = "kept" if verdict.passed else "broken"
-    lines = [f"## nsysmap gate: budget {head} ({_plain(verdict.source)})", "", "| | limit | allowed | is | |", "|---|---|---|---|---|"]
+    lines = [f"## nsysmap gate: budget {head} ({plain(verdict.source)})", "", "| | limit | allowed | is | |", "|---|---|---|---|---|"]
     for check in verdict.checks:
         cells = (_MARKS.get(check.status, "cannot tell"), check.name, check.limit, check.value, check.told)
-        lines.append("| " + " | ".join(map(_plain, cells)) + " |")
+        lines.append("| " + " | ".join(map(plain, cells)) + " |")
     if verdict.notes:
-        lines += ["", *(f"- {_plain(note)}" for note in verdict.notes)]
+        lines += ["", *(f"- {plain(note)}" for note in verdict.notes)]
     if verdict.ignored:
         lines += ["", f"{counted(len(verdict.ignored), 'finding')} ignored:", ""]
-        lines += [f"- {_plain(one.finding.rule)} {_plain(one.finding.layer or '')}: {_plain(one.reason)}" for one in verdict.ignored]
+        lines += [f"- {plain(one.finding.rule)} {plain(one.finding.layer or '')}: {plain(one.reason)}" for one in verdict.ignored]
     return "\n".join(lines) + "\n"
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, "\\" + mark)
-    return " ".join(text.split())
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:

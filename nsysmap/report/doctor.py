@@ -65,7 +65,7 @@ def _nsys() -> Iterator[Found]:
         first = True
         for nsys in installed_nsys():
             used = "used first: exports reports up to this version, and captures for `nsysmap record`"
-            yield Found("nsys", "yes", f"{nsys.version} ({nsys.path})", used if first else "used for reports of newer versions")
+            yield Found("nsys", "yes", f"{nsys.version} ({_shown(nsys.path)})", used if first else "used for reports of newer versions")
             first = False
     except NsysmapError as error:
         without = "Reports open all the same: nsysmap reads them itself. `nsysmap record` needs nsys"
@@ -89,7 +89,7 @@ def _trtexec() -> Found:
         )
         return Found("trtexec", "no", "is not on PATH", without)
     allows = "exports an engine's layers: trtexec --loadEngine=FILE --exportLayerInfo=engine.json --profilingVerbosity=detailed"
-    return Found("trtexec", "yes", path, allows)
+    return Found("trtexec", "yes", _shown(path), allows)
 
 
 def _onnx() -> Found:
@@ -104,7 +104,7 @@ def _browser() -> Found:
         return Found(
             "chromium", "no", "is not on PATH", "pages (.html) open in any browser, here or elsewhere; only their tests need this one"
         )
-    return Found("chromium", "yes", path, "opens pages (.html), and runs their tests")
+    return Found("chromium", "yes", _shown(path), "opens pages (.html), and runs their tests")
 
 
 def _gpu() -> Iterator[Found]:
@@ -130,8 +130,18 @@ def _cache() -> Found:
     folder = cache_folder()
     place = next(place for place in (folder, *folder.parents) if place.exists())
     if place.is_dir() and os.access(place, os.W_OK):
-        return Found("cache", "yes", str(folder), "exports are kept: each report is exported by nsys once")
-    return Found("cache", "no", f"{folder} cannot be written", "set NSYSMAP_CACHE to a folder that can, or give the export of a report")
+        return Found("cache", "yes", _shown(folder), "exports are kept: each report is exported by nsys once")
+    return Found(
+        "cache", "no", f"{_shown(folder)} cannot be written", "set NSYSMAP_CACHE to a folder that can, or give the export of a report"
+    )
+
+
+def _shown(path: str | Path) -> str:
+    """The path with ~ for the user's home, whose name is nobody's business where the answer is pasted."""
+    try:
+        return str("~" / Path(path).relative_to(Path.home()))
+    except (ValueError, RuntimeError):  # not in it, or there is none
+        return str(path)
 
 
 def _version(package: str) -> str | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nsysmap.base.terminal import escaped
+from nsysmap.base.markdown_text import code, plain
 from nsysmap.base.units import duration, microseconds, percent, rounded
 from nsysmap.report import precision
 from nsysmap.report.model import Report, Spread
@@ -29,7 +28,6 @@ from nsysmap.report.words import (
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Summary
 
-_MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")
 _TOP_GROUPS, _TOP_KERNELS, _TOP_PLACES = 15, 50, 5
 
 
@@ -41,22 +39,6 @@ def report_markdown(report: Report) -> str:
 def write_markdown(report: Report, path: Path) -> None:
     """Write the report to ``path``."""
     path.write_bytes(report_markdown(report).encode("utf-8", "backslashreplace"))
-
-
-def code(text: str) -> str:
-    """The text as code, also safe inside a table: a code span, or an element where a span cannot hold it."""
-    text = escaped(text)
-    if text.strip() and text == text.strip() and not re.search(r"[`|\\]", text):
-        return f"`{text}`"
-    return "<code>" + "".join(char if char.isalnum() or char in " ,-" else f"&#{ord(char)};" for char in text) + "</code>"
-
-
-def plain(text: str) -> str:
-    """The text with everything escaped that Markdown or HTML would take for a mark or a link."""
-    marked = _MARKS.sub(r"\\\1", escaped(" ".join(text.split())))
-    for mark, entity in ((r"\&", "&amp;"), (r"\<", "&lt;"), (r"\>", "&gt;"), ("://", ":&#47;&#47;"), ("www.", "www&#46;")):
-        marked = marked.replace(mark, entity)
-    return marked
 
 
 def _parts(report: Report) -> Iterator[str]:

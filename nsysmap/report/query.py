@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.report.kernel_map import csv_cell
 
 if TYPE_CHECKING:
     import pyarrow
@@ -100,8 +101,9 @@ def _csv_cell(value: object) -> str:
     plain = _plain(value)
     if plain is None:
         return ""
-    text = plain if isinstance(plain, str) else json.dumps(plain)
-    return text if text and not any(char in text for char in ',"\n\r') else '"' + text.replace('"', '""') + '"'
+    if isinstance(plain, dict | list):
+        plain = json.dumps(plain)
+    return csv_cell(plain) if isinstance(plain, str) else json.dumps(plain)
 
 
 def _cell(value: object) -> str:

@@ -120,6 +120,90 @@ def test_no_secret_of_the_machine_is_in_any_output(
         assert leaked(contents(path)) == [], path.name
 
 
+def cut(export: Path, share: float) -> None:
+    """Leaves the first part of an export's kernels, calls and ranges, for what is run many times."""
+    with closing(sqlite3.connect(export)) as connection:
+        first, last = connection.execute("SELECT min(start), max(start) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            connection.execute(f"DELETE FROM {table} WHERE start > ?", (first + int(share * (last - first)),))
+        connection.commit()
+
+
+BUDGET = """
+[time]
+per_inference = ["1 us", "+0.01 %"]
+[layers]
+"*" = "1 us"
+nothing = "1 us"
+[findings]
+warning = 0
+info = 0
+"""
+IGNORED = '[[ignore]]\nrule = "*reformat*"\nreason = "known"\n[[ignore]]\nrule = "x"\nreason = "over"\nuntil = 2020-01-01\n'
+
+
+def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_and_fleet(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S3CR3T_TOKEN", "s3cr3t_of_this_machine")
+    monkeypatch.setenv("HOME", str(tmp_path / "s3cr3t_home"))
+    monkeypatch.delenv("NSYSMAP_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    folder = tmp_path / "s3cr3t_folder"
+    (folder / "after").mkdir(parents=True)
+    trace, layers, profile = folder / "report.sqlite", folder / "engine.json", folder / "profile.json"
+    planted(FIXTURES / "bert_trt10/sync.sqlite", trace)
+    cut(trace, 0.12)
+    later = folder / "after" / "report.sqlite"
+    shutil.copyfile(trace, later)
+    shutil.copyfile(FIXTURES / "bert_trt10/engine.json", layers)
+    shutil.copyfile(FIXTURES / "bert_trt10/profile.json", profile)
+    budget, ignored = folder / "budget.toml", folder / "ignored.toml"
+    budget.write_text(BUDGET)
+    ignored.write_text(IGNORED)
+    out = folder / "out"
+    out.mkdir()
+
+    def to(name: str, suffixes: str) -> list[str | Path]:
+        return [part for suffix in suffixes.split() for part in ("-o", out / f"{name}.{suffix}")]
+
+    gate: list[str | Path] = ["gate", trace, layers, "--budget", budget, "--ignore-file", ignored]
+    commands: list[tuple[int, list[str | Path]]] = [
+        (0, ["analyze", trace, layers, "--profile", profile, *to("a", "html perfetto-trace md db")]),
+        (0, ["compare", trace, later, "--engine-before", layers, "--engine-after", layers, *to("c", "html md json")]),
+        (0, ["compare", trace, trace, "--", later, later]),
+        (0, ["compare", folder / "after", later, "--json"]),
+        (0, ["compare", layers, layers]),
+        (0, ["compare", profile, profile, *to("p", "html md json")]),
+        (0, ["inference", trace, layers, "slowest"]),
+        (0, ["inference", trace, layers, "p99", "--json"]),
+        (0, ["baseline", trace, layers, *to("base", "json")]),
+        (0, ["baseline", trace]),
+        (1, [*gate, "--baseline", out / "base.json", *to("g", "xml sarif md json")]),
+        (1, gate),
+        *((0, ["plot", trace, layers, kind, *to(kind, "svg")]) for kind in ("layers", "idle", "inferences", "roofline", "what-if")),
+        (0, ["sql", trace, layers]),
+        (0, ["sql", trace, layers, "kernels"]),
+        (0, ["sql", trace, "FROM capture", *to("q", "csv json parquet")]),
+        (0, ["sql", trace, "FROM devices", "--json"]),
+        (0, ["sql", trace, layers, "FROM kernels", "--csv"]),
+        (0, ["fleet", folder / "after", trace, "--engine", layers, "--workers", "1", "-o", folder / "after" / "fleet"]),
+        (0, ["doctor"]),
+        (0, ["doctor", "--json"]),
+        (0, ["man"]),
+        (0, ["man", "fleet"]),
+    ]
+    for status, command in commands:
+        done = run(capfd, *command)
+        assert done.status == status, (command, done.err)
+        printed = done.out.replace(f"page: {folder}", "page: ").replace(f"→ {out}", "→ ")  # where the user asked for it
+        assert leaked(printed, done.err.replace(str(out), "")) == [], command
+    written = sorted(path for where in (out, folder / "after" / "fleet") for path in where.rglob("*") if path.is_file())
+    assert len(written) == 4 + 3 + 3 + 1 + 4 + 5 + 3 + 2 * 5 + 3
+    for path in written:
+        assert leaked(contents(path)) == [], path.name
+
+
 def test_the_search_would_find_what_it_looks_for(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -132,10 +132,10 @@ def test_a_terminal_shows_so_many_rows_and_says_so() -> None:
 
 
 def test_no_value_is_never_an_empty_text_and_names_drive_no_terminal(tmp_path: Path) -> None:
-    answer = pa.table({"t": [None, "", 'a"b,\n', "\x1b[31m"], "f": [float("nan"), 1e300, 0.5, None]})
+    answer = pa.table({"t": [None, "", 'a"b,\n', "\x1b[31m", "=1+1"], "f": [float("nan"), 1e300, 0.5, None, None]})
     assert answer_text(answer).splitlines()[1].split() == ["NULL", "NULL"]
     assert "\x1b" not in answer_text(answer)
     write_answer(answer, tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_text() == 't,f\n,\n"",1e+300\n"a""b,\n",0.5\n\x1b[31m,\n'
+    assert (tmp_path / "a.csv").read_text() == 't,f\n,\n"",1e+300\n"a""b,\\n",0.5\n\\x1b[31m,\n\'=1+1,\n'
     write_answer(answer, tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text())[0] == {"t": None, "f": None}

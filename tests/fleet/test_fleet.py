@@ -52,6 +52,18 @@ def made(folder: Path, nights: int = 2, ranks: int = 4) -> None:
     (folder / "night0" / "cut.sqlite").write_bytes((HERE / "sync.sqlite").read_bytes()[:100_000])
 
 
+def job_in(folder: Path) -> dict[str, object]:
+    """The job of one report, as a worker gets it."""
+    return {
+        "url": str(HERE / "sync.sqlite"),
+        "name": "sync.sqlite",
+        "labels": {},
+        "folder": str(folder),
+        "engines": [ENGINE],
+        "rules": [],
+    }
+
+
 def parts(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in sorted(folder.rglob("*.parquet"))}
 
@@ -77,7 +89,7 @@ def test_what_is_broken_fails_alone_and_is_named(fleet: tuple[Path, Path, FleetR
 
 
 def test_the_dataset_has_every_report_once_with_its_labels(fleet: tuple[Path, Path, FleetRun]) -> None:
-    there, out, _ = fleet
+    _, out, _ = fleet
     for spec in FLEET_TABLES:
         assert len(list((out / spec.name).glob("*.parquet"))) == 8
         frame = pd.read_parquet(out / spec.name)
@@ -86,23 +98,23 @@ def test_the_dataset_has_every_report_once_with_its_labels(fleet: tuple[Path, Pa
         assert list(frame.columns) == [column.name for column in spec.columns]
     reports = pd.read_parquet(out / "reports")
     assert sorted(reports["rank"]) == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert set(reports["report_group"]) == {str(there / "night0"), str(there / "night1")}
+    assert set(reports["report_group"]) == {"../in/night0", "../in/night1"}
     assert {json.loads(text)["rank"] for text in reports["labels"]} == {"0", "1", "2", "3"}
 
 
 def test_its_rows_are_what_an_analysis_of_the_report_alone_says(fleet: tuple[Path, Path, FleetRun]) -> None:
     there, out, _ = fleet
-    report = there / "night1" / "rank3.sqlite"
+    report, name = there / "night1" / "rank3.sqlite", "../in/night1/rank3.sqlite"
     alone = analyze(report, ENGINE)
     layers = pd.read_parquet(out / "layers")
-    mine = layers[layers["report"] == str(report)]
+    mine = layers[layers["report"] == name]
     ran = alone.layers[alone.layers["time_ns"].notna()]
     assert list(mine["layer"]) == list(ran["name"])
     assert list(mine["time_ns"]) == list(ran["time_ns"])
     findings = pd.read_parquet(out / "findings")
-    assert (findings["report"] == str(report)).sum() == len(alone.tables.findings)
+    assert (findings["report"] == name).sum() == len(alone.tables.findings)
     inferences = pd.read_parquet(out / "inferences")
-    assert list(inferences[inferences["report"] == str(report)]["gpu_time_ns"]) == list(alone.inferences["gpu_busy_ns"])
+    assert list(inferences[inferences["report"] == name]["gpu_time_ns"]) == list(alone.inferences["gpu_busy_ns"])
 
 
 def test_a_second_run_does_nothing_again_and_one_changed_report_is_done_anew(fleet: tuple[Path, Path, FleetRun], tmp_path: Path) -> None:
@@ -122,6 +134,12 @@ def test_a_second_run_does_nothing_again_and_one_changed_report_is_done_anew(fle
     assert len(frame) == frame["report"].nunique() == 8
     for spec in FLEET_TABLES:
         assert len(list((tmp_path / "out" / spec.name).glob("*.parquet"))) == 8
+
+
+def test_a_report_is_named_from_the_dataset_on_and_a_url_without_who_may_read_it() -> None:
+    assert Source("/home/ann/runs/night0/rank0.nsys-rep", {}).named_from(Path("/home/ann/fleet")) == "../runs/night0/rank0.nsys-rep"
+    assert Source("ftp://ann:key@host/a/rank0.nsys-rep", {}).named_from(Path("/fleet")) == "ftp://host/a/rank0.nsys-rep"
+    assert Source("s3://bucket/a@b.nsys-rep", {}).named_from(Path("/fleet")) == "s3://bucket/a@b.nsys-rep"
 
 
 def named(found: Sequence[Section], title: str) -> Section:
@@ -162,7 +180,7 @@ def test_stragglers_and_drift_are_of_one_group(tmp_path: Path, fleet: tuple[Path
 
 def test_a_task_that_is_killed_or_takes_too_much_says_so(tmp_path: Path) -> None:
     open_dataset(tmp_path / "out")
-    job = {"url": str(HERE / "sync.sqlite"), "labels": {}, "folder": str(tmp_path / "out"), "engines": [ENGINE], "rules": []}
+    job = job_in(tmp_path / "out")
     slow = run_task(job, timeout_s=0.3, memory_bytes=GIB)
     assert slow.failed == "took longer than 0.3 s (--timeout)"
     large = run_task(job, timeout_s=60, memory_bytes=1 << 20)
@@ -176,7 +194,7 @@ def test_a_task_that_is_killed_or_takes_too_much_says_so(tmp_path: Path) -> None
 
 def test_a_task_ends_with_the_worker_that_started_it(tmp_path: Path) -> None:
     open_dataset(tmp_path / "out")
-    job = {"url": str(HERE / "sync.sqlite"), "labels": {}, "folder": str(tmp_path / "out"), "engines": [ENGINE], "rules": []}
+    job = job_in(tmp_path / "out")
     code = f"from nsysmap.fleet.child import run_task; run_task({job!r}, timeout_s=60, memory_bytes={4 * GIB})"
     worker = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     task = None
@@ -209,7 +227,7 @@ def test_reports_are_named_by_folder_glob_list_and_url(tmp_path: Path) -> None:
     assert [source.labels.get("rank") for source in sources(every)] == ["0", "1", "2"]
     assert [source.url for source in sources([f"file://{tmp_path}/a/*.nsys-rep"])] == [f"file://{path}" for path in every[:2]]
     (labelled,) = sources(every[:1], [r"/(?P<group>[ab])/rank"])
-    assert labelled.group == "a"
+    assert labelled.columns("key", "rank0.nsys-rep")["report_group"] == "a"
     for wrong, told in (([str(tmp_path / "none")], "no such"), ([str(tmp_path / "*.x")], "names no report")):
         with pytest.raises(NsysmapError, match=told):
             sources(wrong)
