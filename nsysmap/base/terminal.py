@@ -1,4 +1,4 @@
-"""Text for a terminal: control characters escaped, widths counted in columns, names shortened so that they stay different."""
+"""Text to show: names of any content inert on a terminal and in Markdown, widths in columns, names shortened so that they stay different."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with what parts it from the one before
 _LONGEST_SPLIT = 4000  # characters; of a longer name the middle goes first
+_MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
 _LEAST_CUT = 12  # columns that a cut name is left, however many its number takes
 
 
@@ -17,6 +18,22 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def code(text: str) -> str:
+    """The text as code, also safe inside a table: a code span, or an element where a span cannot hold it."""
+    text = escaped(text)
+    if text.strip() and text == text.strip() and not re.search(r"[`|\\]", text):
+        return f"`{text}`"
+    return "<code>" + "".join(char if char.isalnum() or char in " ,-" else f"&#{ord(char)};" for char in text) + "</code>"
+
+
+def plain(text: str) -> str:
+    """The text with everything escaped that Markdown or HTML would take for a mark or a link."""
+    marked = _MARKS.sub(r"\\\1", escaped(" ".join(text.split())))
+    for mark, entity in ((r"\&", "&amp;"), (r"\<", "&lt;"), (r"\>", "&gt;"), ("://", ":&#47;&#47;"), ("www.", "www&#46;")):
+        marked = marked.replace(mark, entity)
+    return marked
 
 
 def columns(text: str) -> int:

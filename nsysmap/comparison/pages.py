@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS
-from nsysmap.base.markdown_text import plain
 from nsysmap.base.table import Spec
-from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.base.terminal import columns, escaped, plain, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
 from nsysmap.comparison.conditions import Condition

@@ -92,7 +92,7 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
     path = Path(given)
     if path.is_dir():
         return [str(found) for found in sorted(path.rglob("*")) if found.suffix in REPORT_SUFFIXES and found.is_file()]
-    if path.suffix in REPORT_SUFFIXES and not _is_glob(given):
+    if path.suffix in REPORT_SUFFIXES and (path.is_file() or not _is_glob(given)):
         return [given]  # whether it is there is seen when it is read: a missing one fails alone
     if path.is_file() and listed:
         return [url for line in _lines(path) for url in _expanded(line, listed=False)]

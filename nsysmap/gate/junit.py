@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from xml.sax.saxutils import escape, quoteattr
 
+from nsysmap.base.terminal import escaped
 from nsysmap.gate.checks import BROKEN, KEPT, UNKNOWN, Verdict
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(verdict: Verdict) -> str:
@@ -30,14 +28,14 @@ def junit_xml(verdict: Verdict) -> str:
             f"      <{kind} type={_quoted(check.status)} message={_quoted(message)}>{_text(message)}</{kind}>",
             "    </testcase>",
         ]
-    notes = "\n".join(verdict.notes)
-    lines += [*([f"    <system-out>{_text(notes)}</system-out>"] if notes else []), "  </testsuite>", "</testsuites>"]
+    notes = "\n".join(map(_text, verdict.notes))
+    lines += [*([f"    <system-out>{notes}</system-out>"] if notes else []), "  </testsuite>", "</testsuites>"]
     return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
-    return quoteattr(_NOT_XML.sub("�", text).replace("\n", " "))
+    return quoteattr(escaped(text))
 
 
 def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("�", text))
+    return escape(escaped(text))

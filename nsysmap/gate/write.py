@@ -7,9 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nsysmap.base.markdown_text import plain
 from nsysmap.base.output_file import replacing
-from nsysmap.base.terminal import escaped
+from nsysmap.base.terminal import escaped, plain
 from nsysmap.base.units import counted
 from nsysmap.gate.checks import BROKEN, KEPT, Verdict
 from nsysmap.gate.junit import junit_xml

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 from nsysmap.base.output_file import replacing
+from nsysmap.base.terminal import escaped
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.pages import Grid, comparison_json, comparison_markdown, page_of
 from nsysmap.picture.inline import inlined
@@ -20,37 +21,42 @@ _HALF = 70  # of a bar's picture, in its own units
 def comparison_html(found: Comparison) -> str:
     """The page as HTML; it needs no other file, and its policy lets the browser load none and run nothing."""
     page, code = page_of(found), inlined([_STYLE])
-    links = " ".join(f'<a href="#t{at}">{escape(grid.heading)}</a>' for at, grid in enumerate(page.grids))
+    links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(str(code.policy))}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>nsysmap: {escape(page.title)}</title>",
+        f"<title>nsysmap: {_inert(page.title)}</title>",
         f"<style>{code.style}</style></head><body>",
-        f"<h1>{escape(page.title)}</h1>",
-        f'<p class="answer">{escape(page.answer[0])}</p>',
-        *(f"<p>{escape(text)}</p>" for text in page.answer[1:]),
+        f"<h1>{_inert(page.title)}</h1>",
+        f'<p class="answer">{_inert(page.answer[0])}</p>',
+        *(f"<p>{_inert(text)}</p>" for text in page.answer[1:]),
         f"<nav>{links}</nav>",
     ]
     differences = [one.ns for one in found.contributions]
     for at, grid in enumerate(page.grids):
         bars = differences if grid.heading.startswith("Where the difference") else []
-        lines += [f'<h2 id="t{at}">{escape(grid.heading)}</h2>', *_table(grid, bars)]
+        lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars)]
     if page.notes:
-        lines += ["<h2>Notes</h2><ul>", *(f"<li>{escape(text)}</li>" for text in page.notes), "</ul>"]
+        lines += ["<h2>Notes</h2><ul>", *(f"<li>{_inert(text)}</li>" for text in page.notes), "</ul>"]
     return "\n".join([*lines, "</body></html>", ""])
+
+
+def _inert(text: str) -> str:
+    """The text as HTML shows it: no element, no control character, no turn of the writing direction."""
+    return escape(escaped(text))
 
 
 def _table(grid: Grid, bars: list[int]) -> Iterator[str]:
     kinds = [' class="r"' if kind == "r" else "" for kind in grid.align]
     yield "<table>"
     if any(grid.header):
-        cells = "".join(f"<th{kind}>{escape(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True))
+        cells = "".join(f"<th{kind}>{_inert(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True))
         yield f"<tr>{cells}{'<th></th>' if bars else ''}</tr>"
     most = max(map(abs, bars), default=0) or 1
     for place, row in enumerate(grid.rows):
-        cells = "".join(f"<td{kind}>{escape(text)}</td>" for kind, text in zip(kinds, row, strict=True))
+        cells = "".join(f"<td{kind}>{_inert(text)}</td>" for kind, text in zip(kinds, row, strict=True))
         bar = _bar(bars[place] / most) if place < len(bars) else ""
         yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}</tr>"
     yield "</table>"

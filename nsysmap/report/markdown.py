@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nsysmap.base.markdown_text import code, plain
+from nsysmap.base.terminal import code, plain
 from nsysmap.base.units import duration, microseconds, percent, rounded
 from nsysmap.report import precision
 from nsysmap.report.model import Report, Spread

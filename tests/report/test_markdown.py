@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.markdown_text import code, plain
+from nsysmap.base.terminal import code, plain
 from nsysmap.report.markdown import report_markdown
 from nsysmap.report.text import report_text
 from tests.reports import hostile, report
