@@ -1,4 +1,4 @@
-"""Text to show: names of any content inert on a terminal and in Markdown, widths in columns, names shortened so that they stay different."""
+"""Text to show: names inert on a terminal and in Markdown, widths in columns, names shortened that stay different."""
 
 from __future__ import annotations
 
