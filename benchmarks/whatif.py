@@ -46,7 +46,7 @@ MODES = {"nonvtx": "sync", "aux_graph": "graph", "torch_sync": "sync"}
 
 AFTER = {
     ("cuda-graph", "sync"): ("engine_graphs", "graphs", "graph"),
-    ("cuda-graph", "nonvtx"): ("graphs", "graph"),  # without ranges a pass of several engines is one inference
+    ("cuda-graph", "nonvtx"): ("engine_graphs", "graphs", "graph"),
     ("async", "sync"): ("async",),
     ("pinned-copies", "pageable"): ("pinned",),
     ("no-host-gap", "hostgap"): ("sync",),
