@@ -26,6 +26,7 @@ _LEAST_SHARE = 0.03  # of the time per inference, for a second and third action
 _ACTION_LINES = 6
 _KINDS = 4
 _UNLIKE = 1.1  # times the time per inference; a GPU cannot be busy for longer in one
+_FEWER = 1.5  # times less work than the busy share comes to
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words it
 _OUTLIER = 1.1  # times the median; what a faster one waited for says nothing
 _FUSION = ("fusion",)
@@ -117,7 +118,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
         return f"{which}busy time unknown: the trace hides work"
     of = "" if gpu.window == "inferences" else " of the time from first to last work"
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
-    if work_ns is not None and summary.traced is not None and work_ns > _UNLIKE * summary.traced.ns:
+    if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
         work_ns = None  # the mean of inferences that are not alike, where the time is of some of them
     per = f" ({rounded(work_ns)} per {_short(summary)})" if work_ns is not None else ""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
@@ -126,6 +127,11 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
     idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
     return f"{which}{percent(gpu.busy_share, 1, 0)} busy{per}{of}{idle}"
+
+
+def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
+    """Whether the GPU's work is no such part of the time per inference as the GPU was busy for."""
+    return part > _UNLIKE or (len(summary.gpus) == 1 and gpu.busy_share is not None and part < gpu.busy_share / _FEWER)
 
 
 def figure(value: Figure) -> str:

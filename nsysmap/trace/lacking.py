@@ -81,7 +81,7 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
             "error",
             f"The trace hides the kernels of {counted(launches, 'CUDA graph launch')}: it was taken with whole-graph "
             "tracing, nsys's default. Nothing is known about their layers, kernels or idle time inside. "
-            f"Capture again with: nsys profile {graph_tracing(trace)} … (or run trtexec with --noCudaGraph).",
+            f"Capture again with: nsys profile {graph_tracing(trace)} … (or run the program without CUDA graphs).",
         )
     elif not len(trace.kernels):
         yield Note("error", _no_kernels(trace))

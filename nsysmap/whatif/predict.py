@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from nsysmap.base.intervals import covered
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration
@@ -17,7 +20,7 @@ from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
 from nsysmap.whatif.profiler import MACHINES, Machine
-from nsysmap.whatif.timeline import Timeline, inference_count
+from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 
 NOISE = 0.007
 """Share of the time by which two runs of one program differ where the GPU sets the pace."""
@@ -25,6 +28,13 @@ NOISE = 0.007
 RUN_TO_RUN = 0.5
 """Two runs of one program differ: of what a quicker or slower host changes of the time after, so much may come between the runs before and
 after as well."""
+
+
+_MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
+"""Changes that let more kernels run at once than in the trace; others save nothing where the GPU is never idle."""
+
+_FILLED = 0.75
+"""Share of the GPU that kernels take on average, from which on they are taken to leave no room for others."""
 
 
 def what_if(observed: Observed, facts: EngineFacts | None, changes: Sequence[Change], *, machines: tuple[Machine, ...] = MACHINES) -> Table:
@@ -75,7 +85,12 @@ def _row(model: Model, change: Change) -> dict[str, object]:
         saving = _saving_in_a_graph(model, make)
         if saving is not None:
             low, high = min(low, saving), max(high, saving)
-    figure = after[0][likely]
+    saving, assumptions = before[likely] - after[0][likely], f"{_basis(model)} {plan.assumptions}"
+    most_saved = _gpu_allows(model, change, plan.makes[0])
+    if saving > most_saved + spread:
+        saving, low, high = most_saved, min(low, most_saved - spread), min(high, most_saved + spread)
+        assumptions += " No more is saved than the GPU's idle time and the time of kernels that go: the others fill the GPU."
+    figure = before[likely] - saving
     # a host slower than the likely one may have more to save than the likely one takes altogether: no larger share than there
     most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
     return {
@@ -83,12 +98,32 @@ def _row(model: Model, change: Change) -> dict[str, object]:
         "answer": "answered",
         "after_ns": figure,
         "low_after_ns": round(min(min(times.values()) for times in after) * (1 - NOISE)),
-        "high_after_ns": round(max(max(times.values()) for times in after) * (1 + NOISE)),
-        "saving_ns": before[likely] - figure,
+        "high_after_ns": max(round(max(max(times.values()) for times in after) * (1 + NOISE)), figure),
+        "saving_ns": saving,
         "low_saving_ns": round(low),
         "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
-        "assumptions": f"{_basis(model)} {plan.assumptions}",
+        "assumptions": assumptions,
     }
+
+
+def _gpu_allows(model: Model, change: Change, make: Make) -> int:
+    """What a change can save at most, in ns, where kernels fill the GPU and run no more at once than now: idle time, and those that go."""
+    if change.name in _MORE_AT_ONCE:
+        return model.recorded_ns
+    kernels, window = model.observed.trace.kernels, model.window
+    mine = (kernels.ints("process") == window.process) & (kernels.ints("device") == window.device)
+    start, end = kernels.ints("start_ns")[mine], kernels.ints("end_ns")[mine]
+    length = int((window.end_ns - window.begin_ns).sum())
+    count = int(np.count_nonzero(window.holds(start)))
+    busy = (int(covered(start, end, (window.begin_ns, window.end_ns)).sum()) - count * model.profiler.kernel_ns) / max(length, 1)
+    changed = make(model.likely, model.machines[0])
+    now = sum(work.dur_ns for work in all_works(model.likely) if work.kind == "kernel")
+    left = [work for work in all_works(changed) if work.kind == "kernel"] if isinstance(changed, Timeline) else []
+    then = sum(work.dur_ns for work in left)
+    if sum(work.dur_ns * work.need for work in left) < _FILLED * then:
+        return model.recorded_ns
+    time_ns = min(model.before[model.machines[0]], model.recorded_ns)
+    return round(time_ns - model.recorded_ns * max(busy, 0.0) * then / max(now, 1))
 
 
 def _saving_in_a_graph(model: Model, make: Make) -> int | None:

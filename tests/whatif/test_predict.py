@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -14,9 +16,11 @@ from nsysmap.analysis import analyze_mapped, observed_of, predict_changes
 from nsysmap.base.errors import NsysmapError
 from nsysmap.cli.main import cli
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
-from nsysmap.whatif.change import CHANGE_NAMES, chosen_changes, default_changes
-from nsysmap.whatif.model import TOLERANCE
-from nsysmap.whatif.predict import what_if
+from nsysmap.whatif.change import CHANGE_NAMES, Change, chosen_changes, default_changes
+from nsysmap.whatif.model import TOLERANCE, Model, read_model
+from nsysmap.whatif.predict import predicted, what_if
+from nsysmap.whatif.profiler import MACHINES
+from nsysmap.whatif.timeline import Step, each_step
 from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES
 
@@ -36,6 +40,28 @@ def engine_files(name: str) -> list[Path]:
     folder = ENGINES.get(name, name.split("/", maxsplit=1)[0])
     found = [sorted((place / folder).glob("*engine.json")) for place in (FIXTURES, CAPTURES)]
     return next((files for files in found if files), [])
+
+
+def fills(step: Step) -> Step:
+    return step._replace(works=tuple(work._replace(need=1.0) for work in step.works))
+
+
+def test_where_kernels_fill_the_gpu_no_change_saves_that_leaves_them_as_they_are() -> None:
+    observed, facts = observed_of(mapped("bert_trt10/sync"))
+    model = read_model(observed, facts, MACHINES)
+    assert isinstance(model, Model)
+    changes = [change for change in chosen_changes(["cuda-graph", "no-host-gap"], ()) if isinstance(change, Change)]
+    assert any((row.maybe_integer("low_saving_ns") or 0) > 0.1 * (row.maybe_integer("before_ns") or 0) for row in predicted(model, changes))
+    kernels = observed.trace.kernels
+    start, order = kernels.ints("start_ns"), np.argsort(kernels.ints("start_ns"), kind="stable")
+    end = kernels.ints("end_ns").copy()
+    end[order[:-1]] = np.maximum(end[order[:-1]], start[order[1:]] + model.profiler.kernel_ns)
+    full = replace(observed, trace=replace(observed.trace, kernels=kernels.with_columns(kernels.spec, {"end_ns": end})))
+    large = {machine: each_step(timeline, fills) for machine, timeline in model.without.items()}
+    for row in predicted(replace(model, observed=full, without=large), changes):
+        if row.text("answer") == "answered":
+            assert row.integer("low_saving_ns") < 0.01 * row.integer("before_ns")
+            assert row.integer("saving_ns") < 0.03 * row.integer("before_ns")
 
 
 @cache
