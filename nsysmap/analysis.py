@@ -465,7 +465,10 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
     if unknown and mapped.engines and capture["cuda_graph_trace"] != "graph":
         notes.append(
-            Note("warning", f"{unknown} of {len(trace.kernels)} kernels could not be given a layer; the reasons are listed under coverage.")
+            Note(
+                "warning",
+                f"{unknown:,} of {len(trace.kernels):,} kernels could not be given a layer; coverage lists the reasons.",
+            )
         )
     return notes
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.table import Spec
-from nsysmap.base.terminal import columns, escaped, plain, shortened
+from nsysmap.base.terminal import columns, escaped, plain, shortened, told_apart
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
 from nsysmap.comparison.conditions import Condition
@@ -342,10 +342,13 @@ def grid_lines(grid: Grid, width: int) -> list[str]:
         widths[at] = max(min(widths[at], left // (len(flexible) - number)), 8)
         left -= widths[at]
     lines = [grid.heading]
-    for row in rows if any(grid.header) else rows[1:]:
+    held = {at: [shortened(grid.header[at], widths[at]), *told_apart([row[at] for row in grid.rows], widths[at])] for at in flexible}
+    for number, row in enumerate(rows):
+        if number == 0 and not any(grid.header):
+            continue
         cells = [
-            _cell(shortened(text, size) if kind == "n" else text, size, right=kind == "r")
-            for text, size, kind in zip(row, widths, grid.align, strict=True)
+            _cell(held[at][number] if at in held else text, size, right=kind == "r")
+            for at, (text, size, kind) in enumerate(zip(row, widths, grid.align, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     if grid.more:

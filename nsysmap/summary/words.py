@@ -204,6 +204,8 @@ def not_fused(summary: Summary) -> str:
         return told + (f" (at most, per {_short(summary)})" if any(one.at_most_ns for one in found) else "")
     if not mine:
         return "no rule ran"
+    if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
+        return "cannot tell: the engine file is not what ran"
     if not clean:
         if summary.blocked:
             return "cannot tell"

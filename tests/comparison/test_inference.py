@@ -10,6 +10,7 @@ import pytest
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.errors import NsysmapError
 from nsysmap.comparison.inference import OneInference, one_inference
+from nsysmap.comparison.pages import Grid, grid_lines
 from tests.commands import run
 from tests.places import FIXTURES
 
@@ -66,3 +67,11 @@ def test_a_report_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
     done = run(capfd, "inference", "slowest")
     assert done.status == 2
     assert done.err.count("\n") == 1
+
+
+def test_names_that_differ_are_cut_so_that_they_still_differ() -> None:
+    names = [f"/layer.{number}/attention/self/a_long_name_of_a_convolution/LeakyRelu)" for number in range(12)]
+    grid = Grid("Kernels", ("µs", "layer"), tuple(("1.00", name) for name in names), "rn")
+    _, _, *lines = grid_lines(grid, 40)
+    assert len(set(lines)) == len(names)
+    assert all(len(line) <= 40 for line in lines)

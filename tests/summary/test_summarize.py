@@ -104,6 +104,14 @@ def test_a_trace_without_any_gpu_work_is_not_to_be_captured_again_for_its_graphs
     assert not any("graph" in step.command for step in without.next_steps)
 
 
+def test_what_did_not_fuse_cannot_be_told_by_an_engine_file_that_did_not_run() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
+    assert words.not_fused(replace(summary, rules=clean)).startswith("nothing found by ")
+    other = tuple(replace(engine, verdict="did-not-run") for engine in summary.engines)
+    assert words.not_fused(replace(summary, rules=clean, engines=other)) == "cannot tell: the engine file is not what ran"
+
+
 def test_the_answer_s_parts_add_up_to_its_window() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     (gpu,) = summary.gpus
