@@ -21,6 +21,7 @@ _FIXED = (
     "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
 )  # fmt: skip
 _NEEDED = ("ID", "Kernel Name")
+_MOST_DIGITS = 18
 _MOST_BYTES = 1 << 30
 _MAKE = "make one with: ncu --csv --page raw PROGRAM > ncu.csv"
 _LABELS = {
@@ -73,7 +74,10 @@ def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
 
 def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
     """The same, of a text."""
-    tables = list(_tables(text))
+    try:
+        tables = list(_tables(text))
+    except csv.Error as error:  # a cell of more than 128 KiB
+        raise NsysmapError(where, f"is no CSV of Nsight Compute ({error})", _MAKE) from None
     if not tables:
         raise NsysmapError(where, "no table of Nsight Compute in it", _MAKE)
     kernels: dict[tuple[int, int, int], NcuKernel] = {}
@@ -153,20 +157,26 @@ def _kernel(row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, Mea
     def cell(name: str) -> str:
         return row[at[name]] if name in at else ""
 
-    if not cell("ID").isdigit():
+    profile_id = _whole(cell("ID"))
+    if profile_id is None:
         return None
     grid = _three(cell("Grid Size")) or _launched(metrics, "grid")
     block = _three(cell("Block Size")) or _launched(metrics, "block")
-    pid = int(cell("Process ID")) if cell("Process ID").isdigit() else None
-    return NcuKernel(int(cell("ID")), pid, cell("Kernel Name"), grid, block, dict(metrics))
+    return NcuKernel(profile_id, _whole(cell("Process ID")), cell("Kernel Name"), grid, block, dict(metrics))
 
 
 def _three(text: str) -> tuple[int, int, int] | None:
     """``(2, 66, 1)`` or ``2,66,1``."""
-    parts = [part.strip() for part in text.strip("() ").replace("x", ",").split(",")]
-    if len(parts) != 3 or not all(part.isdigit() for part in parts):
-        return None
-    return int(parts[0]), int(parts[1]), int(parts[2])
+    parts = [_whole(part.strip()) for part in text.strip("() ").replace("x", ",").split(",")]
+    match parts:
+        case [int(x), int(y), int(z)]:
+            return x, y, z
+    return None
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that the text is; None where it is none, or longer than any that ncu prints."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _launched(metrics: Mapping[str, Measured], what: str) -> tuple[int, int, int] | None:

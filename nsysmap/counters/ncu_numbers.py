@@ -8,6 +8,7 @@ from collections.abc import Iterable
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,'’_   ]*(?:[eE][-+]?[0-9]+)?")
 _SPACES = str.maketrans("", "", "'’_   ")
 
+_LARGEST = 1e30  # of a counter; scaled to its base unit such a number is finite
 _SCALES = {
     "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "ki": 1024.0, "mi": 1024.0**2, "gi": 1024.0**3, "ti": 1024.0**4,
 }  # fmt: skip
@@ -51,7 +52,7 @@ def number(text: str, mark: str) -> float | None:
         value = float(digits)
     except ValueError:
         return None
-    return value if abs(value) < float("inf") else None
+    return value if abs(value) < _LARGEST else None
 
 
 def in_base_unit(value: float, unit: str) -> tuple[float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ def sections(folder: Path) -> tuple[Section, ...]:
         if not any((folder / FLEET_TABLES[-1].name).glob("*.parquet")):
             return ()
         for spec in FLEET_TABLES:
-            files = str(folder / spec.name / "*.parquet").replace("'", "''")
+            files = str(Path(glob.escape(str(folder))) / spec.name / "*.parquet").replace("'", "''")
             database.execute(f"CREATE VIEW all_{spec.name} AS SELECT * FROM read_parquet('{files}')")
         begin = len(_shared_folder(database)) + 1
         for spec in FLEET_TABLES:

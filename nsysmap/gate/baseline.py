@@ -16,6 +16,7 @@ from nsysmap.comparison.side import Side
 from nsysmap.timing.idle_causes import CAUSES
 
 SCHEMA = "nsysmap/baseline/1"
+_MOST_BYTES = 64 << 20  # some 200,000 layers
 _FIELDS = ("value", "error", "freedom", "count", "effective", "drift")
 _REMEDY = "make it with nsysmap baseline REPORT [ENGINE]... -o base.json"
 
@@ -89,7 +90,11 @@ def read_baseline(path: str | Path) -> Baseline:
     """The baseline in a file; NsysmapError where it is none."""
     file = Path(path)
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as opened:
+            raw = opened.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise NsysmapError(str(file), f"is larger than {_MOST_BYTES >> 20} MiB", _REMEDY)
+        values = json.loads(raw.decode("utf-8"), parse_constant=_none)
     except FileNotFoundError:
         raise NsysmapError(str(file), "there is no such file", _REMEDY) from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError):
@@ -105,13 +110,25 @@ def read_baseline(path: str | Path) -> Baseline:
             profiled=str(values["profiled"]),
             time=_mean(values["time"]),
             recorded=_mean(values["recorded"]),
-            idle={str(cause): float(value) for cause, value in values["idle"].items()},
+            idle={str(cause): _finite(value) for cause, value in values["idle"].items()},
             layers={str(name): _mean(value) for name, value in values["layers"].items()},
-            mapped=None if values["mapped"] is None else float(values["mapped"]),
+            mapped=None if values["mapped"] is None else _finite(values["mapped"]),
             findings={str(rule): int(number) for rule, number in values["findings"].items()},
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise NsysmapError(str(file), "is a baseline that was changed or cut short", _REMEDY) from None
+
+
+def _none(constant: str) -> float:
+    """NaN and Infinity are no JSON: nothing could be worse than such a baseline."""
+    raise ValueError(constant)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
 
 
 def _text(value: object) -> str | None:
@@ -119,6 +136,6 @@ def _text(value: object) -> str | None:
 
 
 def _mean(value: Mapping[str, Any]) -> Mean:
-    numbers = {name: math.nan if value[name] is None else float(value[name]) for name in _FIELDS}
+    numbers = {name: math.nan if value[name] is None else _finite(value[name]) for name in _FIELDS}
     count = numbers["count"]
     return Mean(numbers["value"], numbers["error"], numbers["freedom"], int(count), numbers["effective"], numbers["drift"])

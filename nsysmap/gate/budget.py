@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.rules.parameters import read_toml
 
 SECTIONS = ("time", "idle", "layers", "coverage", "findings")
 _UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_AMOUNT = re.compile(r"(?P<more>\+?)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ns|us|µs|ms|s|%)")
+_AMOUNT = re.compile(r"(?P<more>\+?)\s*(?P<number>[0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?P<unit>ns|us|µs|ms|s|%)")
 _TIME_LIMITS = ("per_inference", "recorded")
 _LIMITS = 1_000
+_MOST_FINDINGS = 1_000_000_000  # a limit that nothing can reach is a mistake
 _EXPECTED = 'write a time ("350 us"), a share ("12 %"), or an increase over the baseline ("+2 %", "+5 us")'
 
 
@@ -36,14 +37,7 @@ class Limit:
 def read_budget(path: str | Path) -> tuple[Limit, ...]:
     """The limits in a budget file; NsysmapError where it cannot be read or a limit makes no sense."""
     file = Path(path)
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NsysmapError(str(file), "there is no such file", "check the path") from None
-    except OSError as error:
-        raise NsysmapError(str(file), f"cannot be read ({error.strerror or error})", "check the path and its permissions") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise NsysmapError(str(file), f"is no TOML ({error})", "docs/gate.md shows a budget") from None
+    document = read_toml(file, "docs/gate.md shows a budget")
     found = [limit for section, held in document.items() for limit in _section(str(file), section, held)]
     if not found:
         raise NsysmapError(str(file), "limits nothing", "docs/gate.md shows a budget")
@@ -68,7 +62,7 @@ def _limits(file: str, section: str, name: str, value: object) -> list[Limit]:
     if isinstance(value, list):
         return [limit for one in value for limit in _limits(file, section, name, one)]
     if section == "findings":
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_FINDINGS:
             raise NsysmapError(file, f"findings.{name} is no number of findings", "write how many there may be, such as 0")
         return [Limit(section, name, "count", float(value))]
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None

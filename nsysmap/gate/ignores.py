@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.rules.finding import Finding
+from nsysmap.rules.parameters import read_toml
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,7 @@ def parsed(texts: Iterable[str]) -> list[Ignore]:
 def read_ignores(path: str | Path) -> list[Ignore]:
     """Those of an ignore file: TOML with [[ignore]], each with rule, reason, and optionally place and until (a date)."""
     file = Path(path)
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NsysmapError(str(file), "there is no such file", "check the path") from None
-    except OSError as error:
-        raise NsysmapError(str(file), f"cannot be read ({error.strerror or error})", "check the path and its permissions") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise NsysmapError(str(file), f"is no TOML ({error})", "docs/gate.md shows an ignore file") from None
+    document = read_toml(file, "docs/gate.md shows an ignore file")
     rows = document.get("ignore")
     if set(document) != {"ignore"} or not isinstance(rows, list):
         raise NsysmapError(str(file), "has no [[ignore]], or something else", "docs/gate.md shows an ignore file")

@@ -28,7 +28,7 @@ def load_params(place: Path) -> dict[str, dict[str, Value]]:
         if place.is_dir() and not path.is_file():
             continue
         section = "tool.nsysmap.rules" if path.name == "pyproject.toml" else "rules"
-        content = _toml(path, needed="nsysmap" if path.name == "pyproject.toml" else "")
+        content: object = read_toml(path, "rule parameters are a few lines", needed="nsysmap" if path.name == "pyproject.toml" else "")
         for key in section.split("."):
             content = content.get(key, {}) if isinstance(content, dict) else content
         if not isinstance(content, dict):
@@ -40,27 +40,32 @@ def load_params(place: Path) -> dict[str, dict[str, Value]]:
     return params
 
 
-def _toml(path: Path, *, needed: str) -> object:
-    """The file's content; nothing where it does not hold the word ``needed``, so that somebody else's broken file does not matter."""
+def read_toml(path: Path, hint: str, *, needed: str = "") -> dict[str, object]:
+    """The file's content; nothing where it does not hold the word ``needed``, so that somebody else's broken file does not matter.
+
+    NsysmapError, with the hint at what is expected, where it is no TOML, or such that reading it takes too much.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        raise NsysmapError(str(path), "there is no such file", "check the path") from None
     except OSError as error:
         raise NsysmapError(str(path), f"cannot be read: {error.strerror}", "check its name and permissions") from None
     if needed.encode() not in raw:
         return {}
     if len(raw) > LARGEST_BYTES:
-        raise NsysmapError(str(path), f"is larger than {LARGEST_BYTES >> 20} MiB", "rule parameters are a few lines")
+        raise NsysmapError(str(path), f"is larger than {LARGEST_BYTES >> 20} MiB", hint)
     try:
         text = raw.decode("utf-8")
         deep = next((number for number, line in enumerate(text.splitlines(), start=1) if _PARTS.match(line)), None)
         if deep is not None:
-            raise NsysmapError(f"{path}:{deep}", f"has a key of more than {MOST_KEY_PARTS} parts", "write [rules.RULE], then NAME = VALUE")
+            raise NsysmapError(f"{path}:{deep}", f"has a key of more than {MOST_KEY_PARTS} parts", hint)
         return tomllib.loads(text)
     except RecursionError:
-        raise NsysmapError(str(path), "is nested too deeply", "rule parameters are a few lines") from None
+        raise NsysmapError(str(path), "is nested too deeply", hint) from None
     except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
-        raise NsysmapError(str(path), f"is not TOML: {error}", "correct it there") from None
+        raise NsysmapError(str(path), f"is not TOML: {error}", hint) from None
 
 
 def parse_params(texts: Sequence[str]) -> dict[str, dict[str, Value]]:

@@ -181,3 +181,17 @@ def test_an_analysis_puts_every_profiled_kernel_beside_the_kernel_of_the_trace_t
     estimated = analysis.tables.kernel_counters.pandas().query("metric == 'tensor_active'").sort_values("position")
     assert np.median(np.abs(estimated.value.to_numpy() - rows.tensor_active.to_numpy())) < 1.0
     assert any("60 of 60 profiled kernels" in note.text for note in analysis.notes)
+
+
+@pytest.mark.parametrize("cell", ["9" * 6000, "²", "1e400"])
+def test_numbers_that_no_counter_has_are_none(cell: str) -> None:
+    text = f'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value","Grid Size"\n"1","a","b","Kbyte","{cell}","{cell},1,1"\n'
+    (kernel,) = parse_ncu_csv(text, "ncu.csv")
+    assert (kernel.grid, kernel.metrics) == (None, {}) or kernel.metrics["b"].value < 1e36
+    with pytest.raises(NsysmapError, match="profiled no kernel"):
+        parse_ncu_csv(text.replace('"1"', f'"{cell}"', 1), "ncu.csv")
+
+
+def test_a_cell_that_never_ends_is_an_error() -> None:
+    with pytest.raises(NsysmapError, match="is no CSV"):
+        parse_ncu_csv('"ID","Kernel Name","Metric Value"\n"1","a' + "x" * 300_000 + '","1"\n', "ncu.csv")
