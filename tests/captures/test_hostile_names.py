@@ -81,7 +81,7 @@ def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.C
         assert RAW.findall(done.out + done.err) == [], command
         assert len(done.out) < 3_000_000
     pages = [path for where in (out, tmp_path / "fl\x1b[3meet") for path in where.rglob("*") if path.suffix in TEXT_SUFFIXES]
-    assert len(pages) == 12 + 2
+    assert len(pages) == 12 + 1
     for path in pages:
         text = path.read_text(encoding="utf-8")
         assert RAW.findall(text) == [], path.name
