@@ -61,7 +61,7 @@ def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path
     """Write the page into the dataset's folder; where it is."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, finalize=_shown)
     text = environment.get_template("page.html").render(
         headline=headline(run), failed=run.failed, sections=sections, code=inlined([_HERE / "page.css"])
     )
@@ -69,3 +69,8 @@ def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8", errors="replace")
     return path
+
+
+def _shown(value: object) -> object:
+    """A plain text without control characters; markup of our own as it is."""
+    return escaped(value) if type(value) is str else value
