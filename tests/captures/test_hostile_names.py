@@ -92,8 +92,10 @@ def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.C
             xml.dom.minidom.parseString(text)
         if path.suffix == ".md":
             assert "](javascript" not in re.sub(r"`[^`\n]*`", "", text)
+    before = csv.field_size_limit(1 << 22)
     with (out / "q.csv").open(encoding="utf-8", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
+    csv.field_size_limit(before)
     assert any("alert(1)" in cell for cell in cells)
     assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
 
