@@ -464,12 +464,8 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
     if unknown and mapped.engines and capture["cuda_graph_trace"] != "graph":
-        notes.append(
-            Note(
-                "warning",
-                f"{unknown:,} of {len(trace.kernels):,} kernels could not be given a layer; coverage lists the reasons.",
-            )
-        )
+        told = f"{unknown:,} of {len(trace.kernels):,} kernels could not be given a layer; coverage lists the reasons."
+        notes.append(Note("warning", told))
     return notes
 
 
