@@ -34,6 +34,14 @@ GPU_SAMPLING = Spec(
     key=("device",),
 )
 
+_KERNEL = (
+    integer("device", "CUDA device ordinal"),
+    integer("kernel_sequence", "as in inferences"),
+    integer("position", "place of the kernel in its inference"),
+    row_in("layer_id", "layers", null=True),
+    text("kernel", "full (demangled) kernel name"),
+    real("duration_ns", "how long it takes, the mean", "ns"),
+)
 _VALUE = (
     text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, gpc_clock, …"),
     text("unit", "percent (of the peak) or hertz"),
@@ -48,12 +56,7 @@ KERNEL_COUNTERS = Spec(
     "kernel_counters",
     "Hardware counters of each kernel of a repeated kernel sequence, estimated from samples, one row a kernel and metric; by `counters`.",
     (
-        integer("device", "CUDA device ordinal"),
-        integer("kernel_sequence", "as in inferences"),
-        integer("position", "place of the kernel in its inference"),
-        row_in("layer_id", "layers", null=True),
-        text("kernel", "full (demangled) kernel name"),
-        real("duration_ns", "how long it takes, the mean", "ns"),
+        *_KERNEL,
         integer("executions", "executions that were sampled"),
         real("concurrent_share", "of its time, how much other GPU work ran beside it: samples are of all of it"),
         *_VALUE,
@@ -65,12 +68,7 @@ KERNEL_ENDS = Spec(
     "kernel_ends",
     "How long SMs idle while each kernel of a repeated sequence begins and ends, from sampled activity, one row a kernel; by `counters`.",
     (
-        integer("device", "CUDA device ordinal"),
-        integer("kernel_sequence", "as in inferences"),
-        integer("position", "place of the kernel in its inference"),
-        row_in("layer_id", "layers", null=True),
-        text("kernel", "full (demangled) kernel name"),
-        real("duration_ns", "how long it takes, the mean", "ns"),
+        *_KERNEL,
         real("begin_idle_ns", "SM time lost until activity is at its usual level, as if all SMs had idled for so long", "ns", null=True),
         real("end_idle_ns", "the same from where activity last was at that level", "ns", null=True),
     ),

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from nsysmap.base.table import IntArray, Table
+from nsysmap.trace.model import Trace
 
 
-class HasGpuWork(Protocol):
-    """A trace, or another record of its tables."""
-
-    @property
-    def kernels(self) -> Table: ...  # noqa: D102
-    @property
-    def memcpys(self) -> Table: ...  # noqa: D102
-    @property
-    def memsets(self) -> Table: ...  # noqa: D102
-    @property
-    def cuda_graph_traces(self) -> Table: ...  # noqa: D102
-
-
-def gpu_work(trace: HasGpuWork) -> tuple[Table, Table, Table, Table]:
+def gpu_work(trace: Trace) -> tuple[Table, Table, Table, Table]:
     """Kernels, copies, memsets and whole-graph runs, in this order; a row of any of them is one piece of GPU work."""
     return trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces
 
 
-def gpu_column(trace: HasGpuWork, name: str) -> IntArray:
+def gpu_column(trace: Trace, name: str) -> IntArray:
     """One column of all GPU work, one value a piece, in the order of `gpu_work`."""
     return np.concatenate([table.ints(name) for table in gpu_work(trace)])
 
 
-def gpu_work_by_device(trace: HasGpuWork) -> dict[int, tuple[IntArray, IntArray]]:
+def gpu_work_by_device(trace: Trace) -> dict[int, tuple[IntArray, IntArray]]:
     """Starts and ends (ns) of all GPU work of each device, by device."""
     device, start, end = (gpu_column(trace, name) for name in ("device", "start_ns", "end_ns"))
     return {one: (start[device == one], end[device == one]) for one in np.unique(device).tolist()}
