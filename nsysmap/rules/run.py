@@ -15,6 +15,7 @@ from nsysmap.base.table import MISSING, Data, Spec, Table, Text
 from nsysmap.base.terminal import escaped
 from nsysmap.base.trace_schema import STEADY_STATE
 from nsysmap.rules.advice import Reader, advice_to, version_of
+from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, fold
 from nsysmap.rules.message import Shown, fill
@@ -73,11 +74,14 @@ def run_rules(
     return _answers(rules, held, time_limit_s, sandbox)
 
 
-def _answers(rules: Sequence[Rule], tables: Mapping[str, Table], time_limit_s: float, sandbox: AnySandbox) -> tuple[Outcome, ...]:
-    reasons = {rule.name: _missing(rule, tables) for rule in rules}
+def _answers(rules: Sequence[Rule], given: Mapping[str, Table], time_limit_s: float, sandbox: AnySandbox) -> tuple[Outcome, ...]:
+    told = of_this_run(given)
+    tables = told.tables
+    reasons = {rule.name: _missing(rule, told) for rule in rules}
     arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
-    runner = _Runner(sandbox, arrow, time_limit_s)
-    about = _About(_window(tables), _reader(tables), tables["layers"], _what_if(tables))
+    runner = _Runner(sandbox, arrow, time_limit_s, told)
+    has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
+    about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables))
     outcomes, placed = [], {}
     for rule in rules:
         outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
@@ -102,6 +106,7 @@ class _Runner:
     sandbox: AnySandbox
     arrow: Mapping[str, pyarrow.Table]
     time_limit_s: float
+    told: OfThisRun
     known: dict[tuple[object, ...], Answer] = field(default_factory=dict)
 
     def run(self, rule: Rule, query: Query, part: str, *, max_rows: int) -> Answer:
@@ -116,10 +121,12 @@ class _Runner:
         return self.known[key]
 
 
-def _missing(rule: Rule, tables: Mapping[str, Table]) -> str | None:
+def _missing(rule: Rule, told: OfThisRun) -> str | None:
     for need in rule.needs:
         name, _, column = need.partition(".")
-        table = tables[name]
+        table = told.tables[name]
+        if not len(table) and name in told.left_out:
+            return f"no rows in {name}: {escaped(told.why)}"
         if not len(table):
             return f"no rows in {name}" + (f": {_WHY_EMPTY[name]}" if name in _WHY_EMPTY else "")
         if column and not _has_value(table.columns[column]):
@@ -158,7 +165,8 @@ def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) ->
             check_requirement(requirement, f"{rule.source}: {key} {place}", answer)
         values = [_value(value) for value in answer.rows[0]] if answer.rows else [None] * len(answer.columns)
         if not values[0]:
-            return fill(requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400)
+            reason = fill(requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400)
+            return reason if runner.told.left_out.isdisjoint(requirement.query.tables) else f"{reason} ({escaped(runner.told.why)})"
     return None
 
 
@@ -254,12 +262,8 @@ class _About:
     window: _Window
     reader: Reader
     layers: Table
+    has_engine: bool  # an engine file of this run was given
     can_replay: bool
-
-    @property
-    def has_engine(self) -> bool:
-        """Whether an engine file was given."""
-        return bool((self.layers.ints("engine") != MISSING).any())
 
 
 def _window(tables: Mapping[str, Table]) -> _Window:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.result_schema import KERNELS, NAMES
+from nsysmap.base.result_schema import ENGINE_FITS, KERNELS, NAMES
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE, INFERENCES
 from nsysmap.rules.cases import run_cases
@@ -243,3 +244,20 @@ def test_a_cost_or_a_layer_that_cannot_be_stops_with_the_rule_s_name(tmp_path: P
     rule = one_rule(tmp_path, sql=f"SELECT start_ns, end_ns, {more}, cause FROM gaps WHERE dur_ns >= $min_ns", message="a gap by {cause}")
     with pytest.raises(NsysmapError, match=r"long-gap.yaml: sql: returned a finding"):
         run_rules([rule], {"gaps": gaps(200)})
+
+
+def test_an_engine_file_that_did_not_run_is_neither_found_fault_with_nor_called_clean(tmp_path: Path) -> None:
+    rule = one_rule(
+        tmp_path,
+        needs="[layers]",
+        requires="[{sql: SELECT count(engine) > 0 AS ok FROM layers, reason: there is no engine file}]",
+        sql="SELECT NULL::BIGINT AS start_ns, NULL::BIGINT AS end_ns, NULL::BIGINT AS cost_ns, name AS cause FROM layers WHERE $min_ns > 0",
+    )
+    layers = [{"layer_id": number, "engine": number, "layer_index": 0, "name": f"of engine {number}", "kind": "conv"} for number in (0, 1)]
+    fits = [{"engine": 0, "source": "a.json", "verdict": "did-not-run"}, {"engine": 1, "source": "b.json", "verdict": "ran"}]
+    both = {"layers": Table.of_rows(LAYERS, layers), "engine_fits": Table.of_rows(ENGINE_FITS, fits)}
+    assert [finding.evidence["cause"] for finding in run_rules([rule], both)[0].findings] == ["of engine 1"]
+    other = {"layers": Table.of_rows(LAYERS, layers[:1]), "engine_fits": Table.of_rows(ENGINE_FITS, fits[:1])}
+    assert run_rules([rule], other)[0].skipped == "no rows in layers: a.json did not run in this trace"
+    seen = Table.of_rows(LAYERS, [layers[0], {"layer_id": 1, "name": "that the trace names", "kind": "conv"}])
+    assert run_rules([rule], {**other, "layers": seen})[0].skipped == "there is no engine file (a.json did not run in this trace)"
