@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("analyze")
+@click.command("analyze", short_help="Where the time goes, why, and what to do first.")
 @report_and_engines
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: what ncu --csv printed.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.group()
+@click.group(short_help="The exports that nsysmap keeps of reports.")
 def cache() -> None:
     """The exports that nsysmap keeps, so that each report is exported once.
 
@@ -15,7 +15,7 @@ def cache() -> None:
     """
 
 
-@cache.command("clear")
+@cache.command("clear", short_help="Remove every export from the cache.")
 def cache_clear() -> None:
     """Remove every export from the cache.
 
@@ -29,7 +29,7 @@ def cache_clear() -> None:
     click.echo(f"removed {cleared.files} file{'' if cleared.files == 1 else 's'}, {cleared.size_bytes:,} bytes")
 
 
-@cache.command("path")
+@cache.command("path", short_help="Print the cache's folder.")
 def cache_path() -> None:
     """Print the folder that exports are kept in.
 
@@ -42,7 +42,7 @@ def cache_path() -> None:
     click.echo(cache_folder())
 
 
-@cache.command("list")
+@cache.command("list", short_help="List the exports in the cache.")
 def cache_list() -> None:
     """List the exports in the cache: size, when it was made, the nsys that made it, file.
 

@@ -24,7 +24,7 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
         context.exit()
 
 
-@click.command("compare")
+@click.command("compare", short_help="What changed between two captures, and is it noise?")
 @click.argument("files", metavar="BEFORE... [--] AFTER...", nargs=-1, required=True)
 @click.option("--engine-before", "engines_before", metavar="ENGINE", multiple=True, help="Engine file that ran in BEFORE. Repeatable.")
 @click.option("--engine-after", "engines_after", metavar="ENGINE", multiple=True, help="Engine file that ran in AFTER. Repeatable.")
@@ -107,7 +107,7 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
     return sides
 
 
-@click.command("inference")
+@click.command("inference", short_help="What made one inference slower than the others.")
 @click.argument("files", metavar="REPORT [ENGINE]... N|slowest|p99", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
 @reader_option

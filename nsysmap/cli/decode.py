@@ -11,7 +11,7 @@ import click
 from nsysmap.base.errors import NsysmapError
 
 
-@click.command()
+@click.command(short_help="What kernel, tactic and layer names mean.")
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a name and line.")
 @click.option("--filter", "as_filter", is_flag=True, help="Copy every line of standard input, each name in it followed by what it is.")

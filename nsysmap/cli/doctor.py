@@ -7,7 +7,7 @@ import click
 from nsysmap.cli.console import width
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Which tools are installed, and what that allows.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON array, one object a thing.")
 def doctor_command(*, as_json: bool) -> None:
     """Say which of nsys, TensorRT, onnx, chromium and the GPU's counters are there, and what that allows.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("export")
+@click.command("export", short_help="Write measured layer times as files for trex.")
 @report_and_engine
 @click.option(
     "--trex", "folder", metavar="DIR", required=True, help="Write graph.json, profile.json and timing.json for NVIDIA's trex into DIR."

@@ -10,7 +10,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
 
 
-@click.command("fleet")
+@click.command("fleet", short_help="Analyse many reports and show how they differ.")
 @click.argument("reports", metavar="GLOB|DIR|LIST...", nargs=-1, required=True)
 @click.option("--engine", "engines", metavar="ENGINE", multiple=True, help="Engine file that may have run in the reports. Repeatable.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the dataset: new, or that of an earlier run.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("gate")
+@click.command("gate", short_help="Check a capture against a budget, for CI.")
 @report_and_engines
 @click.option("--budget", metavar="FILE", required=True, help="TOML file with the limits; docs/gate.md says what it can hold.")
 @click.option("--baseline", "base", metavar="FILE", help="What earlier captures measured (nsysmap baseline): for limits on an increase.")
@@ -86,7 +86,7 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
     return 0 if verdict.passed else 1
 
 
-@click.command("baseline")
+@click.command("baseline", short_help="Write the figures that gate compares with.")
 @report_and_engines
 @click.option("-o", "--output", metavar="FILE", help="Write it to this .json file in place of standard output.")
 @quiet_option

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("graph")
+@click.command("graph", short_help="Draw an engine with the time of each layer.")
 @engine_and_report
 @click.option(
     "-o",

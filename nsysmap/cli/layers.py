@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command()
+@click.command(short_help="The layers of an engine, with measured times.")
 @engine_and_report
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @click.option("--trace", metavar="REPORT", help="The report, where it is not among the files.")

@@ -45,8 +45,9 @@ def cli() -> None:
     """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time goes.
 
     \b
-    Example:
-      nsysmap --version
+    Examples:
+      nsysmap analyze report.nsys-rep engine.json
+      nsysmap COMMAND --help
     """
 
 

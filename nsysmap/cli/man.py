@@ -27,7 +27,7 @@ _ENVIRONMENT = (
 )
 
 
-@click.command("man")
+@click.command("man", short_help="Print or write the manual pages.")
 @click.argument("name", metavar="[COMMAND]", required=False)
 @click.option(
     "-o", "--output", "folder", metavar="DIR", help="Write every page into this folder, which is made: nsysmap.1, nsysmap-analyze.1, …"
@@ -128,7 +128,7 @@ def complete_paths(command: click.Command) -> None:
             parameter.type = PATH
 
 
-@click.command("completion")
+@click.command("completion", short_help="Print the completion script for a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:

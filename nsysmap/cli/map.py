@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("map")
+@click.command("map", short_help="Write the layer of each kernel, one row a kernel.")
 @report_and_engines
 @click.option(
     "-o",

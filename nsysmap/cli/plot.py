@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
 
 
-@click.command("plot")
+@click.command("plot", short_help="Draw one figure of a report.")
 @report_and_engines
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.option("-o", "--output", metavar="FILE", required=True, help="The picture: .png or .svg.")

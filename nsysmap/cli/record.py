@@ -12,7 +12,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 
 
-@click.command("record", context_settings={"allow_interspersed_args": False})
+@click.command("record", short_help="Capture a program with nsys, then analyse it.", context_settings={"allow_interspersed_args": False})
 @click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-o", "--output", metavar="FILE", default="report.nsys-rep", show_default=True, help="The report that nsys writes.")
 @click.option("--engine", "engines", metavar="ENGINE", multiple=True, help="An engine file for the analysis. Repeatable.")

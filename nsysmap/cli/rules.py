@@ -9,7 +9,7 @@ import click
 from nsysmap.base.errors import NsysmapError
 
 
-@click.group("rules")
+@click.group("rules", short_help="List, show and test the rules behind findings.")
 def rules_group() -> None:
     """The rules that look for what costs time, those that come with nsysmap and your own.
 
@@ -22,7 +22,7 @@ def rules_group() -> None:
 _FOLDERS = click.option("--rules", "folders", metavar="DIR", multiple=True, help="The rules in this folder too. Repeatable.")
 
 
-@rules_group.command("list")
+@rules_group.command("list", short_help="List the rules by group.")
 @_FOLDERS
 def rules_list(folders: tuple[str, ...]) -> None:
     """List the rules by group, with their severity and what they find.
@@ -37,7 +37,7 @@ def rules_list(folders: tuple[str, ...]) -> None:
     click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)))
 
 
-@rules_group.command("show")
+@rules_group.command("show", short_help="Show all of one rule.")
 @click.argument("name")
 @_FOLDERS
 def rules_show(name: str, folders: tuple[str, ...]) -> None:
@@ -60,7 +60,7 @@ def rules_show(name: str, folders: tuple[str, ...]) -> None:
     click.echo(rule_text(rules[name]))
 
 
-@rules_group.command("test")
+@rules_group.command("test", short_help="Check rule files and run their cases.")
 @click.argument("folder", metavar="DIR")
 def rules_test(folder: str) -> int:
     """Check the rule files of a folder and run their cases; exit with status 1 if a rule does not answer as its cases say.

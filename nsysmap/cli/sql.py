@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("sql")
+@click.command("sql", short_help="Query the tables of an analysis with SQL.")
 @click.argument("arguments", metavar="[REPORT [ENGINE]...] [SELECT|TABLE]", nargs=-1)
 @click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
 @click.option("--json", "form", flag_value="json", help="Print the rows as a JSON array of objects.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("what-if")
+@click.command("what-if", short_help="Predict what a change would save, by replay.")
 @report_and_engines
 @click.option(
     "--change",
