@@ -93,7 +93,8 @@ def map_command(  # noqa: PLR0913  # one parameter an option
         return
     if quiet:
         return
-    for note in (*mapped.trace.notes, *mapped.mapped.notes):
+    of_engines = [note for engine in mapped.engines for note in engine.notes if note.level != "info"]
+    for note in (*mapped.trace.notes, *of_engines, *mapped.mapped.notes):
         click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
     line = coverage_line(coverage(mapped.kernels))
     click.echo(line, err=bool(outputs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class EngineVerdict:
     engine: int
     match: EngineMatch
     chosen: bool
+    several: bool = False  # another file explains them as well, and nothing tells which of the two ran
 
 
 @dataclass(frozen=True)
@@ -189,11 +190,12 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
     tried = _Tried(engines)
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
-        home, found = _choose(shapes, tried)
-        verdicts.extend(found)
+        home, judged = _choose(shapes, tried)
         chosen = [_engine_of(shape, shapes, tried, home) if place < _MOST else None for place, shape in enumerate(shapes)]
         for twins in twins_of(engines):
             _tell_apart(shapes, chosen, tried, twins)
+        found = [_settled(verdict, chosen[place]) for place, verdict in judged]
+        verdicts.extend(found)
         for place, shape in enumerate(shapes):
             rows = shape.rows
             engine = chosen[place]
@@ -219,9 +221,9 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     if streams.asked.any():
         _place_streams(streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons))
         refused |= streams.asked & (streams.layer < 0)
-        verdicts.extend(
-            EngineVerdict(*one.home, one.kind.runs, one.kind.engine, one.kind.match, one.kind.believed) for one in streams.verdicts
-        )
+        for one in streams.verdicts:
+            kind = one.kind
+            verdicts.append(EngineVerdict(*one.home, kind.runs, kind.engine, kind.match, kind.believed and not kind.several, kind.several))
     return Placed(layer, confidence, by_tactic, refused, Text(reason, tuple(reasons)), tuple(verdicts), asked.wanted, known, streams)
 
 
@@ -363,12 +365,16 @@ class _Tried:
     alignments: dict[tuple[int, bytes, tuple[bool, bool], bytes], Alignment] = field(default_factory=dict)
 
 
-def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[EngineVerdict]]:
-    """The engine that fits the home's most frequent complete inference best, None where none fits; and what was found of each shape."""
-    verdicts: list[EngineVerdict] = []
+def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[tuple[int, EngineVerdict]]]:
+    """The engine that fits the home's most frequent complete inference best, None where none fits.
+
+    And what was found of the shapes, each with its place among them.
+    """
+    verdicts: list[tuple[int, EngineVerdict]] = []
     usual: int | None = None
-    first = next((shape for shape in shapes if shape.complete), shapes[0])
-    for shape in [first, *(one for one in shapes[:_MOST] if one is not first)]:
+    first = next((place for place, shape in enumerate(shapes) if shape.complete), 0)
+    for place in [first, *(other for other in range(min(len(shapes), _MOST)) if other != first)]:
+        shape = shapes[place]
         recurs = shape.complete and len(shape.rows) >= _RECURS
         if len(shape.codes) < _LEAST or (verdicts and not recurs and usual is not None):
             continue
@@ -376,8 +382,15 @@ def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[Engin
         usual = best if usual is None else usual
         for number in range(len(tried.engines)):
             match = _match(shape, tried, number)[0]
-            verdicts.append(EngineVerdict(*shape.home, len(shape.rows), number, match, number == best))
+            verdicts.append((place, EngineVerdict(*shape.home, len(shape.rows), number, match, number == best)))
     return usual, verdicts
+
+
+def _settled(verdict: EngineVerdict, engine: int | None) -> EngineVerdict:
+    """The same once engines with the same layers were told apart: ``engine`` ran it, negative where nothing tells which of them did."""
+    if engine is None or not verdict.match.accepted:
+        return verdict
+    return replace(verdict, chosen=engine == verdict.engine, several=engine < 0)
 
 
 def _best(shape: _Shape, tried: _Tried) -> int | None:

@@ -61,11 +61,20 @@ def _by_ranges(fit: EngineFit) -> dict[str, object]:
 
 
 def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used: bool) -> dict[str, object]:
-    best = max((verdict.match for verdict in verdicts), key=lambda match: (match.accepted, match.undecided, match.share))
-    chosen = any(verdict.chosen for verdict in verdicts)
+    chosen = [verdict for verdict in verdicts if verdict.chosen]
+    best = max(
+        (verdict.match for verdict in chosen or verdicts),
+        key=lambda match: (match.accepted, match.undecided, match.share),
+    )
     row: dict[str, object] = {"compared": len(engine.layers)}
-    if best.accepted and not best.undecided:
+    if best.accepted and chosen:
         return {**row, "verdict": RAN, "how": "the kernels of an inference follow its layers"}
+    if any(verdict.several for verdict in verdicts):
+        how = "it explains the kernels of an inference, and so does another file given; nothing tells which of them ran"
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is given a layer"}
+    if best.accepted:
+        how = "the kernels of an inference follow its layers, and those of another file given, which explains them better"
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how}; no kernel is known to be this one's"}
     if best.undecided:
         given = "its layers are given all the same" if chosen else "no kernel is given a layer of it"
         return {**row, "verdict": CANNOT_TELL, "how": f"nothing in the trace proves it or speaks against it, {given}"}

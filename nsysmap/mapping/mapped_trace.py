@@ -17,6 +17,7 @@ from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import with_profile
 from nsysmap.engine.reader import read_engines_in
 from nsysmap.mapping.by_order import inferences_of
+from nsysmap.mapping.engine_match import CANNOT_TELL, RAN
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
 from nsysmap.mapping.selection import Selected, Selection, select
 from nsysmap.trace.inferences import Inferences
@@ -108,7 +109,7 @@ def map_trace(
     """The same for a trace that is read already; of a file that lists several engines those count that ran."""
     result = _mapped(trace, engines, model, selection)
     ran = _that_ran(result)
-    return result if len(ran) == len(engines) else _mapped(trace, ran, model, selection)
+    return replace(result, engines=tuple(ran)) if len(ran) == len(engines) else _mapped(trace, ran, model, selection)
 
 
 def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, selection: Selection | None) -> MappedTrace:
@@ -125,18 +126,22 @@ def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, se
 
 
 def _that_ran(result: MappedTrace) -> list[Engine]:
-    """All engines given by themselves, and of each file that lists several those that ran; the last where none is known to have."""
+    """All engines given by themselves, and of each file that lists several those that ran; where none is known to, those that may have."""
     verdicts = result.mapped.engine_fits.text("verdict").list()
-    ran = {engine.source for engine, verdict in zip(result.engines, verdicts, strict=True) if verdict == "ran"}
+    verdict_of = {engine.source: verdict for engine, verdict in zip(result.engines, verdicts, strict=True)}
     kept = []
     for engine in result.engines:
         like = [other.source for other in result.engines if engine.among and other.among == engine.among]
+        ran = [source for source in like if verdict_of[source] == RAN]
+        perhaps = [source for source in like if verdict_of[source] == CANNOT_TELL]
         if not like:
             kept.append(engine)
-        elif engine.source in ([source for source in like if source in ran] or like[-1:]):
-            why = "ran in the trace" if engine.source in ran else "is taken, the last: none is known to have run"
-            note = Note("info", f"{engine.among} lists {len(like)} engines: {engine.source} {why}.")
-            kept.append(replace(engine, notes=(*engine.notes, note), among=""))
+        elif engine.source in (ran or perhaps or like):
+            note = Note("info", f"{engine.among} lists {len(like)} engines: {engine.source} ran in the trace.")
+            if not ran:
+                note = Note("warning", f"{engine.among} lists {len(like)} engines, and none of them is known to have run in the trace.")
+            told = () if not ran and engine.source != (perhaps or like)[0] else (note,)
+            kept.append(replace(engine, notes=(*engine.notes, *told), among=""))
     return kept
 
 

@@ -176,6 +176,17 @@ def test_of_several_engines_in_a_file_those_count_that_ran(tmp_path: Path) -> No
     ]
 
 
+def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_run(tmp_path: Path) -> None:
+    file = tmp_path / "engines.json"
+    file.write_text("\n".join((FIXTURES / folder / "engine.json").read_text() for folder in ("bert_trt85", "bert_trt103")))
+    mapped = map_report(FIXTURES / "bert_trt10" / "sync.sqlite", read_engines([file]))
+    assert len(mapped.engines) == 2
+    assert set(mapped.mapped.engine_fits.text("verdict").list()) == {"did-not-run"}
+    assert [(note.level, note.text) for engine in mapped.engines for note in engine.notes if "lists 2" in note.text] == [
+        ("warning", "engines.json lists 2 engines, and none of them is known to have run in the trace.")
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -85,6 +85,13 @@ def test_of_several_engine_files_the_one_that_ran_is_taken() -> None:
     assert layers(result) == truth_of("bert_trt103") * 50
 
 
+def test_of_two_files_that_cannot_be_told_apart_neither_is_said_to_have_run() -> None:
+    one = engine_of("bert_trt10")
+    result = map_trace(bare("bert_trt10/sync"), [one, replace(one, source="copy.json"), engine_of("bert_trt85")])
+    assert set(layers(result)) == {None}
+    assert result.mapped.engine_fits.text("verdict").list() == ["cannot-tell", "cannot-tell", "did-not-run"]
+
+
 @pytest.mark.parametrize(("begin", "end"), [(10, 500), (57, 130), (3, 1200), (30, 100)])
 def test_a_capture_that_begins_and_ends_within_inferences_is_mapped_right(begin: int, end: int) -> None:
     trace = bare("bert_trt10/sync")

@@ -118,6 +118,7 @@ def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_laye
     assert set(layers(result)) == {None}
     assert SEVERAL in result.mapped.table.text("reason").list()
     assert len(result.inferences) == 6
+    assert result.mapped.engine_fits.text("verdict").list() == ["cannot-tell", "cannot-tell"]
 
 
 def test_kernels_of_which_nothing_repeats_are_no_inference_and_speak_against_no_engine(tmp_path: Path) -> None:
