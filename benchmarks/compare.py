@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from nsysmap.comparison.compare import compare_sides
 from nsysmap.comparison.groups import groups_of
 from nsysmap.comparison.network import network_of
 from nsysmap.comparison.side import Side, side_of
+from nsysmap.engine.model import Engine
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.mapping.selection import Selection
@@ -28,7 +30,7 @@ from nsysmap.trace.open_report import open_trace
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.comparison.networks import shuffled_and_renamed  # noqa: E402
+from tests.comparison.networks import mixed_up  # noqa: E402
 
 PLACES = (ROOT / "fixtures", ROOT.parent / "shared" / "captures", ROOT.parents[1] / "shared" / "captures")
 CAPTURES = {
@@ -184,29 +186,71 @@ def pairs() -> None:
 
 
 def joins() -> None:
-    """Engines against themselves, shuffled and renamed, without metadata and tactics: how many layers are joined with themselves."""
+    """Engines against themselves, three shuffles each: how many layers with tensors are joined with themselves.
+
+    Without names (layers, tensors, metadata and tactics) in another order, then renamed in the same order, then in another order under
+    their own names.  Without names and order nothing tells some layers apart: the second figure counts those joined with such a double.
+    """
+    print("  engine                                            no names  or with a double  (doubles)   renamed  shuffled")
     for path in engine_files():
         engine = read_engine(path)
-        right, all_of = 0, 0
-        for seed in range(3):
-            mixed, was = shuffled_and_renamed(engine, seed)
-            before, after = network_of(engine.layers, range(len(engine.layers))), network_of(mixed, range(len(mixed)))
-            shown = {one.index for one in engine.layers if one.inputs or one.outputs}
-            joined = {
-                before.pieces[group.before[0]].layer_id: was[after.pieces[group.after[0]].layer_id]
-                for group in groups_of(before, after)
-                if len(group.before) == len(group.after) == 1
-            }
-            right += sum(joined.get(at) == at for at in shown)
-            all_of += len(shown)
-        if all_of:
-            print(f"  {path.parent.name}/{path.name:40} {right / all_of:.1%} of {all_of // 3} layers")
+        shown = {one.index for one in engine.layers if one.inputs or one.outputs}
+        if not shown:
+            continue
+        alike = doubles(engine)
+        figures = []
+        for names, order in ((False, False), (False, True), (True, False)):
+            each = [_joined(engine, seed, names=names, order=order) for seed in range(3)]
+            figures.append(sum(one.get(at) == at for one in each for at in shown) / len(shown) / 3)
+            if not (names or order):
+                double = sum(at in one and alike[one[at]] == alike[at] for one in each for at in shown) / len(shown) / 3
+        many = sum(count for count in Counter(alike[at] for at in shown).values() if count > 1)
+        name = f"{path.parent.name}/{path.name}"[-48:]
+        print(f"  {name:48} {figures[0]:9.1%} {double:17.1%} {many:10} {figures[1]:9.1%} {figures[2]:9.1%} of {len(shown)} layers")
+
+
+def _joined(engine: Engine, seed: int, *, names: bool, order: bool) -> dict[int, int]:
+    """Layers joined one to one with those of the mixed engine, by what those were."""
+    mixed, was = mixed_up(engine, seed, names=names, order=order)
+    before, after = network_of(engine.layers, range(len(engine.layers))), network_of(mixed, range(len(mixed)))
+    return {
+        before.pieces[group.before[0]].layer_id: was[after.pieces[group.after[0]].layer_id]
+        for group in groups_of(before, after)
+        if len(group.before) == len(group.after) == 1
+    }
+
+
+def doubles(engine: Engine) -> list[int]:
+    """A number a layer, the same for layers that no kind, extent, parameter or neighbour tells apart, however far away."""
+    held: list[Hashable] = [
+        (one.kind, *(tensor.dimensions for tensor in (*one.inputs, *one.outputs)), str(sorted(one.parameters.items())))
+        for one in engine.layers
+    ]
+    for _ in engine.layers:
+        ends: dict[str, list[Hashable]] = defaultdict(list)
+        for one, own in zip(engine.layers, held, strict=True):
+            for way, tensors in (("reads", one.inputs), ("writes", one.outputs)):
+                for slot, tensor in enumerate(tensors):
+                    ends[tensor.name].append((way, slot, own))
+        seen = {name: hash(tuple(sorted(map(hash, found)))) for name, found in ends.items()}
+        number: dict[Hashable, int] = {}
+        held = [
+            number.setdefault(
+                (own, *(seen[tensor.name] for tensor in one.inputs), 0, *(seen[tensor.name] for tensor in one.outputs)), len(number)
+            )
+            for one, own in zip(engine.layers, held, strict=True)
+        ]
+    return [hash(one) for one in held]
 
 
 def engine_files() -> Iterator[Path]:
     for place in (PLACES[0], *(place.parent / "engines" for place in PLACES[1:])):
         if place.is_dir():
-            yield from sorted(path for path in place.rglob("*.json") if "engine" in path.name or path.name.endswith("graph.json"))
+            yield from sorted(
+                path
+                for path in place.rglob("*.json")
+                if ("engine." in path.name and "profile" not in path.name) or path.name.endswith("graph.json")
+            )
 
 
 if __name__ == "__main__":

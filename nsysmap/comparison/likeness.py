@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.comparison.colours import colours, own_structure
 from nsysmap.comparison.network import PRODUCTS, Network, Piece
 from nsysmap.names.layers import node_row
 
@@ -22,6 +23,7 @@ IMPOSSIBLE = -100.0
 _NODES, _PLACES, _NAMES, _TENSORS = 6.0, 4.0, 3.0, 3.0  # worth of each where it agrees wholly
 _AROUND = (1.0, 1.0, 0.8, 0.8)  # of equal surroundings of 1, 2, 4, 8 steps, whatever the fusions
 _EXACT = 1.5  # of everything before it, or behind it, being the same
+_SAME_COLOUR = 2.0  # of all around it being the same, however far away
 _WORDING = 3.0  # of names of the same words
 _TRUST = 0.7  # of the pieces that share a name at least so many must be alike for names to be believed
 _AGREE, _AGREE_NUMBERED = 1.0, 2.0  # how alike: shapes may differ only where the name is more than a number
@@ -155,9 +157,10 @@ def _overlap(a: Counter[str], b: Counter[str]) -> float:
 def _surroundings(first: Network, second: Network, places: tuple[Sequence[int], Sequence[int]]) -> Scores:
     """What equal surroundings come to: by layers that compute the same, up to eight steps away, and by all before or behind."""
     result = np.zeros((len(places[0]), len(places[1])), np.float32)
-    for worth, (ours, theirs) in zip(
-        (*_AROUND, _EXACT, _EXACT), zip(_neighbourhoods(first), _neighbourhoods(second), strict=True), strict=True
-    ):
+    around: list[tuple[Sequence[int], Sequence[int]]] = list(
+        zip(*(_neighbourhoods(one, own) for one, own in zip((first, second), own_structure(first, second), strict=True)), strict=True)
+    )
+    for worth, (ours, theirs) in zip((*_AROUND, _EXACT, _EXACT, _SAME_COLOUR), [*around, colours(first, second)], strict=True):
         codes: dict[Hashable, int] = {}
         left, right = (
             np.array([codes.setdefault(held[place], len(codes)) for place in wanted], np.int64)
@@ -168,7 +171,7 @@ def _surroundings(first: Network, second: Network, places: tuple[Sequence[int], 
     return result
 
 
-def _neighbourhoods(network: Network) -> list[list[int]]:
+def _neighbourhoods(network: Network, own: Sequence[Hashable]) -> list[list[int]]:
     """For each kind of surroundings a hash a piece: within 1, 2, 4 and 8 steps, then all before it, then all behind it."""
     before, behind = computing_neighbours(network)
     loose = [hash((piece.kind if piece.kind not in PRODUCTS else "product", piece.shapes)) for piece in network.pieces]
@@ -181,7 +184,7 @@ def _neighbourhoods(network: Network) -> list[list[int]]:
         ]
         if step in (1, 2, 4, 8):
             found.append(now)
-    exact = [hash((piece.kind, piece.ops, piece.shapes, piece.detail)) for piece in network.pieces]
+    exact = [hash(one) for one in own]
     found.append(_onward(exact, before, range(len(exact))))
     found.append(_onward(exact, behind, range(len(exact) - 1, -1, -1)))
     return found

@@ -37,28 +37,27 @@ def network_in(path: Path) -> Network:
 
 def shuffled_and_renamed(engine: Engine, seed: int) -> tuple[list[Layer], list[int]]:
     """The layers in another order, under other names, with other tensors and no metadata; and which layer each was."""
+    return mixed_up(engine, seed, names=False, order=False)
+
+
+def mixed_up(engine: Engine, seed: int, *, names: bool, order: bool) -> tuple[list[Layer], list[int]]:
+    """The layers without what is not kept: their names (with tensors', metadata, tactics), their order; and which layer each was."""
     dice = random.Random(seed)
-    order = dice.sample(range(len(engine.layers)), len(engine.layers))
+    places = list(range(len(engine.layers))) if order else dice.sample(range(len(engine.layers)), len(engine.layers))
+    if names:
+        return [replace(engine.layers[at], index=place) for place, at in enumerate(places)], places
     tensors: dict[str, str] = {}
 
     def renamed(tensor: Tensor) -> Tensor:
         return replace(tensor, name=tensors.setdefault(tensor.name, f"tensor {dice.randrange(10**12)}"))
 
     made = []
-    for place, at in enumerate(order):
+    for place, at in enumerate(places):
         old = engine.layers[at]
-        made.append(
-            replace(
-                old,
-                index=place,
-                name=f"layer {dice.randrange(10**12)}",
-                inputs=tuple(map(renamed, old.inputs)),
-                outputs=tuple(map(renamed, old.outputs)),
-                onnx=(),
-                tactic=None,
-            )
-        )
-    return made, order
+        inputs, outputs = tuple(map(renamed, old.inputs)), tuple(map(renamed, old.outputs))
+        name = f"layer {dice.randrange(10**12)}"
+        made.append(replace(old, index=place, name=name, inputs=inputs, outputs=outputs, onnx=(), tactic=None))
+    return made, places
 
 
 def told(before: Network, after: Network) -> list[tuple[list[str], list[str], str, str]]:

@@ -21,7 +21,7 @@ from tests.places import FIXTURES, SHARED
 WITH_TENSORS = [
     "bert_trt10/engine.json", "bert_trt103/engine.json", "bert_split_trt10/engine.json", "two_shapes/engine.json",
     "decode_loop/context.engine.json", "decode_loop/generation.engine.json", "torch_mixed/backbone.engine.json",
-    "torch_mixed/head.engine.json",
+    "torch_mixed/head.engine.json", "aux_streams/engine.json",
 ]  # fmt: skip
 PUBLIC = ["trt8_mobilenet_v2_residuals.graph.json", "trt8_resnet_qat.graph.json"]
 
