@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nsysmap.fleet.sources import without_secrets
+
 _LOOK_EVERY_S = 0.1
 _TOLD_BYTES = 4096  # of what a task that failed wrote to its standard error
 
@@ -62,7 +64,7 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
         told = err.read().decode(errors="replace").strip().splitlines()
     failed = killed or answer.get("failed")
     if failed is None and "key" not in answer:
-        failed = f"its task {_ended(process.returncode)}" + (f": {told[-1]}" if told else "")
+        failed = f"its task {_ended(process.returncode)}" + (f": {without_secrets(told[-1])}" if told else "")
     return Outcome(job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed, time.monotonic() - began, peak)
 
 

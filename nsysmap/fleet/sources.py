@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,6 +17,11 @@ from nsysmap.base.table import MISSING
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
 DEFAULT_LABELS = (r"(?i:(?<![a-z])rank[-_.]?(?P<rank>\d{1,9}))",)
 _USER = re.compile(r"//[^/@]*@")
+_QUERY = re.compile(r"(https?://[^\s?'\"]*)\?([^\s'\"]*?)(?=::|['\"\s]|$)", re.IGNORECASE)
+_SIGNING = re.compile(  # parameters of the addresses that S3, Google Cloud, CloudFront and Azure sign: other ones each time
+    r"x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|key-pair-id|policy|signature|expires|(sig|se|st|sp|sv|sr|spr|sks|ske|skt|skv|skoid|sktid)$",
+    re.IGNORECASE,
+)
 _MOST_REPORTS = 10_000_000  # paths of so many take a few gigabytes
 _MOST_LIST_BYTES = 1 << 30  # of a file that lists them
 
@@ -28,9 +34,9 @@ class Source:
     labels: Mapping[str, str]
 
     def named_from(self, folder: Path) -> str:
-        """What it is called in the dataset in that folder: the path from there, or the URL without a user's name and password."""
+        """What it is called in the dataset in that folder: the path from there, or the URL without what gives access to it."""
         if "://" in self.url or "::" in self.url:
-            return _USER.sub("//", self.url)
+            return without_secrets(self.url)
         return os.path.relpath(self.url, folder)
 
     def columns(self, key: str, name: str) -> dict[str, object]:
@@ -43,6 +49,19 @@ class Source:
             "rank": int(rank) if rank.isdecimal() and len(rank) < 19 else MISSING,
             "labels": json.dumps(dict(self.labels), sort_keys=True),
         }
+
+
+def without_secrets(text: str) -> str:
+    """The text with the URLs in it without users, passwords and queries.
+
+    Of a query a digest stays, where it may say which file is meant; none of parameters that only sign the address.
+    """
+    return _QUERY.sub(_unqueried, _USER.sub("//", text))
+
+
+def _unqueried(match: re.Match[str]) -> str:
+    meant = sorted(one for one in match[2].split("&") if one and not _SIGNING.match(one.partition("=")[0]))
+    return match[1] + ("#" + blake2b("&".join(meant).encode(), digest_size=4).hexdigest() if meant else "")
 
 
 def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source, ...]:
@@ -125,8 +144,9 @@ def _remote(url: str) -> list[str]:
     if "::" in url and not _is_glob(url):
         return [url]
     system, path = file_system(url)
+    marked = _is_glob(path.partition("?")[0] if path.startswith(("http://", "https://")) else path)  # there it begins the query
     try:
-        if _is_glob(path):
+        if marked:
             found = system.glob(path)
         elif system.isdir(path):
             found = [one for one in system.find(path) if one.endswith(REPORT_SUFFIXES)]

@@ -27,7 +27,7 @@ from nsysmap.base.marked_folder import marked_folder
 from nsysmap.base.table import MISSING, Spec, Table, Text, repeated
 from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
-from nsysmap.fleet.sources import Source, file_system
+from nsysmap.fleet.sources import Source, file_system, without_secrets
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.rules.packs import builtin_rules_dir, chosen_rules
 
@@ -42,7 +42,7 @@ def main() -> None:
     try:
         answer = work(job)
     except NsysmapError as error:
-        answer = {"failed": str(error).removeprefix(f"{job['url']}: ")}
+        answer = {"failed": without_secrets(str(error).removeprefix(f"{job['url']}: "))}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
@@ -74,7 +74,7 @@ def _local(url: str) -> Iterator[Path]:
         return
     system, path = file_system(url)
     with marked_folder(Path(tempfile.gettempdir()) / f"nsysmap-fleet.{os.getpid()}") as folder:
-        copy = folder / Path(path).name
+        copy = folder / Path(path.partition("?")[0]).name
         try:
             with system.open(path, "rb") as there, copy.open("wb") as here:
                 while piece := there.read(_COPIED_AT_ONCE):
@@ -97,7 +97,7 @@ def _key(report: Path, job: Mapping[str, Any]) -> str:
                     digest.update(piece)
         except OSError as error:
             raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "check the path") from error
-    return blake2b(os.fsencode(job["url"]), digest_size=PLACE_BYTES).hexdigest() + digest.hexdigest()
+    return blake2b(os.fsencode(without_secrets(job["url"])), digest_size=PLACE_BYTES).hexdigest() + digest.hexdigest()
 
 
 def tables_of(analysis: Analysis, mapped: MappedTrace, columns: dict[str, object]) -> tuple[Table, ...]:

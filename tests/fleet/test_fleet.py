@@ -24,7 +24,7 @@ from nsysmap.fleet.dataset import open_dataset, part, sweep
 from nsysmap.fleet.page import fleet_text, write_page
 from nsysmap.fleet.run import FleetRun, Settings, run_fleet
 from nsysmap.fleet.schema import FLEET_TABLES
-from nsysmap.fleet.sources import Source, sources
+from nsysmap.fleet.sources import Source, sources, without_secrets
 from nsysmap.fleet.summary import Section, sections
 from tests.places import FIXTURES
 
@@ -140,6 +140,22 @@ def test_a_report_is_named_from_the_dataset_on_and_a_url_without_who_may_read_it
     assert Source("/home/ann/runs/night0/rank0.nsys-rep", {}).named_from(Path("/home/ann/fleet")) == "../runs/night0/rank0.nsys-rep"
     assert Source("ftp://ann:key@host/a/rank0.nsys-rep", {}).named_from(Path("/fleet")) == "ftp://host/a/rank0.nsys-rep"
     assert Source("s3://bucket/a@b.nsys-rep", {}).named_from(Path("/fleet")) == "s3://bucket/a@b.nsys-rep"
+    signed = "https://host/a/rank0.nsys-rep?X-Amz-Credential=ann&X-Amz-Signature=0123"
+    assert Source(signed, {}).named_from(Path("/fleet")) == "https://host/a/rank0.nsys-rep"
+
+
+def test_urls_that_differ_in_what_they_ask_for_have_names_of_their_own_that_do_not_say_it() -> None:
+    first, second = (Source(f"https://host/get?id={n}&sig=0123", {}).named_from(Path("/fleet")) for n in (1, 2))
+    assert first != second
+    assert first == Source("https://host/get?sig=4567&id=1", {}).named_from(Path("/fleet"))
+    assert "id=" not in first and "sig" not in first
+
+
+def test_a_message_that_quotes_an_address_does_not_say_who_may_read_it() -> None:
+    told = "403, message='Forbidden', url='https://ann:key@host/a.nsys-rep?token=0123' zip://b::https://host/c?token=4567 (why?)"
+    assert without_secrets(told) == (
+        "403, message='Forbidden', url='https://host/a.nsys-rep#fb4a06cc' zip://b::https://host/c#debba4d3 (why?)"
+    )
 
 
 def named(found: Sequence[Section], title: str) -> Section:
