@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
 @click.option("--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers, findings and what could not be told.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
 @quiet_option
 @reader_option
 @selecting
@@ -49,6 +50,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     params: tuple[str, ...],
     fail_on: Level | None,
     full: bool,
+    as_json: bool,
     quiet: bool,
     reader: Reader,
 ) -> int:
@@ -58,8 +60,9 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     one, layers are those that the trace's NVTX ranges name.  The files may stand in any order.
 
     \b
-    Example:
-      nsysmap analyze report.nsys-rep engine.json -o report.html -o report.json
+    Examples:
+      nsysmap analyze report.nsys-rep engine.json -o report.html -o report.md
+      nsysmap analyze report.nsys-rep engine.json --json | jq .answer
     """
     from nsysmap.analysis import analyze
     from nsysmap.base.output_file import check_output
@@ -85,7 +88,13 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
         for path in written:
             tell(f"writing {path.name}")
             write_output(analysis, content, path)
-    if not quiet:
+    if as_json:
+        import json
+
+        from nsysmap.report.json import report_json
+
+        click.echo(json.dumps(report_json(content), indent=1, allow_nan=False))
+    elif not quiet:
         click.echo(report_text(content, width=width(), full=full, colour=colour()), nl=False)
     failing = at_least(analysis.findings, fail_on) if fail_on else ()
     if fail_on and failing:

@@ -121,6 +121,12 @@ def test_nothing_of_the_machine_or_the_environment_reaches_any_output(tmp_path: 
     assert [name for name, content in told.items() if secret.encode() in content or str(tmp_path).encode() in content] == []
 
 
+def test_json_on_standard_output_is_the_object_of_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(capfd, "analyze", SYNC, ENGINE, "--json", "-o", tmp_path / "r.json")
+    assert (done.status, done.err) == (0, "")
+    assert json.loads(done.out) == json.loads((tmp_path / "r.json").read_text("utf-8"))
+
+
 def test_fail_on_is_exit_status_1_from_that_severity_up(capfd: pytest.CaptureFixture[str]) -> None:
     whole = RUNS["graph_whole"]
     assert run(capfd, "analyze", *whole, "--fail-on", "error").status == 1
