@@ -9,7 +9,7 @@ from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.note import Note
 from nsysmap.base.table import Table
 from nsysmap.report.build import report_of
-from nsysmap.report.model import MethodRow, Report, UnmappedRow
+from nsysmap.report.model import Report
 from nsysmap.rules.finding import Finding, Outcome
 from tests.places import FIXTURES
 
@@ -30,14 +30,20 @@ def report(folder: str, report: str, *, engine: bool = True, rules: bool = False
 NASTY = "<script>alert(1)</script>|`a``b`\\|*_x_*[l](http://e.vil)\x1b[31m\x07\nnew line\r\t\u202e&amp;" + "long/" * 60
 
 
-def nasty_kernels(totals: Table) -> Table:
-    """The same kernels under names that are meant to break something."""
-    return Table.of_rows(totals.spec, [{**row, "name": f"{NASTY}{i}", "summary": NASTY} for i, row in enumerate(totals.records())])
+def with_tables(report: Report, **tables: Table) -> Report:
+    """The report of an analysis that has these tables in place of its own."""
+    return replace(report, tables=replace(report.tables, **tables))
+
+
+def numbered(table: Table, name: str, **columns: str) -> Table:
+    """The same rows, each named that with its number after it, and with these texts in other columns."""
+    return Table.of_rows(table.spec, [{**row, **columns, "name": f"{name}{i}"} for i, row in enumerate(table.records())])
 
 
 def hostile() -> Report:
     """A report whose every name and message is meant to break something."""
     real = report("bert_trt10", "graph.sqlite", engine=False)
+    tables = real.tables
     finding = Finding(
         rule="some-rule", group="launch", severity="warning", message=NASTY, start_ns=0, end_ns=1, cost_ns=5, share_of_window=float(1 / 3),
         layer_index=0, layer=NASTY, evidence={"layer": NASTY, "n": 1}, advice=NASTY,
@@ -47,11 +53,16 @@ def hostile() -> Report:
         real,
         trace=replace(real.trace, source=NASTY, nsys_version=NASTY),
         gpus=tuple(replace(gpu, name=NASTY) for gpu in real.gpus),
-        layers=tuple(replace(row, name=f"{NASTY}{i}", tactic=NASTY, type=NASTY) for i, row in enumerate(real.layers)),
-        kernels=tuple(replace(row, name=f"{NASTY}{i}", summary=NASTY, rest=NASTY) for i, row in enumerate(real.kernels)),
-        tables={**real.tables, "kernel_totals": nasty_kernels(real.tables["kernel_totals"])},
-        unmapped=(UnmappedRow(NASTY, 1, 1),),
-        coverage=(*real.coverage, MethodRow("none", 1, 1, 0.0)),
+        tables=replace(
+            tables,
+            layers=numbered(tables.layers, NASTY, tactic=NASTY, type=NASTY),
+            kernel_totals=numbered(tables.kernel_totals, NASTY, summary=NASTY, rest=NASTY),
+            unmapped=Table.of_rows(tables.unmapped.spec, [{"reason": NASTY, "kernels": 1, "time_ns": 1}]),
+            coverage=Table.of_rows(
+                tables.coverage.spec,
+                [*tables.coverage.records(), {"method": "none", "kernels": 1, "time_ns": 1, "share_of_kernel_time": 0.0}],
+            ),
+        ),
         outcomes=outcomes,
         notes=(Note("error", NASTY), Note("info", NASTY)),
     )

@@ -13,6 +13,7 @@ Schema = dict[str, Any]
 
 TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 _TYPES: Mapping[object, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}
+_KINDS = {"int": "integer", "float": "number", "text": "string", "bool": "boolean"}
 
 
 def object_of(properties: Schema) -> Schema:
@@ -30,6 +31,15 @@ def or_null(held: Schema) -> Schema:
     if set(held) == {"type"} and isinstance(held["type"], str):
         return {"type": [held["type"], "null"]}
     return {"anyOf": [held, {"type": "null"}]}
+
+
+def columns_of(spec: Spec) -> Schema:
+    """Each column of a declared table with its type and what it means."""
+    found = {}
+    for column in spec.columns:
+        kind = _KINDS[column.kind]
+        found[column.name] = {"type": [kind, "null"] if column.nullable else kind, "description": column.comment}
+    return found
 
 
 def fields_of(value: type, spec: Spec | None = None, known: Mapping[object, Schema] | None = None) -> Schema:

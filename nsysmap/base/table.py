@@ -173,6 +173,10 @@ class Row:
         self._name = name
         self._values = values
 
+    def __getitem__(self, name: str) -> object:
+        """The value of any column, None where there is none: to be handed on as it is."""
+        return self._values[name]
+
     def _value(self, name: str, kinds: tuple[type, ...]) -> object:
         value = self._values[name]
         if value is not None and type(value) not in kinds:

@@ -23,6 +23,11 @@ def percent(part: float, whole: float, digits: int = 1) -> str:
     return f"{share:.{digits}f}%"
 
 
+def rounded_share(share: float) -> float:
+    """A share as JSON holds it: to a millionth."""
+    return round(share, 6)
+
+
 def duration(time_ns: float | None) -> str:
     """A time in s, ms, µs or ns with three to four significant digits; "–" for none."""
     if time_ns is None:

@@ -50,6 +50,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         captured=captured(report),
         mapping=mapping_words(report),
         report=report,
+        kernels=list(report.tables.kernel_totals),
         most_names=_MOST_NAMES,
         findings=found,
         numbers={row.integer("finding_id"): number for number, row in enumerate(found)},

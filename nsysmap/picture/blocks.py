@@ -40,7 +40,7 @@ def region_groups(engine: Engine) -> tuple[Group, ...]:
     """The Myelin regions of more than one layer, by their first layer; each optimization profile has its own."""
     found: dict[tuple[int | None, str], list[int]] = {}
     for layer in engine.layers:
-        region = region_of({"region": layer.region, "name": layer.name, "kind": layer.kind})
+        region = region_of(layer.name, layer.kind, layer.region)
         if region is not None:
             found.setdefault((layer.optimization_profile, region), []).append(layer.index)
     several = len({profile for profile, _ in found}) > 1

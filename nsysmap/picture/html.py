@@ -96,7 +96,7 @@ def _layer(picture: Picture, layer: Layer, whole: int) -> dict[str, object]:
     engine, times = picture.engine, picture.times
     spent = times.time_ns[layer.index] if times else None
     profile = engine.trtexec_ns[layer.index] if engine.trtexec_ns else None
-    region = region_of({"region": layer.region, "name": layer.name, "kind": layer.kind})
+    region = region_of(layer.name, layer.kind, layer.region)
     decoded = _decoded(layer.tactic) if layer.tactic else None
     return {
         "index": layer.index,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
+from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import counted, duration, percent, size
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Tensor
@@ -48,7 +50,7 @@ class Times:
     per: str  # what counts and times of kernels are of
     time_ns: tuple[int | None, ...]
     kernels: Mapping[int, tuple[Ran, ...]]
-    precision: Sequence[Mapping[str, object]]  # rows of the table precision
+    precision: Table  # with layer_id as their index
 
 
 @dataclass(frozen=True)
@@ -120,17 +122,17 @@ def times_of(engine: Engine, measured: Measured | None = None, source: str = "",
     `source` is the trace's file name, `number` the engine's among those that were measured.
     """
     if measured is not None:
-        rows = [row for row in measured.layers.records() if row["engine"] == number]
-        told = [row["time_ns"] if isinstance(row["time_ns"], int) else None for row in rows]
+        rows = list(_of_engine(measured.layers, number))
+        told = [row.maybe_integer("time_ns") for row in rows]
         if any(time is not None for time in told):
             runs = measured.inferences
             words = f"median of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
-            first = min((row["layer_id"] for row in rows if isinstance(row["layer_id"], int)), default=0)  # an engine's layers are together
-            precision = [_shifted(row, first) for row in measured.precision.records() if row["engine"] == number]
+            first = min((row.integer("layer_id") for row in rows), default=0)  # an engine's layers are together
+            spent, precision = (_by_index(_of_engine(table, number), first) for table in (measured.kernel_time, measured.precision))
             per = "mean per inference" if runs else "over the whole trace"
-            return Times(words, per, tuple(told), _kernels(measured.kernel_time, number, first), precision)
+            return Times(words, per, tuple(told), _kernels(spent), precision)
     if any(time is not None for time in engine.trtexec_ns):
-        return Times("median of the profile", "of the profile", engine.trtexec_ns, {}, engine_precision_table(engine).records())
+        return Times("median of the profile", "of the profile", engine.trtexec_ns, {}, engine_precision_table(engine))
     return None
 
 
@@ -164,19 +166,24 @@ def tensor_words(tensor: Tensor) -> str:
     return " ".join(part for part in (shape, tensor.datatype, None if held is None else f"({size(held)})") if part)
 
 
-def _shifted(row: Mapping[str, object], first_layer: int) -> Mapping[str, object]:
-    layer = row["layer_id"]
-    return {**row, "layer_id": layer - first_layer if isinstance(layer, int) else None}
+def _of_engine(table: Table, number: int) -> Table:
+    return table.take(table.ints("engine") == number)
 
 
-def _kernels(kernel_time: Table, number: int, first_layer: int) -> dict[int, tuple[Ran, ...]]:
+def _by_index(table: Table, first_layer: int) -> Table:
+    """The rows with the index of a layer in its engine as its id."""
+    ids = table.ints("layer_id")
+    return table.with_columns(table.spec, {"layer_id": np.where(ids == MISSING, MISSING, ids - first_layer)})
+
+
+def _kernels(kernel_time: Table) -> dict[int, tuple[Ran, ...]]:
     found: dict[int, list[Ran]] = {}
-    for row in kernel_time.records():
-        if row["engine"] == number and isinstance(row["layer_id"], int):
-            runs = row["inferences"] if isinstance(row["inferences"], int) else 1
-            name = str(row["name"])
-            one = Ran(name, part_words(decode(name)), int(str(row["kernels"])) / runs, round(int(str(row["time_ns"])) / runs))
-            found.setdefault(row["layer_id"] - first_layer, []).append(one)
+    for row in kernel_time:
+        layer, runs, name = row.maybe_integer("layer_id"), row.maybe_integer("inferences"), row.text("name")
+        if layer is not None:
+            per = 1 if runs is None else runs
+            one = Ran(name, part_words(decode(name)), row.integer("kernels") / per, round(row.integer("time_ns") / per))
+            found.setdefault(layer, []).append(one)
     return {layer: tuple(ran) for layer, ran in found.items()}
 
 
@@ -363,14 +370,13 @@ def _legends(shades: _Shades, members: Sequence[tuple[str | None, tuple[int, ...
 
 def _types(engine: Engine, times: Times | None) -> list[Swatch]:
     """For each layer the type that most of its time is computed in; without a trace, that of its tactic or tensors."""
-    best: dict[int, Mapping[str, object]] = {}
+    best: dict[int, Row] = {}
     profiled = times is not None and not times.kernels  # then its rows are those of the engine file
-    for rows in (() if profiled else engine_precision_table(engine).records(), times.precision if times else ()):
+    for rows in (() if profiled else engine_precision_table(engine), times.precision if times else ()):
         seen: dict[int, int] = {}
         for row in rows:
-            layer, spent = row["layer_id"], row["time_ns"]
-            weight = spent if isinstance(spent, int) else 0
-            if isinstance(layer, int) and weight >= seen.get(layer, -1):
+            layer, weight = row.maybe_integer("layer_id"), row.maybe_integer("time_ns") or 0
+            if layer is not None and weight >= seen.get(layer, -1):
                 if weight > seen.get(layer, -1):
                     best[layer] = row
                 seen[layer] = weight

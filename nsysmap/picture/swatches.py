@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nsysmap.base.table import Row
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
 
@@ -118,7 +119,7 @@ def ink_on(fill: str) -> str:
     return "#ffffff" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.3 else "#1a1d21"
 
 
-def type_swatch(row: Mapping[str, object] | None) -> Swatch:
+def type_swatch(row: Row | None) -> Swatch:
     """The colour of a layer by the row of the table precision that most of its time is in; None: it ran no kernel."""
     if row is None:
         return Swatch(_NO_WORK, "no GPU work")
@@ -126,7 +127,7 @@ def type_swatch(row: Mapping[str, object] | None) -> Swatch:
         return Swatch(_CONVERTS, "changes the type")
     if row["work"] == "move":
         return Swatch(_MOVES, "moves data")
-    datatype = row["datatype"]
+    datatype = row.maybe_text("datatype")
     if datatype is None:
         return Swatch(UNKNOWN, "cannot tell", untold=True)
-    return Swatch(_TYPES[str(datatype)], str(datatype)) if datatype in _TYPES else Swatch(_OTHER_TYPE, "another type")
+    return Swatch(_TYPES[datatype], datatype) if datatype in _TYPES else Swatch(_OTHER_TYPE, "another type")

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
-from typing import TypeVar
 
 import numpy as np
 
 from nsysmap.analysis import Analysis, Tables
 from nsysmap.base.note import Level
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.units import rounded_share
 from nsysmap.report.model import (
     EngineFacts,
-    FamilyRow,
     Gpu,
     IdleRow,
     InferenceFigures,
-    KernelRow,
-    KindRow,
-    LayerRow,
-    MethodRow,
-    PrecisionRow,
     ReplayFigures,
     Report,
     Spread,
     TraceFacts,
-    UnmappedRow,
-    WhatIfRow,
 )
 from nsysmap.trace.steady import steady_inferences
 
-SHARE_DIGITS = 6
 _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
-_Row = TypeVar("_Row")
 
 
 def report_of(analysis: Analysis) -> Report:
@@ -44,8 +33,6 @@ def report_of(analysis: Analysis) -> Report:
     measured = np.isin(inferences.ints("inference"), steady_inferences(inferences))
     gpus = _gpus(tables)
     worked = [(gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns]
-    kernels = _rows(KernelRow, tables.kernel_totals)
-    layers = tuple(sorted(_rows(LayerRow, tables.layers), key=lambda row: (-(row.time_ns or 0), row.layer_id)))
     engine = inferences.ints("engine")
     return Report(
         summary=analysis.summary,
@@ -65,33 +52,16 @@ def report_of(analysis: Analysis) -> Report:
         busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
         busy_window="inferences" if measured.any() else "trace",
         replays=_replays(tables) if capture["cuda_graph_trace"] == "graph" else None,
-        coverage=_rows(MethodRow, tables.coverage),
-        unmapped=_rows(UnmappedRow, tables.unmapped),
         layer_time="median per inference" if measured.any() else "total over the trace",
-        layers=layers,
-        kinds=_rows(KindRow, tables.layer_kinds),
-        precision=_rows(PrecisionRow, tables.precision),
-        families=_families(tables.kernel_families),
-        kernels=kernels,
         idle=_idle(tables),
-        tables=tables.by_name(),
-        whatif=_rows(WhatIfRow, tables.whatif),
+        tables=tables,
         outcomes=analysis.outcomes,
         notes=tuple(sorted(analysis.notes, key=lambda note: _LEVELS.index(note.level))),
     )
 
 
-def _rows(row: Callable[..., _Row], table: Table) -> tuple[_Row, ...]:
-    """A table's rows as values: the columns that the value has, shares rounded."""
-    names = [field.name for field in fields(row)]  # type: ignore[arg-type]  # every caller gives a dataclass
-    return tuple(
-        row(**{name: round(value, SHARE_DIGITS) if isinstance(value := record[name], float) else value for name in names})
-        for record in table.records()
-    )
-
-
 def _share(part: float, whole: float) -> float:
-    return round(part / whole, SHARE_DIGITS) if whole > 0 else 0.0
+    return rounded_share(part / whole) if whole > 0 else 0.0
 
 
 def _spread(values: IntArray) -> Spread | None:
@@ -165,16 +135,6 @@ def _replays(tables: Tables) -> ReplayFigures:
         gap_ns=spread("between"),
         gaps_of_gpu=len(tables.cuda_graph_traces) > 0,
     )
-
-
-def _families(kernel_families: Table) -> tuple[FamilyRow, ...]:
-    return tuple(
-        FamilyRow(
-            row.text("family"), row.integer("names"), row.integer("kernels"), row.integer("time_ns"),
-            round(row.real("share_of_kernel_time"), SHARE_DIGITS),
-        )
-        for row in kernel_families
-    )  # fmt: skip
 
 
 def _idle(tables: Tables) -> tuple[IdleRow, ...]:

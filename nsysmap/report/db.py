@@ -39,8 +39,9 @@ def write_db(report: Report, path: Path) -> None:
     database = sqlite_utils.Database(path)
     try:
         written: dict[str, Spec] = {}
-        for spec in _referred_first([spec for spec in DB_TABLES if spec.name in report.tables]):
-            _write_table(database, spec, report.tables[spec.name], written)
+        tables = report.tables.by_name()
+        for spec in _referred_first([spec for spec in DB_TABLES if spec.name in tables]):
+            _write_table(database, spec, tables[spec.name], written)
             written[spec.name] = spec
         _write_columns(database, written)
         database["report"].insert({"name": "schema", "value": SCHEMA}, pk="name")  # type: ignore[union-attr]  # a new name is a table

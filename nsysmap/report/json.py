@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from nsysmap.base import engine_schema, report_schema, result_schema, trace_schema
-from nsysmap.base.json_schema import TEXTS, Schema, fields_of, list_of, object_of, or_null
+from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of, or_null
 from nsysmap.base.note import Note
-from nsysmap.base.table import Spec
+from nsysmap.base.table import Row, Spec
+from nsysmap.base.units import rounded_share
 from nsysmap.report import model
-from nsysmap.report.model import InferenceFigures, KernelRow, LayerRow, Report
+from nsysmap.report.model import InferenceFigures, Report
 from nsysmap.report.precision import precision_json
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.model import Summary
@@ -24,7 +25,7 @@ SCHEMA = "nsysmap/report/1"
 def report_json(report: Report) -> dict[str, Any]:
     """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null where there is no value."""
     engines = [asdict(engine) for engine in report.engines]
-    coverage = report.coverage
+    tables = report.tables
     return {
         "schema": SCHEMA,
         "answer": asdict(report.summary),
@@ -40,23 +41,20 @@ def report_json(report: Report) -> dict[str, Any]:
         "graph_replays": None if report.replays is None else _spreads(asdict(report.replays)),
         "idle": [asdict(row) for row in report.idle],
         "coverage": {
-            "kernels": sum(row.kernels for row in coverage),
-            "mapped": sum(row.kernels for row in report.mapped),
+            "kernels": int(tables.coverage.ints("kernels").sum()),
+            "mapped": int(report.mapped.ints("kernels").sum()),
             "time_ns": report.kernel_time_ns,
-            "mapped_time_ns": sum(row.time_ns for row in report.mapped),
-            "by_method": {
-                row.method: {"kernels": row.kernels, "time_ns": row.time_ns, "share_of_kernel_time": row.share_of_kernel_time}
-                for row in coverage
-            },
-            "unmapped": [asdict(row) for row in report.unmapped],
+            "mapped_time_ns": int(report.mapped.ints("time_ns").sum()),
+            "by_method": {row.text("method"): _without(_shown(row), "method") for row in tables.coverage},
+            "unmapped": [_shown(row) for row in tables.unmapped],
         },
         "layer_time": report.layer_time,
         "layers": [_layer(row) for row in report.layers],
-        "kinds": [asdict(row) for row in report.kinds],
-        "precision": precision_json([vars(row) for row in report.precision], _named(report)),
-        "families": [asdict(row) for row in report.families],
-        "kernels": [_kernel(row) for row in report.kernels],
-        "whatif": [asdict(row) for row in report.whatif],
+        "kinds": [_shown(row) for row in tables.layer_kinds],
+        "precision": precision_json(list(tables.precision), _named(report)),
+        "families": [_family(_shown(row)) for row in tables.kernel_families],
+        "kernels": [_kernel(row) for row in tables.kernel_totals],
+        "whatif": [_shown(row) for row in tables.whatif],
         "findings": [finding_json(finding) for finding in report.findings],
         "skipped": [asdict(one) for one in report.skipped],
         "clean": list(report.clean),
@@ -65,7 +63,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def _named(report: Report) -> dict[int, tuple[int | None, str]]:
-    return {row.layer_id: (row.layer_index, row.name) for row in report.layers}
+    return {row.integer("layer_id"): (row.maybe_integer("layer_index"), row.text("name")) for row in report.layers}
 
 
 def write_json(report: Report, path: Path) -> None:
@@ -76,7 +74,7 @@ def write_json(report: Report, path: Path) -> None:
 
 def finding_json(finding: Finding) -> dict[str, Any]:
     """A finding as JSON values, with those that it stands for."""
-    share = None if finding.share_of_window is None else round(finding.share_of_window, 6)
+    share = None if finding.share_of_window is None else rounded_share(finding.share_of_window)
     also = [finding_json(one) for one in finding.also]
     return {**vars(finding), "share_of_window": share, "evidence": dict(finding.evidence), "also": also}
 
@@ -94,14 +92,22 @@ def _spreads(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _layer(row: LayerRow) -> dict[str, Any]:
-    values = asdict(row)
-    del values["layer_id"]
-    return {"index": values.pop("layer_index"), **values, "onnx": _list(row.onnx)}
+def _shown(row: Row) -> dict[str, Any]:
+    """A row of a declared table, its shares rounded."""
+    return {name: rounded_share(value) if isinstance(value, float) else value for name, value in row.values().items()}
 
 
-def _kernel(row: KernelRow) -> dict[str, Any]:
-    return {**asdict(row), "ops": _list(row.ops), "patterns": _list(row.patterns)}
+def _layer(row: Row) -> dict[str, Any]:
+    return {"index": row["layer_index"], **_without(_shown(row), *_NOT_OF_A_LAYER), "onnx": _list(row.maybe_text("onnx"))}
+
+
+def _kernel(row: Row) -> dict[str, Any]:
+    return {**_shown(row), "ops": _list(row.maybe_text("ops")), "patterns": _list(row.maybe_text("patterns"))}
+
+
+def _family(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns of kernel_families; their executions are a count, as those of a kernel."""
+    return {"count" if name == "kernels" else name: value for name, value in columns.items()}
 
 
 def _list(text: str | None) -> list[str]:
@@ -115,15 +121,7 @@ _SPECS: Mapping[type, Spec] = {
     model.TraceFacts: trace_schema.CAPTURE,
     model.Gpu: trace_schema.DEVICES,
     model.EngineFacts: engine_schema.ENGINES,
-    model.MethodRow: result_schema.COVERAGE,
-    model.UnmappedRow: result_schema.UNMAPPED,
-    model.LayerRow: engine_schema.LAYERS,
-    model.KindRow: report_schema.LAYER_KINDS,
-    model.PrecisionRow: result_schema.PRECISION,
-    model.FamilyRow: report_schema.KERNEL_FAMILIES,
-    model.KernelRow: result_schema.KERNEL_TOTALS,
     model.IdleRow: report_schema.IDLE_TOTALS,
-    model.WhatIfRow: result_schema.WHATIF,
     Finding: report_schema.FINDINGS,
 }
 """The table whose columns say what the fields of a value mean."""
@@ -131,17 +129,18 @@ _KNOWN: Mapping[object, Schema] = {
     model.Spread: object_of({"median": {"type": "integer"}, "p95": {"type": "integer"}}),
     Finding: {"$ref": "#/$defs/finding"},
 }
+_NOT_OF_A_LAYER = ("layer_id", "layer_index", "stream", "region", "region_index", "optimization_profile")
+"""Columns of `layers` that the JSON report does not have, or has under another name."""
 
 
 def schema() -> Schema:
     """The JSON Schema of the report."""
     rows = {"totals": ("engine",), "regions": ("engine", "region")}
     precision = {name: list_of(_precision_totals(keys)) for name, keys in rows.items()}
-    layer = _fields(model.PrecisionRow)
+    layer = columns_of(result_schema.PRECISION)
     named = {"engine": layer["engine"], "index": {"type": ["integer", "null"]}, "name": {"type": "string"}}
-    precision_layer = {**named, **{key: value for key, value in layer.items() if key not in ("layer_id", "engine")}}
-    layers = _fields(model.LayerRow)
-    kernels = _fields(model.KernelRow)
+    precision_layer = {**named, **_without(layer, "layer_id", "engine")}
+    layers = columns_of(engine_schema.LAYERS)
     inferences = _fields(model.InferenceFigures)
     skipped = {name: {"type": "string"} for name in ("rule", "group", "reason")}
     properties: Schema = {
@@ -162,17 +161,17 @@ def schema() -> Schema:
             **{name: {"type": "integer", "minimum": 0} for name in ("kernels", "mapped", "time_ns", "mapped_time_ns")},
             "by_method": {
                 "type": "object",
-                "additionalProperties": object_of({key: value for key, value in _fields(model.MethodRow).items() if key != "method"}),
+                "additionalProperties": object_of(_without(columns_of(result_schema.COVERAGE), "method")),
             },
-            "unmapped": list_of(object_of(_fields(model.UnmappedRow))),
+            "unmapped": _rows_of(result_schema.UNMAPPED),
         }),
         "layer_time": {"enum": ["median per inference", "total over the trace"]},
-        "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, "layer_id", "layer_index"), "onnx": TEXTS})),
-        "kinds": list_of(object_of(_fields(model.KindRow))),
+        "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, *_NOT_OF_A_LAYER), "onnx": TEXTS})),
+        "kinds": _rows_of(report_schema.LAYER_KINDS),
         "precision": object_of({**precision, "layers": list_of(object_of(precision_layer))}),
-        "families": list_of(object_of(_fields(model.FamilyRow))),
-        "kernels": list_of(object_of({**kernels, "ops": TEXTS, "patterns": TEXTS})),
-        "whatif": list_of(object_of(_fields(model.WhatIfRow))),
+        "families": list_of(object_of(_family(columns_of(report_schema.KERNEL_FAMILIES)))),
+        "kernels": list_of(object_of({**columns_of(result_schema.KERNEL_TOTALS), "ops": TEXTS, "patterns": TEXTS})),
+        "whatif": _rows_of(result_schema.WHATIF),
         "findings": list_of({"$ref": "#/$defs/finding"}),
         "skipped": list_of(object_of(skipped)),
         "clean": TEXTS,
@@ -189,16 +188,20 @@ def schema() -> Schema:
     }
 
 
+def _rows_of(spec: Spec) -> Schema:
+    return list_of(object_of(columns_of(spec)))
+
+
 def _precision_totals(keys: tuple[str, ...]) -> Schema:
     """Times of one kind of work added up, by engine or by region of one."""
-    known = _fields(model.PrecisionRow)
+    known = columns_of(result_schema.PRECISION)
     shown = {name: known[name] for name in (*keys, "work", "datatype", "to_type", "tensor_cores")}
     counts = {"layers": {"type": "integer"}, **{name: known[name] for name in ("kernels", "time_ns", "mean_ns", "share_of_kernel_time")}}
     return object_of({**shown, **counts})
 
 
-def _without(properties: Schema, *names: str) -> Schema:
-    return {key: value for key, value in properties.items() if key not in names}
+def _without(columns: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if name not in names}
 
 
 def _fields(value: type) -> Schema:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from nsysmap.base.lines import WHOLE, Line, heading, rendered, styled, table, wrapped
 from nsysmap.base.note import Note
+from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import escaped, shortened
 from nsysmap.base.units import counted, microseconds, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
@@ -38,10 +39,10 @@ class OfTrace:
     notes: tuple[Note, ...]
 
     @property
-    def layers(self) -> dict[int, Mapping[str, object]]:
+    def layers(self) -> dict[int, Row]:
         """Rows of the engine's layers, by their index."""
-        rows = self.times.layers.records()
-        return {int(str(row["layer_index"])): row for row in rows if row["engine"] == 0 and row["layer_index"] is not None}
+        mine = _of_engine(self.times.layers)
+        return {index: row for row in mine if (index := row.maybe_integer("layer_index")) is not None}
 
     @property
     def time_words(self) -> str:
@@ -98,7 +99,8 @@ def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: b
     for layer in engine.layers:
         values = _layer_json(engine, layer)
         if measured:
-            values |= {key: rows.get(layer.index, {}).get(key) for key in ("time_ns", "share_of_kernel_time", "kernels")}
+            row = rows.get(layer.index)
+            values |= {name: None if row is None else row[name] for name in ("time_ns", "share_of_kernel_time", "kernels")}
         layers.append(values)
     notes = [*engine.notes, *(measured.notes if measured else ())]
     value: dict[str, object] = {
@@ -152,7 +154,7 @@ def _regions_json(measured: OfTrace) -> list[dict[str, object]]:
     return [
         {
             "region": region,
-            "kernels": sum(int(str(row["kernels"])) for row in rows),
+            "kernels": _sum(rows, "kernels"),
             "time_ns": _sum(rows, "time_ns"),
             "mean_ns": _sum(rows, "mean_ns"),
             "parts": [{key: row[key] for key in keys} for row in rows],
@@ -161,23 +163,27 @@ def _regions_json(measured: OfTrace) -> list[dict[str, object]]:
     ]
 
 
-def _regions(measured: OfTrace) -> dict[str, list[dict[str, object]]]:
+def _regions(measured: OfTrace) -> dict[str, list[Row]]:
     """The rows of the table region_parts by region, the costliest region first."""
-    found: dict[str, list[dict[str, object]]] = {}
-    for row in measured.times.region_parts.records():
-        if row["engine"] == 0:
-            found.setdefault(str(row["region"]), []).append(row)
+    found: dict[str, list[Row]] = {}
+    for row in _of_engine(measured.times.region_parts):
+        found.setdefault(row.text("region"), []).append(row)
     return dict(sorted(found.items(), key=lambda item: -_sum(item[1], "time_ns")))
 
 
-def _sum(rows: Sequence[Mapping[str, object]], column: str) -> int:
-    return sum(int(str(row[column])) for row in rows if row[column] is not None)
+def _of_engine(table: Table) -> Iterator[Row]:
+    """The rows of the engine, which is the first of the trace."""
+    return (row for row in table if row.maybe_integer("engine") == 0)
+
+
+def _sum(rows: Rows, column: str) -> int:
+    return sum(row.maybe_integer(column) or 0 for row in rows)
 
 
 def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
     """Of the trace; of the engine file alone where there is none, or where it shows no kernel of this engine."""
-    rows = [row for row in measured.times.precision.records() if row["engine"] == 0] if measured else []
-    return rows or engine_precision_table(engine).records()
+    rows = list(_of_engine(measured.times.precision)) if measured else []
+    return rows or list(engine_precision_table(engine))
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -206,10 +212,10 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
     """Columns of times per layer, by their heading."""
     times: dict[str, list[int | None]] = {}
     if measured:
-        rows = measured.layers
-        told = [rows.get(layer.index, {}).get("time_ns") for layer in engine.layers]
+        known = {index: row.maybe_integer("time_ns") for index, row in measured.layers.items()}
+        told = [known.get(layer.index) for layer in engine.layers]
         if any(time is not None for time in told):
-            times["µs"] = [time if isinstance(time, int) else None for time in told]
+            times["µs"] = told
     if engine.trtexec_ns:
         times["profile µs" if times else "µs"] = list(engine.trtexec_ns)
     return times
@@ -238,7 +244,7 @@ def _tenths(time_ns: int | None) -> str:
 def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
     """What each Myelin region spends: opaque ones by part, opened ones in one line with their costliest layers."""
     regions = _regions(measured)
-    whole = sum(int(str(row["time_ns"])) for row in measured.times.kernel_time.records() if row["engine"] == 0)
+    whole = _sum(list(_of_engine(measured.times.kernel_time)), "time_ns")
     opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
     for region, rows in regions.items():
         if region not in opened:
@@ -246,8 +252,8 @@ def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
     if opened:
         cells = []
         for region, rows in list(opened.items())[:_TOP_REGIONS]:
-            costliest = sorted(rows, key=lambda row: -int(str(row["time_ns"])))[:3]
-            words = ", ".join(f"{escaped(str(row['part']))} {percent(float(str(row['share_of_region_time'])), 1, 0)}" for row in costliest)
+            costliest = sorted(rows, key=lambda row: -row.integer("time_ns"))[:3]
+            words = ", ".join(f"{escaped(row.text('part'))} {percent(row.real('share_of_region_time'), 1, 0)}" for row in costliest)
             cells.append((percent(_sum(rows, "time_ns"), whole), _time_cell(rows), f"{len(rows):,}", region, words))
         yield [
             styled("by Myelin region"),
@@ -264,9 +270,9 @@ def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int
     whole, room = of
     per = "per inference" if rows[0]["mean_ns"] is not None else "in all"
     told = f"inside {region}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of all kernel time"
-    alike: dict[str, list[Mapping[str, object]]] = {}
+    alike: dict[str, list[Row]] = {}
     for row in rows:
-        alike.setdefault(_unnumbered(str(row["part"])), []).append(row)
+        alike.setdefault(_unnumbered(row.text("part")), []).append(row)
     groups = sorted(alike.items(), key=lambda item: -_sum(item[1], "time_ns"))
     lines = wrapped(told, room, indent=0)
     if len(groups) < len(rows):
@@ -274,8 +280,8 @@ def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int
         lines += table(("share", "µs", "kernels", "what it is", "parts that differ by number only"), cells, room, "rrrln")
         yield [*lines, *_more(len(groups), _TOP_PARTS, "kinds of parts")]
         lines = []
-    ordered = sorted(rows, key=lambda row: -int(str(row["time_ns"])))
-    cells = [_part_cells([row], measured, str(row["part"]), rows) for row in ordered[:_TOP_PARTS]]
+    ordered = sorted(rows, key=lambda row: -row.integer("time_ns"))
+    cells = [_part_cells([row], measured, row.text("part"), rows) for row in ordered[:_TOP_PARTS]]
     lines += table(("share", "µs", "kernels", "what it is", "part"), cells, room, "rrrln")
     yield [*lines, *_more(len(rows), _TOP_PARTS, "parts"), *_told_by(rows, room)]
 
@@ -288,7 +294,7 @@ def _unnumbered(part: str) -> str:
 def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple[str, ...]:
     count = _sum(rows, "kernels")
     per = count / measured.times.inferences if measured.times.inferences else count
-    summaries = list(dict.fromkeys(str(row["summary"]).replace(" kernel: ", ": ") for row in rows))
+    summaries = list(dict.fromkeys(row.text("summary").replace(" kernel: ", ": ") for row in rows))
     return (
         percent(_sum(rows, "time_ns"), _sum(region, "time_ns")),
         _time_cell(rows),
@@ -300,7 +306,8 @@ def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple
 
 def _time_cell(rows: Rows) -> str:
     """Microseconds per measured inference; in all where there are no inferences."""
-    return microseconds(sum(int(str(row["mean_ns"] if row["mean_ns"] is not None else row["time_ns"])) for row in rows))
+    means = [row.maybe_integer("mean_ns") for row in rows]
+    return microseconds(sum(row.integer("time_ns") if mean is None else mean for row, mean in zip(rows, means, strict=True)))
 
 
 def _more(count: int, shown: int, what: str) -> list[Line]:

@@ -12,6 +12,7 @@ from nsysmap.report.model import Report, Spread
 from nsysmap.report.whatif import assumptions
 from nsysmap.report.words import (
     CAUSES,
+    answered_changes,
     busy_words,
     by_rule,
     captured,
@@ -21,6 +22,8 @@ from nsysmap.report.words import (
     idle_heading,
     kernel_words,
     mapping_words,
+    number_words,
+    saving_cells,
     set_apart,
     unanswered,
     whatif_unit,
@@ -49,20 +52,21 @@ def _parts(report: Report) -> Iterator[str]:
     yield from _replays(report)
     if report.idle:
         yield f"## {plain(idle_heading(report))}"
-        rows = [
+        causes = [
             (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, ""))
             for row in report.idle
         ]
-        yield _table(("share", "time", "gaps", "cause", ""), rows, right=3)
-    if report.coverage:
+        yield _table(("share", "time", "gaps", "cause", ""), causes, right=3)
+    if report.tables.coverage:
         yield f"## {plain(mapping_words(report))}"
         total = report.kernel_time_ns
-        rows_of = [(percent(one.time_ns, total, 2), duration(one.time_ns), f"{one.kernels:,}", one.method) for one in report.mapped]
-        rows_of += [
-            (percent(one.time_ns, total, 2), duration(one.time_ns), f"{one.kernels:,}", f"none: {plain(one.reason)}")
-            for one in report.unmapped
+        methods = [(one, one.text("method")) for one in report.mapped]
+        methods += [(one, f"none: {plain(one.text('reason'))}") for one in report.tables.unmapped]
+        rows = [
+            (percent(time := one.integer("time_ns"), total, 2), duration(time), f"{one.integer('kernels'):,}", method)
+            for one, method in methods
         ]
-        yield _table(("share", "time", "kernels", "method"), rows_of, right=3)
+        yield _table(("share", "time", "kernels", "method"), rows, right=3)
     yield from _layers(report)
     yield from _precision(report)
     yield from _kernels(report)
@@ -171,19 +175,19 @@ def _replays(report: Report) -> Iterator[str]:
 
 
 def _layers(report: Report) -> Iterator[str]:
-    timed = [row for row in report.layers if row.time_ns]
+    timed = [row for row in report.layers if row.maybe_integer("time_ns")]
     if not timed:
         return
     yield f"## Layers ({report.layer_time}; share of the engine's kernel time)"
     rows = [
         (
-            percent(row.share_of_kernel_time or 0, 1),
-            microseconds(row.time_ns),
-            f"{row.kernels or 0:,}",
-            "–" if row.engine is None else str(row.engine),
-            "–" if row.layer_index is None else str(row.layer_index),
-            row.kind,
-            code(row.name),
+            percent(row.maybe_real("share_of_kernel_time") or 0, 1),
+            microseconds(row.integer("time_ns")),
+            f"{row.maybe_integer('kernels') or 0:,}",
+            number_words(row, "engine"),
+            number_words(row, "layer_index"),
+            row.text("kind"),
+            code(row.text("name")),
         )
         for row in timed
     ]
@@ -193,19 +197,19 @@ def _layers(report: Report) -> Iterator[str]:
     yield "### By kind of layer"
     kinds = [
         (
-            percent(row.share_of_kernel_time, 1),
-            microseconds(row.time_ns),
-            f"{row.layers:,}",
-            "–" if row.engine is None else str(row.engine),
-            row.kind,
+            percent(row.real("share_of_kernel_time"), 1),
+            microseconds(row.integer("time_ns")),
+            f"{row.integer('layers'):,}",
+            number_words(row, "engine"),
+            row.text("kind"),
         )
-        for row in report.kinds
+        for row in report.tables.layer_kinds
     ]
     yield _table(("share", "µs", "layers", "engine", "kind"), kinds, right=4)
 
 
 def _precision(report: Report) -> Iterator[str]:
-    rows = [vars(row) for row in report.precision]
+    rows = list(report.tables.precision)
     if not rows:
         return
     yield f"## {plain(precision.heading(rows))}"
@@ -224,46 +228,44 @@ def _precision(report: Report) -> Iterator[str]:
 
 
 def _kernels(report: Report) -> Iterator[str]:
-    if not report.kernels:
+    kernels = list(report.tables.kernel_totals)
+    if not kernels:
         return
     yield "## Kernels (over the whole trace)"
     families = [
-        (percent(row.share_of_kernel_time, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family)
-        for row in report.families
+        (
+            percent(row.real("share_of_kernel_time"), 1),
+            duration(row.integer("time_ns")),
+            f"{row.integer('kernels'):,}",
+            f"{row.integer('names'):,}",
+            row.text("family"),
+        )
+        for row in report.tables.kernel_families
     ]
     yield _table(("share", "time", "kernels", "names", "family"), families, right=4)
     rows = [
         (
-            percent(row.time_ns, report.kernel_time_ns),
-            duration(row.time_ns),
-            f"{row.count:,}",
-            microseconds(row.median_ns),
+            percent(row.integer("time_ns"), report.kernel_time_ns),
+            duration(row.integer("time_ns")),
+            f"{row.integer('count'):,}",
+            microseconds(row.integer("median_ns")),
             plain(kernel_words(row)),
-            code(row.name),
+            code(row.text("name")),
         )
-        for row in report.kernels[:_TOP_KERNELS]
+        for row in kernels[:_TOP_KERNELS]
     ]
     yield _table(("share", "total", "count", "median µs", "what it is", "kernel"), rows, right=4)
-    yield _more(len(report.kernels), _TOP_KERNELS, "kernel names")
+    yield _more(len(kernels), _TOP_KERNELS, "kernel names")
 
 
 def _whatif(report: Report) -> Iterator[str]:
-    if not report.whatif:
+    if not report.tables.whatif:
         return
     yield f"## What if (the timeline replayed with one change; per {whatif_unit(report)}, without the profiler)"
-    rows = [
-        (
-            change_words(row.change),
-            duration(row.saving_ns),
-            f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
-            f"{duration(row.before_ns)} → {duration(row.after_ns)}",
-        )
-        for row in report.whatif
-        if row.answer == "answered"
-    ]
-    if rows:
-        yield _table(("change", "saving", "range", "time"), rows)
-        common, own = assumptions([(row.change, row.assumptions) for row in report.whatif if row.answer == "answered"])
+    answered = answered_changes(report)
+    if answered:
+        yield _table(("change", "saving", "range", "time"), [(change_words(row.text("change")), *saving_cells(row)) for row in answered])
+        common, own = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])
         yield plain(common)
         yield "\n".join(f"- {change}: {plain(text)}" for change, text in own)
     yield "\n".join(f"- {', '.join(changes)}: {answer}: {plain(reason)}" for answer, reason, changes in unanswered(report))

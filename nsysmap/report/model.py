@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+from nsysmap.analysis import Tables
 from nsysmap.base.note import Note
-from nsysmap.base.table import Table
+from nsysmap.base.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.summary.model import Summary
 
@@ -103,106 +104,6 @@ class ReplayFigures:
 
 
 @dataclass(frozen=True)
-class MethodRow:
-    """Kernels that one mapping method settled."""
-
-    method: str
-    kernels: int
-    time_ns: int
-    share_of_kernel_time: float
-
-
-@dataclass(frozen=True)
-class UnmappedRow:
-    """Kernels without a layer, for one reason."""
-
-    reason: str
-    kernels: int
-    time_ns: int
-
-
-@dataclass(frozen=True)
-class LayerRow:
-    """One layer; the figures are as Report.layer_time says."""
-
-    layer_id: int
-    engine: int | None
-    layer_index: int | None
-    name: str
-    kind: str
-    type: str | None
-    tactic: str | None
-    precision: str | None
-    onnx: str | None
-    origin: str | None
-    trtexec_ns: int | None
-    time_ns: int | None
-    share_of_kernel_time: float | None
-    kernels: int | None
-
-
-@dataclass(frozen=True)
-class KindRow:
-    """Layers of one kind in one engine: their times added up."""
-
-    engine: int | None
-    kind: str
-    layers: int
-    time_ns: int
-    share_of_kernel_time: float
-
-
-@dataclass(frozen=True)
-class PrecisionRow:
-    """Kernel time of one layer in one data type and kind of work (schema.PRECISION), over the measured inferences."""
-
-    layer_id: int | None
-    engine: int | None
-    region: str | None
-    work: str
-    datatype: str | None
-    told_by: str | None
-    to_type: str | None
-    tensor_cores: str
-    kernels: int | None
-    time_ns: int | None
-    mean_ns: int | None
-    share_of_kernel_time: float | None
-
-
-@dataclass(frozen=True)
-class FamilyRow:
-    """Kernels of one family of names, over the whole trace."""
-
-    family: str
-    names: int
-    count: int
-    time_ns: int
-    share_of_kernel_time: float
-
-
-@dataclass(frozen=True)
-class KernelRow:
-    """All executions of one kernel name over the whole trace, and what the name says."""
-
-    name: str
-    family: str
-    summary: str
-    ops: str | None
-    patterns: str | None
-    arch: str | None
-    input_type: str | None
-    accumulate_type: str | None
-    output_type: str | None
-    tensor_cores: str
-    rest: str
-    count: int
-    time_ns: int
-    median_ns: int
-    share_of_kernel_time: float
-
-
-@dataclass(frozen=True)
 class IdleRow:
     """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share_of_window`` is of the windows."""
 
@@ -210,28 +111,6 @@ class IdleRow:
     gaps: int
     time_ns: int
     share_of_window: float
-
-
-@dataclass(frozen=True)
-class WhatIfRow:
-    """What one change would bring, per inference without the profiler (schema.WHATIF)."""
-
-    change: str
-    answer: str
-    inferences: int | None
-    before_ns: int | None
-    low_before_ns: int | None
-    high_before_ns: int | None
-    after_ns: int | None
-    low_after_ns: int | None
-    high_after_ns: int | None
-    saving_ns: int | None
-    low_saving_ns: int | None
-    high_saving_ns: int | None
-    assumptions: str
-    reason: str | None
-    recorded_ns: int | None
-    replay_error: float | None
 
 
 @dataclass(frozen=True)
@@ -256,29 +135,26 @@ class Report:
     busy_share: float | None  # busy_ns of window_ns, over the GPUs that worked
     busy_window: str  # what the window is: inferences or trace
     replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs
-    coverage: tuple[MethodRow, ...]
-    unmapped: tuple[UnmappedRow, ...]
     layer_time: str  # what the layers' figures are: "median per inference" or "total over the trace"
-    layers: tuple[LayerRow, ...]  # most time first
-    kinds: tuple[KindRow, ...]
-    precision: tuple[PrecisionRow, ...]
-    families: tuple[FamilyRow, ...]
-    kernels: tuple[KernelRow, ...]
     idle: tuple[IdleRow, ...]
-    tables: Mapping[str, Table]  # the declared tables of the analysis, by name
-    whatif: tuple[WhatIfRow, ...]
+    tables: Tables  # the declared tables of the analysis: all that is shown row by row
     outcomes: tuple[Outcome, ...]
     notes: tuple[Note, ...]  # errors first
 
     @property
     def kernel_time_ns(self) -> int:
         """Time of all kernels of the trace."""
-        return sum(row.time_ns for row in self.coverage)
+        return int(self.tables.coverage.ints("time_ns").sum())
 
     @property
-    def mapped(self) -> tuple[MethodRow, ...]:
-        """The methods that found a layer."""
-        return tuple(row for row in self.coverage if row.method != "none")
+    def mapped(self) -> Table:
+        """The rows of coverage by the methods that found a layer."""
+        return self.tables.coverage.take(~self.tables.coverage.text("method").equals("none"))
+
+    @cached_property
+    def layers(self) -> tuple[Row, ...]:
+        """The layers, the most time first."""
+        return tuple(sorted(self.tables.layers, key=lambda row: (-(row.maybe_integer("time_ns") or 0), row.integer("layer_id"))))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from nsysmap.base.units import counted, microseconds, percent
+from nsysmap.base.table import Row
+from nsysmap.base.units import counted, microseconds, percent, rounded_share
 from nsysmap.timing.precision import Total, totals
 
-Rows = Sequence[Mapping[str, object]]
-"""Rows of the table schema.PRECISION, as mappings."""
+Rows = Sequence[Row]
+"""Rows of the table `precision`."""
 
 WORK = {
     "product": "matrix products",
@@ -74,9 +75,13 @@ def region_cells(rows: Rows, most: int | None = None) -> list[tuple[str, ...]]:
 def layer_cells(rows: Rows) -> list[tuple[int, tuple[str, ...]]]:
     """Layer id, and share, µs, data type, tensor cores and work, in the order of the layers; several rows where its kernels differ."""
     found = totals((row for row in rows if row["layer_id"] is not None), "layer_id", "work", "datatype", "to_type", "tensor_cores")
-    whole = sum(int(str(row["time_ns"])) for row in rows if row["time_ns"] is not None)
-    ordered = sorted(found, key=lambda one: (int(str(one.key[0])), -(one.time_ns or 0)))
-    return [(int(str(one.key[0])), (_share(one, whole), _microseconds(one), *_words(one.key[1:])[:2], str(one.key[1]))) for one in ordered]
+    whole = sum(row.maybe_integer("time_ns") or 0 for row in rows)
+    cells = [
+        (layer_id, one, (_share(one, whole), _microseconds(one), *_words(one.key[1:])[:2], str(one.key[1])))
+        for one in found
+        if isinstance(layer_id := one.key[0], int)
+    ]
+    return [(layer_id, shown) for layer_id, one, shown in sorted(cells, key=lambda cell: (cell[0], -(cell[1].time_ns or 0)))]
 
 
 def sentences(rows: Rows) -> list[str]:
@@ -105,8 +110,8 @@ def sentences(rows: Rows) -> list[str]:
 
 def by_engine(rows: Rows) -> list[tuple[int | None, Rows]]:
     """The rows of each engine, in the order of the engine files; those of no engine file last."""
-    engines = {row["engine"] for row in rows}
-    known = sorted(engine for engine in engines if isinstance(engine, int))
+    engines = {row.maybe_integer("engine") for row in rows}
+    known = sorted(engine for engine in engines if engine is not None)
     found: list[tuple[int | None, Rows]] = [(engine, [row for row in rows if row["engine"] == engine]) for engine in known]
     return found + ([(None, [row for row in rows if row["engine"] is None])] if None in engines else [])
 
@@ -122,10 +127,11 @@ def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str]]) -> d
                 "engine": row["engine"],
                 "index": names[layer_id][0],
                 "name": names[layer_id][1],
-                **{key: row[key] for key in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns", "share_of_kernel_time")},
+                **{name: row[name] for name in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns")},
+                "share_of_kernel_time": _share_json(row.maybe_real("share_of_kernel_time")),
             }
             for row in rows
-            if isinstance(layer_id := row["layer_id"], int)
+            if (layer_id := row.maybe_integer("layer_id")) is not None
         ],
     }
 
@@ -135,8 +141,12 @@ def _total_json(one: Total, columns: Sequence[str]) -> dict[str, object]:
     return {
         **dict(zip(columns, one.key, strict=True)),
         **figures,
-        "share_of_kernel_time": None if one.share is None else round(one.share, 6),
+        "share_of_kernel_time": _share_json(one.share),
     }
+
+
+def _share_json(share: float | None) -> float | None:
+    return None if share is None else rounded_share(share)
 
 
 def _words(key: Sequence[object]) -> tuple[str, str, str]:

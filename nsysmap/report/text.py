@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from nsysmap.base.lines import WHOLE, Line, Style, heading, pairs, rendered, styled, table, wrapped
+from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.report import precision
-from nsysmap.report.model import KernelRow, Report, Spread
+from nsysmap.report.model import Report, Spread
 from nsysmap.report.words import (
     CAUSES,
+    answered_changes,
     busy_words,
     by_rule,
     captured,
@@ -20,6 +22,8 @@ from nsysmap.report.words import (
     idle_heading,
     kernel_words,
     mapping_words,
+    number_words,
+    saving_cells,
     set_apart,
     unanswered,
     whatif_unit,
@@ -50,18 +54,18 @@ def _sections(report: Report, width: int) -> Iterator[list[Line]]:
         yield _replays(report, width)
     if report.idle:
         yield _idle(report, width)
-    if report.coverage:
+    if report.tables.coverage:
         yield _mapping(report, width)
-    if report.kinds:
+    if report.tables.layer_kinds:
         yield _layers(report, width)
         yield _kinds(report, width)
-    if report.precision:
+    if report.tables.precision:
         yield _precision(report, width)
-    if report.kernels:
-        if not report.kinds:
+    if report.tables.kernel_totals:
+        if not report.tables.layer_kinds:
             yield _families(report, width)
         yield _kernels(report, width)
-    if report.whatif:
+    if report.tables.whatif:
         yield _whatif(report, width)
     if report.outcomes:
         yield _findings(report, width)
@@ -130,27 +134,27 @@ def _idle(report: Report, width: int) -> list[Line]:
 
 def _mapping(report: Report, width: int) -> list[Line]:
     total = report.kernel_time_ns
-    cells = [(percent(row.time_ns, total, 2), duration(row.time_ns), f"{row.kernels:,}", row.method) for row in report.mapped]
-    cells += [
-        (percent(row.time_ns, total, 2), duration(row.time_ns), f"{row.kernels:,}", f"none: {escaped(row.reason)}")
-        for row in report.unmapped
+    rows = [(row, row.text("method")) for row in report.mapped]
+    rows += [(row, f"none: {escaped(row.text('reason'))}") for row in report.tables.unmapped]
+    cells = [
+        (percent(time := row.integer("time_ns"), total, 2), duration(time), f"{row.integer('kernels'):,}", method) for row, method in rows
     ]
     return [*heading(mapping_words(report), width), *table(("share", "time", "kernels", "method"), cells, width, "rrrw")]
 
 
 def _layers(report: Report, width: int) -> list[Line]:
-    timed = [row for row in report.layers if row.time_ns]
-    several = len({row.engine for row in timed}) > 1
+    timed = [row for row in report.layers if row.maybe_integer("time_ns")]
+    several = len({row.maybe_integer("engine") for row in timed}) > 1
     header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer")
     cells = [
         (
-            percent(row.share_of_kernel_time or 0, 1),
-            microseconds(row.time_ns),
-            f"{row.kernels or 0:,}",
-            row.kind,
-            *((("–" if row.engine is None else str(row.engine)),) if several else ()),
-            "–" if row.layer_index is None else str(row.layer_index),
-            escaped(row.name),
+            percent(row.maybe_real("share_of_kernel_time") or 0, 1),
+            microseconds(row.integer("time_ns")),
+            f"{row.maybe_integer('kernels') or 0:,}",
+            row.text("kind"),
+            *((number_words(row, "engine"),) if several else ()),
+            number_words(row, "layer_index"),
+            escaped(row.text("name")),
         )
         for row in timed
     ]
@@ -160,16 +164,17 @@ def _layers(report: Report, width: int) -> list[Line]:
 
 
 def _kinds(report: Report, width: int) -> list[Line]:
-    several = len({row.engine for row in report.kinds}) > 1
+    kinds = report.tables.layer_kinds
+    several = len({row.maybe_integer("engine") for row in kinds}) > 1
     cells = [
         (
-            percent(row.share_of_kernel_time, 1),
-            microseconds(row.time_ns),
-            f"{row.layers:,}",
-            *((("–" if row.engine is None else str(row.engine)),) if several else ()),
-            row.kind,
+            percent(row.real("share_of_kernel_time"), 1),
+            microseconds(row.integer("time_ns")),
+            f"{row.integer('layers'):,}",
+            *((number_words(row, "engine"),) if several else ()),
+            row.text("kind"),
         )
-        for row in report.kinds
+        for row in kinds
     ]
     header = ("share", "µs", "layers", *(("engine",) if several else ()), "kind")
     head = heading(f"By kind of layer ({report.layer_time})", width)
@@ -177,7 +182,7 @@ def _kinds(report: Report, width: int) -> list[Line]:
 
 
 def _precision(report: Report, width: int) -> list[Line]:
-    rows = [vars(row) for row in report.precision]
+    rows = list(report.tables.precision)
     lines: list[Line] = [*heading(precision.heading(rows), width)]
     engines = precision.by_engine(rows)
     for engine, mine in engines:
@@ -193,8 +198,14 @@ def _precision(report: Report, width: int) -> list[Line]:
 
 def _families(report: Report, width: int) -> list[Line]:
     cells = [
-        (percent(row.share_of_kernel_time, 1), duration(row.time_ns), f"{row.count:,}", f"{row.names:,}", row.family)
-        for row in report.families
+        (
+            percent(row.real("share_of_kernel_time"), 1),
+            duration(row.integer("time_ns")),
+            f"{row.integer('kernels'):,}",
+            f"{row.integer('names'):,}",
+            row.text("family"),
+        )
+        for row in report.tables.kernel_families
     ]
     return [
         *heading("By family of kernel (over the whole trace)", width),
@@ -204,20 +215,19 @@ def _families(report: Report, width: int) -> list[Line]:
 
 def _kernels(report: Report, width: int) -> list[Line]:
     """By name; Myelin names that say the same operations are one line, as each is only numbered differently."""
-    alike: dict[tuple[str, str], list[KernelRow]] = {}
-    for row in report.kernels:
-        alike.setdefault((row.family, row.ops or row.name), []).append(row)
-    groups = sorted(alike.values(), key=lambda rows: (-sum(row.time_ns for row in rows), rows[0].name))
-    shown = groups
+    alike: dict[tuple[str, str], list[Row]] = {}
+    for row in report.tables.kernel_totals:
+        alike.setdefault((row.text("family"), row.maybe_text("ops") or row.text("name")), []).append(row)
+    shown = sorted(alike.values(), key=lambda rows: (-sum(row.integer("time_ns") for row in rows), rows[0].text("name")))
     symbols = width >= _SYMBOL_WIDTH
     longest = min(_LONGEST_SUMMARY, max(columns(kernel_words(rows[0])) for rows in shown)) if symbols else width
     cells = []
     for rows in shown:
-        time_ns, count = sum(row.time_ns for row in rows), sum(row.count for row in rows)
+        time_ns, count = (sum(row.integer(column) for row in rows) for column in ("time_ns", "count"))
         names = f"{len(rows)} names: " if len(rows) > 1 else ""
         figures = (percent(time_ns, report.kernel_time_ns), duration(time_ns), f"{count:,}", microseconds(time_ns / count))
         summary = shortened(escaped(kernel_words(rows[0])), longest)
-        cells.append((*figures, summary, names + escaped(rows[0].name)) if symbols else (*figures, summary))
+        cells.append((*figures, summary, names + escaped(rows[0].text("name"))) if symbols else (*figures, summary))
     header = ("share", "total", "count", "mean µs", "what it is", *(("kernel",) if symbols else ()))
     lines: list[Line] = [*heading("Kernels (over the whole trace)", width)]
     lines.extend(table(header, cells, width, "rrrrld" if symbols else "rrrrl"))
@@ -225,16 +235,8 @@ def _kernels(report: Report, width: int) -> list[Line]:
 
 
 def _whatif(report: Report, width: int) -> list[Line]:
-    known = [row for row in report.whatif if row.answer == "answered"]
-    cells = [
-        (
-            duration(row.saving_ns),
-            f"{duration(row.low_saving_ns)} to {duration(row.high_saving_ns)}",
-            f"{duration(row.before_ns)} → {duration(row.after_ns)}",
-            change_words(row.change),
-        )
-        for row in sorted(known, key=lambda row: -(row.saving_ns or 0))
-    ]
+    answered = sorted(answered_changes(report), key=lambda row: -row.integer("saving_ns"))
+    cells = [(*saving_cells(row), change_words(row.text("change"))) for row in answered]
     unit = whatif_unit(report)
     lines: list[Line] = [*heading(f"What if (the timeline replayed with one change; per {unit}, without the profiler)", width)]
     if cells:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, size
-from nsysmap.report.model import Gpu, InferenceFigures, KernelRow, Report, TraceFacts
+from nsysmap.report.model import Gpu, InferenceFigures, Report, TraceFacts
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.paste import TITLES
 
@@ -22,6 +23,7 @@ CAUSES = {
 }
 """What each cause of a gap (schema.GAPS) means."""
 
+SAVING_COLUMNS = ("saving_ns", "low_saving_ns", "high_saving_ns", "before_ns", "after_ns")
 _SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period in which kernels repeat"}
 _GRAPH_MODES = {
@@ -101,9 +103,8 @@ def idle_heading(report: Report) -> str:
 
 def mapping_words(report: Report) -> str:
     """How many kernels have a layer."""
-    kernels = sum(row.kernels for row in report.coverage)
-    mapped = sum(row.kernels for row in report.mapped)
-    time = percent(sum(row.time_ns for row in report.mapped), report.kernel_time_ns, 2)
+    kernels, mapped = (int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped))
+    time = percent(int(report.mapped.ints("time_ns").sum()), report.kernel_time_ns, 2)
     return f"Mapping: {mapped:,} of {counted(kernels, 'kernel')} have a layer, {time} of kernel time"
 
 
@@ -123,7 +124,7 @@ def engine_words(report: Report, engine: int | None) -> str:
 
 def whatif_unit(report: Report) -> str:
     """What the times of what-if are of: an inference, or a pass of several."""
-    return pass_words(next((row.inferences for row in report.whatif if row.inferences), 1))
+    return pass_words(next((count for row in report.tables.whatif if (count := row.maybe_integer("inferences"))), 1))
 
 
 def pass_words(inferences: int) -> str:
@@ -134,12 +135,29 @@ def pass_words(inferences: int) -> str:
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
     """What what-if did not answer: whether it does not apply or cannot be told, why, and the changes of which that holds."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for row in report.whatif:
-        if row.answer != "answered":
-            reasons.setdefault((row.answer.replace("-", " "), row.reason or ""), []).append(row.change)
+    for row in report.tables.whatif:
+        if (answer := row.text("answer")) != "answered":
+            reasons.setdefault((answer.replace("-", " "), row.maybe_text("reason") or ""), []).append(row.text("change"))
     return [
         (answer, reason, changes) for (answer, reason), changes in sorted(reasons.items(), key=lambda one: one[0][0] != "does not apply")
     ]
+
+
+def answered_changes(report: Report) -> list[Row]:
+    """The rows of what-if that have a saving."""
+    return [row for row in report.tables.whatif if row.text("answer") == "answered"]
+
+
+def saving_cells(row: Row) -> tuple[str, str, str]:
+    """What a change saves, the range of that, and the time before and after it."""
+    saving, low, high, before, after = (duration(row.integer(name)) for name in SAVING_COLUMNS)
+    return saving, f"{low} to {high}", f"{before} → {after}"
+
+
+def number_words(row: Row, column: str) -> str:
+    """The number in a column, a dash where there is none."""
+    number = row.maybe_integer(column)
+    return "–" if number is None else str(number)
 
 
 def change_words(change: str) -> str:
@@ -147,9 +165,9 @@ def change_words(change: str) -> str:
     return f"{change}: {TITLES[change]}" if change in TITLES else change
 
 
-def kernel_words(row: KernelRow) -> str:
+def kernel_words(row: Row) -> str:
     """What a kernel is, in a column of kernels."""
-    return row.summary.replace(" kernel: ", ": ", 1)
+    return row.text("summary").replace(" kernel: ", ": ", 1)
 
 
 def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nsysmap.base.result_schema import PRECISION
-from nsysmap.base.table import Table
+from nsysmap.base.table import Row, Table
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.operations import operations, quantizes
@@ -35,37 +35,41 @@ class Use:
 def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]) -> Table:
     """The table `precision` of a trace, from its `kernel_time`; its times add up to that table's."""
     described = dict(enumerate(layer for engine in engines for layer in _as_written(engine)))
-    known = {_whole(row["layer_id"]): row for row in layers.records()}
+    known = {row.integer("layer_id"): row for row in layers}
+    spent_rows = list(kernel_time)
     names: dict[int | None, dict[str, Use]] = {}
-    spent_rows = kernel_time.records()
     for spent in spent_rows:
-        names.setdefault(_whole(spent["layer_id"]), {})[str(spent["name"])] = Use("unknown", None, None, None, "unknown")
+        names.setdefault(spent.maybe_integer("layer_id"), {})[spent.text("name")] = Use("unknown", None, None, None, "unknown")
     for layer_id, found in names.items():
-        layer = described.get(-1 if layer_id is None else layer_id) or _undescribed(known.get(layer_id))
+        layer = described.get(-1 if layer_id is None else layer_id) or _undescribed(_none_or(known, layer_id))
         found.update(uses_of(list(found), layer))
-    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    groups: dict[tuple[int | None, int | None, Use], list[Row]] = {}
     for spent in spent_rows:
-        layer_id = _whole(spent["layer_id"])
-        of_layer = known.get(layer_id)
-        use = names[layer_id][str(spent["name"])]
-        row = rows.setdefault(
-            (spent["engine"], layer_id, use),
+        layer_id = spent.maybe_integer("layer_id")
+        groups.setdefault((spent.maybe_integer("engine"), layer_id, names[layer_id][spent.text("name")]), []).append(spent)
+    rows = []
+    for (engine, layer_id, use), mine in groups.items():
+        layer_row = _none_or(known, layer_id)
+        time_ns, runs = sum(row.integer("time_ns") for row in mine), mine[-1].maybe_integer("inferences")
+        rows.append(
             {
                 "layer_id": layer_id,
-                "engine": spent["engine"],
-                "region": None if of_layer is None else region_of(of_layer),
+                "engine": engine,
+                "region": None
+                if layer_row is None
+                else region_of(layer_row.text("name"), layer_row.text("kind"), layer_row.maybe_integer("region")),
                 **vars(use),
-                "kernels": 0,
-                "time_ns": 0,
-                "share_of_kernel_time": 0.0,
-            },
+                "kernels": sum(row.integer("kernels") for row in mine),
+                "time_ns": time_ns,
+                "mean_ns": None if runs is None else round(time_ns / runs),
+                "share_of_kernel_time": sum(row.real("share_of_kernel_time") for row in mine),
+            }
         )
-        time_ns, runs = int(str(spent["time_ns"])), _whole(spent["inferences"])
-        row["kernels"] = int(str(row["kernels"])) + int(str(spent["kernels"]))
-        row["time_ns"] = int(str(row["time_ns"])) + time_ns
-        row["share_of_kernel_time"] = float(str(row["share_of_kernel_time"])) + float(str(spent["share_of_kernel_time"]))
-        row["mean_ns"] = None if runs is None else round(int(str(row["time_ns"])) / runs)
-    return Table.of_rows(PRECISION, list(rows.values()))
+    return Table.of_rows(PRECISION, rows)
+
+
+def _none_or(known: Mapping[int, Row], layer_id: int | None) -> Row | None:
+    return None if layer_id is None else known.get(layer_id)
 
 
 def engine_precision_table(engine: Engine) -> Table:
@@ -76,7 +80,8 @@ def engine_precision_table(engine: Engine) -> Table:
     for layer, time in zip(_as_written(engine), times, strict=True):
         if layer.kind in _NO_WORK and not time:
             continue
-        row = {"layer_id": layer.index, "engine": 0, "region": region_of({**vars(layer)}), **vars(use_of(layer.tactic, layer))}
+        region = region_of(layer.name, layer.kind, layer.region)
+        row = {"layer_id": layer.index, "engine": 0, "region": region, **vars(use_of(layer.tactic, layer))}
         rows.append({**row, "time_ns": time, "mean_ns": time, "share_of_kernel_time": time / total if time is not None and total else None})
     return Table.of_rows(PRECISION, rows)
 
@@ -92,13 +97,12 @@ def _as_written(engine: Engine) -> list[Layer]:
     return layers
 
 
-def region_of(layer: Mapping[str, object]) -> str | None:
-    """The Myelin region of a layer (its columns `region`, `kind` and `name`); None outside of any."""
-    name = str(layer["name"])
-    number = layer["region"] if layer["region"] is not None else split_layer_name(name).region
+def region_of(name: str, kind: str, region: int | None) -> str | None:
+    """The Myelin region of a layer of that name and kind, with the number that the engine file gives it; None outside of any."""
+    number = region if region is not None else split_layer_name(name).region
     if number is not None:
         return f"myl{number}"
-    return name if layer["kind"] == "foreign_node" else None
+    return name if kind == "foreign_node" else None
 
 
 def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
@@ -212,13 +216,9 @@ def _field(decoded: KernelName | None, name: str) -> str | None:
     return str(value) if value else None
 
 
-def _undescribed(row: Mapping[str, object] | None) -> Layer | None:
+def _undescribed(row: Row | None) -> Layer | None:
     """A layer that only the trace's ranges name."""
-    return None if row is None else Layer(index=0, name=str(row["name"]), kind=str(row["kind"]))
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+    return None if row is None else Layer(index=0, name=row.text("name"), kind=row.text("kind"))
 
 
 @dataclass(frozen=True)
@@ -233,9 +233,9 @@ class Total:
     share: float | None
 
 
-def totals(rows: Iterable[Mapping[str, object]], *columns: str) -> list[Total]:
+def totals(rows: Iterable[Row], *columns: str) -> list[Total]:
     """The rows added up by these columns, the most time first, then the most layers."""
-    groups: dict[tuple[str | int | None, ...], list[Mapping[str, object]]] = {}
+    groups: dict[tuple[str | int | None, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(_key(row[column]) for column in columns), []).append(row)
     found = [
@@ -256,11 +256,11 @@ def _key(value: object) -> str | int | None:
     return value if isinstance(value, (str, int)) else None
 
 
-def _sum(rows: Iterable[Mapping[str, object]], column: str) -> int | None:
-    known = [int(str(row[column])) for row in rows if row[column] is not None]
+def _sum(rows: Iterable[Row], column: str) -> int | None:
+    known = [value for row in rows if (value := row.maybe_integer(column)) is not None]
     return sum(known) if known else None
 
 
-def _share(rows: Iterable[Mapping[str, object]]) -> float | None:
-    known = [float(str(row["share_of_kernel_time"])) for row in rows if row["share_of_kernel_time"] is not None]
+def _share(rows: Iterable[Row]) -> float | None:
+    known = [share for row in rows if (share := row.maybe_real("share_of_kernel_time")) is not None]
     return sum(known) if known else None

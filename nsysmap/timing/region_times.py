@@ -65,9 +65,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
 
 def _region_of_layer(layers: Table) -> Text:
     """The region of each layer, by its row."""
-    kind, number, name = layers.text("kind"), layers.ints("region").tolist(), layers.text("name")
-    rows = zip(kind.list(), number, name.list(), strict=True)
-    return Text.of(region_of({"kind": k, "region": None if r == MISSING else r, "name": n}) for k, r, n in rows)
+    return Text.of(region_of(row.text("name"), row.text("kind"), row.maybe_integer("region")) for row in layers)
 
 
 def _in_region(layer: IntArray, region: Text) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

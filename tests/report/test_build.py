@@ -89,11 +89,12 @@ def test_a_layer_s_time_is_the_median_over_inferences_of_its_kernels() -> None:
             spent[int(truth[position][1])] += end - start
         for layer, time in spent.items():
             times[layer].append(time)
-    told = {row.layer_index: row.time_ns for row in report("bert_trt10", "sync.sqlite").layers if row.time_ns}
+    held = report("bert_trt10", "sync.sqlite")
+    told = {row.integer("layer_index"): row.integer("time_ns") for row in held.layers if row.maybe_integer("time_ns")}
     assert told == {layer: round(statistics.median(values)) for layer, values in times.items()}
     total = sum(sum(values) for values in times.values())
-    shares = {row.layer_index: row.share_of_kernel_time for row in report("bert_trt10", "sync.sqlite").layers if row.time_ns}
-    assert shares == {layer: round(sum(values) / total, 6) for layer, values in times.items()}
+    shares = {row.integer("layer_index"): row.real("share_of_kernel_time") for row in held.layers if row.maybe_integer("time_ns")}
+    assert shares == pytest.approx({layer: sum(values) / total for layer, values in times.items()})
 
 
 def test_kernels_by_name_are_those_of_plain_sql() -> None:
@@ -101,11 +102,12 @@ def test_kernels_by_name_are_those_of_plain_sql() -> None:
     for start, end, name in (row[:3] for row in rows(SYNC, KERNELS)):
         grouped[name].append(end - start)
     held = report("bert_trt10", "sync.sqlite")
-    assert {row.name: (row.count, row.time_ns, row.median_ns) for row in held.kernels} == {
+    kernels = held.tables.kernel_totals
+    assert {row.text("name"): (row.integer("count"), row.integer("time_ns"), row.integer("median_ns")) for row in kernels} == {
         name: (len(times), sum(times), round(statistics.median(times))) for name, times in grouped.items()
     }
-    assert [row.time_ns for row in held.kernels] == sorted((row.time_ns for row in held.kernels), reverse=True)
-    assert sum(row.time_ns for row in held.families) == held.kernel_time_ns
+    assert kernels.ints("time_ns").tolist() == sorted(kernels.ints("time_ns").tolist(), reverse=True)
+    assert held.tables.kernel_families.ints("time_ns").sum() == held.kernel_time_ns
 
 
 @pytest.mark.parametrize(
@@ -120,15 +122,16 @@ def test_kernels_by_name_are_those_of_plain_sql() -> None:
 def test_every_kernel_is_accounted_for(folder: str, file: str, *, engine: bool) -> None:
     held = report(folder, file, engine=engine)
     (kernels, time) = rows(FIXTURES / folder / file, "SELECT count(*), sum(end - start), '' FROM CUPTI_ACTIVITY_KIND_KERNEL")[0][:2]
-    assert (sum(row.kernels for row in held.coverage), held.kernel_time_ns) == (kernels, time)
-    assert sum(row.share_of_kernel_time for row in held.coverage) == pytest.approx(1)
-    without = [row for row in held.coverage if row.method == "none"]
-    assert sum(row.kernels for row in held.unmapped) == sum(row.kernels for row in without)
-    assert sum(row.time_ns for row in held.unmapped) == sum(row.time_ns for row in without)
-    kernels_table = held.tables["kernels"]
+    coverage, unmapped = held.tables.coverage, held.tables.unmapped
+    assert (coverage.ints("kernels").sum(), held.kernel_time_ns) == (kernels, time)
+    assert coverage.floats("share_of_kernel_time").sum() == pytest.approx(1)
+    without = coverage.take(coverage.text("method").equals("none"))
+    for figure in ("kernels", "time_ns"):
+        assert unmapped.ints(figure).sum() == without.ints(figure).sum()
+    kernels_table = held.tables.kernels
     took = kernels_table.ints("end_ns") - kernels_table.ints("start_ns")
-    assert int(took[kernels_table.ints("layer_id") >= 0].sum()) == sum(row.time_ns for row in held.mapped)
-    assert sum(row.share_of_kernel_time for row in held.kinds) == pytest.approx(1, abs=1e-4)
+    assert int(took[kernels_table.ints("layer_id") >= 0].sum()) == held.mapped.ints("time_ns").sum()
+    assert held.tables.layer_kinds.floats("share_of_kernel_time").sum() == pytest.approx(1, abs=1e-4)
 
 
 def test_several_engines_have_figures_of_their_own() -> None:
@@ -141,7 +144,9 @@ def test_several_engines_have_figures_of_their_own() -> None:
     assert [(one.engine, one.count) for one in held.by_engine] == [(0, 43), (1, 43)]
     assert held.inferences.count == 86
     for engine in (0, 1):
-        assert sum(row.share_of_kernel_time for row in held.kinds if row.engine == engine) == pytest.approx(1, abs=1e-4)
+        assert sum(row.real("share_of_kernel_time") for row in held.tables.layer_kinds if row.integer("engine") == engine) == pytest.approx(
+            1, abs=1e-4
+        )
 
 
 def test_one_engine_file_given_twice_is_refused() -> None:

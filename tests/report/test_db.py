@@ -52,7 +52,7 @@ def test_every_foreign_key_is_declared_and_holds(database: sqlite3.Connection) -
 def test_the_tables_hold_the_analysis_s_rows(database: sqlite3.Connection) -> None:
     held = report("bert_trt10", "sync.sqlite", rules=True)
     for spec in DB_TABLES:
-        assert database.execute(f"SELECT count(*) FROM {spec.name}").fetchone() == (len(held.tables[spec.name]),), spec.name
+        assert database.execute(f"SELECT count(*) FROM {spec.name}").fetchone() == (len(held.tables.by_name()[spec.name]),), spec.name
     assert database.execute("SELECT method, kernels, time_ns FROM coverage WHERE kernels > 0").fetchall() == [
         ("nvtx", 2800, held.kernel_time_ns)
     ]
@@ -72,7 +72,7 @@ def test_hostile_names_are_held_exactly(tmp_path: Path) -> None:
     write_report(held, tmp_path / "r.db")
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM kernel_totals ORDER BY rowid")]
-    assert names == held.tables["kernel_totals"].text("name").list()
+    assert names == held.tables.kernel_totals.text("name").list()
 
 
 def test_an_old_database_is_replaced_whole(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.write import write_report
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from tests.places import ROOT
-from tests.reports import hostile, report
+from tests.reports import hostile, numbered, report, with_tables
 
 REPORTS = [
     ("bert_trt10", "sync.sqlite", True), ("bert_trt10", "graph.sqlite", False), ("bert_trt10", "graph_whole.sqlite", True),
@@ -67,12 +66,12 @@ def test_a_report_keeps_to_the_schema(folder: str, file: str, tmp_path: Path, *,
 
 def test_a_hostile_report_keeps_to_the_schema_and_its_names_are_exact(tmp_path: Path) -> None:
     held = hostile()
-    lone = replace(held, layers=(replace(held.layers[0], name="lone \ud800 surrogate"), *held.layers[1:]))
+    lone = with_tables(held, layers=numbered(held.tables.layers, "lone \ud800 surrogate"))
     write_json(lone, tmp_path / "r.json")
     told = read(tmp_path / "r.json")
     jsonschema.Draft202012Validator(schema()).validate(told)
-    assert [row["name"] for row in told["layers"]] == [row.name for row in lone.layers]
-    assert [row["name"] for row in told["kernels"]] == [row.name for row in lone.kernels]
+    assert [row["name"] for row in told["layers"]] == [row.text("name") for row in lone.layers]
+    assert [row["name"] for row in told["kernels"]] == lone.tables.kernel_totals.text("name").list()
 
 
 def test_the_figures_are_those_of_the_report() -> None:
@@ -87,7 +86,7 @@ def test_the_figures_are_those_of_the_report() -> None:
         "kernels": 2800, "mapped": 2800, "time_ns": 13711522, "mapped_time_ns": 13711522,
         "by_method": {"nvtx": {"kernels": 2800, "time_ns": 13711522, "share_of_kernel_time": 1.0}}, "unmapped": [],
     }  # fmt: skip
-    assert [row["index"] for row in told["layers"]] == [row.layer_index for row in held.layers]
+    assert [row["index"] for row in told["layers"]] == [row.integer("layer_index") for row in held.layers]
     assert told["graph_replays"] is None
     assert (told["findings"], told["skipped"], told["clean"]) == ([], [], [])  # no rules ran
     graph = {row["change"]: row for row in told["whatif"]}["cuda-graph"]

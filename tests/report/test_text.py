@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from nsysmap.base.note import Level, Note
+from nsysmap.base.result_schema import WHATIF
+from nsysmap.base.table import Table
 from nsysmap.base.terminal import columns
-from nsysmap.report.model import Report, WhatIfRow
+from nsysmap.report.model import Report
 from nsysmap.report.text import NARROWEST, report_text
 from nsysmap.rules.finding import Finding, Outcome
-from tests.reports import hostile, report
+from tests.reports import hostile, numbered, report, with_tables
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -36,8 +39,8 @@ def test_no_line_of_the_whole_report_is_wider_than_the_terminal() -> None:
 
 def test_names_are_whole_where_no_terminal_cuts_them() -> None:
     held = report("bert_trt10", "sync.sqlite")
-    name = "/bert/" + "x" * 3000 + "/the_end_myl0_7"
-    assert name in report_text(replace(held, layers=(replace(held.layers[0], name=name), *held.layers[1:])), full=True)
+    name = "/bert/" + "x" * 3000 + "/the_end_myl0_"
+    assert f"{name}7" in report_text(with_tables(held, layers=numbered(held.tables.layers, name)), full=True)
 
 
 def test_a_piped_report_has_no_escape_sequence_and_no_trailing_space() -> None:
@@ -82,7 +85,8 @@ def test_the_sections_come_in_the_order_in_which_one_asks() -> None:
 
 def test_kernels_without_a_layer_are_listed_with_the_reason() -> None:
     held = report("bert_trt10", "graph.sqlite", engine=False)
-    short = replace(held, coverage=tuple(replace(row, method="none") for row in held.coverage))
+    coverage = held.tables.coverage
+    short = with_tables(held, coverage=Table.of_rows(coverage.spec, [{**row, "method": "none"} for row in coverage.records()]))
     assert "Mapping: 0 of 2,800 kernels have a layer, 0% of kernel time" in report_text(short, full=True)
     text = report_text(hostile(), full=True)
     assert "Mapping: 2,800 of 2,801 kernels have a layer, 99.99% of kernel time" in text
@@ -92,9 +96,10 @@ def test_kernels_without_a_layer_are_listed_with_the_reason() -> None:
 def test_kernels_that_say_the_same_operations_are_one_line() -> None:
     held = report("bert_trt85", "sync.sqlite")
     text = report_text(held, full=True)
-    alike = [row for row in held.kernels if row.ops and row.ops == held.kernels[1].ops]
-    if len(alike) > 1:
-        assert f"{len(alike)} names: " in text
+    alike = Counter(ops for row in held.tables.kernel_totals if (ops := row.maybe_text("ops")))
+    most = max(alike.values())
+    assert most > 1
+    assert f"{most} names: " in text
 
 
 def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -> None:
@@ -123,19 +128,17 @@ def test_findings_come_by_severity_then_cost_each_with_its_advice() -> None:
     assert re.findall(r"advice of (\w+)", text) == ["bad", "dearer", "cheap", "dear"]
 
 
-def what_if_row(change: str, answer: str, **figures: object) -> WhatIfRow:
-    nothing: dict[str, object] = dict.fromkeys(WhatIfRow.__dataclass_fields__)
-    told = {"change": change, "answer": answer, "inferences": 1, "before_ns": 300_000, "assumptions": ""}
-    return WhatIfRow(**{**nothing, **told, **figures})  # type: ignore[arg-type]
+def what_if_row(change: str, answer: str, **figures: object) -> dict[str, object]:
+    return {"change": change, "answer": answer, "inferences": 1, "before_ns": 300_000, "assumptions": "", **figures}
 
 
 def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
-    rows = (
+    rows = [
         what_if_row("cuda-graph", "answered", after_ns=250_000, saving_ns=50_000, low_saving_ns=40_000, high_saving_ns=60_000),
         what_if_row("pinned-copies", "does-not-apply", reason="the trace has no copies"),
         what_if_row("aux-streams", "cannot-tell", reason="no engine file was given"),
-    )
-    text = report_text(replace(report("bert_trt10", "sync.sqlite"), whatif=rows), full=True)
+    ]
+    text = report_text(with_tables(report("bert_trt10", "sync.sqlite"), whatif=Table.of_rows(WHATIF, rows)), full=True)
     assert re.search(r"50\.00 µs +40\.00 µs to 60\.00 µs +300\.0 µs → 250\.0 µs +cuda-graph: run it as a CUDA graph", text)
     assert "pinned-copies: does not apply: the trace has no copies" in text
     assert "aux-streams: cannot tell: no engine file was given" in text

@@ -94,7 +94,7 @@ def test_times_add_up_to_the_kernel_time_of_the_measured_inferences() -> None:
 
 
 def by(table: Table, *columns: str) -> dict[tuple[object, ...], tuple[int, int | None]]:
-    return {one.key: (one.layers, one.kernels) for one in totals(table.records(), *columns)}
+    return {one.key: (one.layers, one.kernels) for one in totals(table, *columns)}
 
 
 def test_bert_s_gemms_use_tensor_cores_and_its_attention_cannot_be_told() -> None:
@@ -112,7 +112,7 @@ def test_inside_an_opaque_region_a_generated_kernel_s_type_cannot_be_told() -> N
 
 
 def test_a_trace_without_an_engine_is_told_by_its_kernel_names() -> None:
-    found = totals(measured(map_report(exported("torch_encoder/eager"), [])).precision.records(), "datatype", "told_by")
+    found = totals(measured(map_report(exported("torch_encoder/eager"), [])).precision, "datatype", "told_by")
     assert [(one.key, one.layers) for one in found] == [(("FP16", "kernel"), 0)]
 
 
@@ -121,9 +121,9 @@ def test_quantised_resnets_get_no_false_alarm_about_tensor_cores() -> None:
     if not folder.is_dir():
         pytest.skip("no public engine files here")
     found = engine_precision_table(read_engine(folder / "trt8_resnet_qat.graph.json", profile=folder / "trt8_resnet_qat.profile.json"))
-    without = [one for one in found.records() if one["work"] == "product" and one["tensor_cores"] == "no"]
+    without = [one for one in found if one["work"] == "product" and one["tensor_cores"] == "no"]
     # an int8x4 convolution of cuDNN runs on the integer units (DP4A), and is the only one
-    assert [str(read_engine(folder / "trt8_resnet_qat.graph.json").layers[int(str(one["layer_id"]))].tactic) for one in without] == [
+    assert [str(read_engine(folder / "trt8_resnet_qat.graph.json").layers[one.integer("layer_id")].tactic) for one in without] == [
         "ampere_fp32_icudnn_int8x4_128x64_relu_medium_nn_v1"
     ]
 
@@ -136,14 +136,14 @@ def test_a_names_only_engine_tells_no_types_and_little_about_tensor_cores() -> N
 
 
 def test_a_region_is_known_from_the_file_or_from_the_name() -> None:
-    assert region_of({"region": 3, "name": "x_myl3_1", "kind": "myelin_kernel"}) == "myl3"
-    assert region_of({"region": None, "name": "x_myl5_1", "kind": "myelin_kernel"}) == "myl5"
-    assert region_of({"region": None, "name": "{ForeignNode[a...b]}", "kind": "foreign_node"}) == "{ForeignNode[a...b]}"
-    assert region_of({"region": None, "name": "Conv_1", "kind": "convolution"}) is None
+    assert region_of("x_myl3_1", "myelin_kernel", 3) == "myl3"
+    assert region_of("x_myl5_1", "myelin_kernel", None) == "myl5"
+    assert region_of("{ForeignNode[a...b]}", "foreign_node", None) == "{ForeignNode[a...b]}"
+    assert region_of("Conv_1", "convolution", None) is None
 
 
 def test_sentences_keep_cannot_tell_apart_from_not_used() -> None:
-    rows = analysis("bert_trt10", "sync.sqlite").tables.precision.records()
+    rows = list(analysis("bert_trt10", "sync.sqlite").tables.precision)
     (cores, conversions) = report_precision.sentences(rows)
     shares = {one.key[0]: one.share for one in totals(rows, "tensor_cores")}
     assert set(shares) == {"yes", "no", "unknown"}
@@ -153,7 +153,7 @@ def test_sentences_keep_cannot_tell_apart_from_not_used() -> None:
 
 
 def test_rows_without_times_are_counted_by_layer() -> None:
-    rows = engine_precision_table(made(row("/a/MatMul{}", "gemm", [("a", [8, 8], H)], [("b", [8, 8], H)]))).records()
+    rows = list(engine_precision_table(made(row("/a/MatMul{}", "gemm", [("a", [8, 8], H)], [("b", [8, 8], H)]))))
     assert report_precision.heading(rows) == "Precision (from the engine file; no times: none were given)"
     assert report_precision.sentences(rows) == ["Tensor cores: cannot tell in 1 layer."]
 
@@ -161,10 +161,10 @@ def test_rows_without_times_are_counted_by_layer() -> None:
 def test_two_engines_are_kept_apart() -> None:
     path = exported("two_processes/processes")
     engines = read_engines([FIXTURES / "bert_trt10" / "engine.json", FIXTURES / "bert_split_trt10" / "engine.json"])
-    found = dict(report_precision.by_engine(measured(map_report(path, engines)).precision.records()))
+    found = dict(report_precision.by_engine(list(measured(map_report(path, engines)).precision)))
     assert set(found) == {0, 1}
     for rows in found.values():
-        assert sum(float(str(one["share_of_kernel_time"])) for one in rows) == pytest.approx(1)
+        assert sum(one.real("share_of_kernel_time") for one in rows) == pytest.approx(1)
 
 
 def test_an_engine_of_no_layers_that_work_has_no_rows() -> None:
