@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--onnx", "onnx_file", metavar="MODEL", help="With a report, the ONNX model behind the engine: names what opaque regions run."
 )
 @click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
-@click.option("--findings", is_flag=True, help="Show what the rules find in the engine file alone instead, with the times of --profile.")
+@click.option("--findings", is_flag=True, help="Show what the rules find inside the engine instead, with the times of a report or --profile.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
 @click.option("--sort", type=click.Choice(["index", "time", "name"]), default="index", help="The order of the layers.")
@@ -53,21 +53,30 @@ def layers(  # noqa: PLR0913  # one parameter an option
       nsysmap layers engine.json --profile profile.json
       nsysmap layers engine.json report.nsys-rep --sort time
       nsysmap layers engine.json report.nsys-rep --precision
+      nsysmap layers engine.json report.nsys-rep --findings
     """
-    from nsysmap.analysis import engine_outcomes, engine_run
+    from nsysmap.analysis import ENGINE_GROUPS, analyze, engine_outcomes, engine_run
     from nsysmap.mapping.given_files import one_engine
     from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
 
     engine_file, report = one_engine(files if trace is None else (*files, trace))
     if findings:
-        if report is not None or precision or as_json:
-            raise click.UsageError("--findings stands alone; with a report, `nsysmap analyze` shows what the rules find.")
+        if precision or as_json:
+            raise click.UsageError(f"--findings and {'--precision' if precision else '--json'} are two pages; ask for one of them.")
         from nsysmap.report.findings import findings_text
         from nsysmap.rules.packs import chosen_rules
         from nsysmap.rules.parameters import parse_params
 
         rules = chosen_rules(folders, params=parse_params(params))
-        click.echo(findings_text(engine_outcomes(engine_run(engine_file, profile=profile).engine, rules=rules)))
+        if report is None:
+            click.echo(findings_text(engine_outcomes(engine_run(engine_file, profile=profile).engine, rules=rules)))
+            return
+        inside = [rule for rule in rules if rule.group in ENGINE_GROUPS]
+        with progress() as tell:
+            analysis = analyze(
+                report, engine_file, profile=profile, onnx=onnx_file, rules=inside, reader=reader, selection=chosen(), progress=tell
+            )  # fmt: skip
+        click.echo(findings_text(analysis.outcomes, inferences=int(analysis.tables.steady_state.ints("inferences").sum())))
         return
     if folders or params:
         raise click.UsageError("--rules and --param are about what --findings shows.")

@@ -12,17 +12,17 @@ from nsysmap.rules.finding import Finding, Outcome, by_cost
 WIDTH = 100
 
 
-def findings_text(outcomes: Sequence[Outcome]) -> str:
-    """Every finding, the most costly first, then the rules that could not tell, by reason."""
+def findings_text(outcomes: Sequence[Outcome], *, inferences: int = 1) -> str:
+    """Every finding, the most costly first, then the rules that could not tell, by reason; ``inferences`` is what their costs are of."""
     lines: list[str] = []
     findings = by_cost(outcomes)
     for finding in findings:
-        cost = f", {duration(finding.cost_ns)} an inference" if finding.cost_ns else ""
+        cost = f", {duration(finding.cost_ns / inferences)} an inference" if finding.cost_ns and inferences else ""
         lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
         for other in finding.also:
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]
-    lines.append(f"{len(findings)} findings of {len(told)} rules that could tell. Costs of different rules overlap: never add them.")
+    lines.append(f"{counted(len(findings), 'finding')} of {len(told)} rules that could tell. Costs of different rules overlap: never add them.")
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.skipped is not None:

@@ -32,7 +32,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("do first", []),
         ("slowest", [words.slowest(summary)]),
         ("how sure", [words.certainty(summary)]),
-        ("unknown", [words.doubts(summary).replace("--full lists all", "skipped lists them")]),
+        ("unknown", [words.doubts(summary, " (skipped lists them)")]),
     ):
         body = _actions(summary) if head == "do first" else _lines([one for one in told if one])
         if body:

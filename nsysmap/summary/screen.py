@@ -15,7 +15,7 @@ _TOP_LAYERS = 5
 _TOP_PARTS = 5
 _SHELL = ("nsys", "nsysmap", "trtexec")
 _WORD = 11  # columns of the words on the left
-_WHAT = 19  # of what a command shows
+_WHAT = 13  # of what a command shows, after it
 _WIDE = 120  # from here on an action and its line to paste stand side by side
 _LEAST_REGION = 0.2  # of the engine's kernel time, for its parts to be told
 _ENGINE = 14  # columns of an engine's name in a table
@@ -37,8 +37,14 @@ def screen(summary: Summary, width: int) -> list[Line]:
     named = {action.name for action in answer.first_actions(summary)}
     if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
         lines += _said("CUDA graph", [answer.graph(summary)], width)
+    rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
+    for word, text in (*rows, ("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary))):
+        lines += _said(word, [text] if text else [], width)
+    lines += _see(summary, width)
     lines += [styled(""), *_costliest(summary, width)]
-    lines += _rest(summary, width)
+    lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
+    for text in summary.warnings:
+        lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
     return lines
 
 
@@ -84,17 +90,21 @@ def _pasted(command: str, width: int) -> Iterator[Line]:
     if command.split(maxsplit=1)[0] not in _SHELL or len(lead) + columns(command) <= width:
         yield ((lead, ""), (escaped(command), "yellow"))
         return
-    *first, last = textwrap.wrap(escaped(command), width - len(lead) - 2, break_on_hyphens=False, break_long_words=False)
+    *first, last = _folded(escaped(command), width - len(lead))
     for line in first:
         yield ((lead, ""), (f"{line} \\", "yellow"))
     yield ((lead, ""), (last, "yellow"))
+
+
+def _folded(command: str, width: int) -> list[str]:
+    return textwrap.wrap(command, width - 2, break_on_hyphens=False, break_long_words=False)
 
 
 def _costliest(summary: Summary, width: int) -> list[Line]:
     if not summary.layers:
         return _kernels(summary, width)
     several = len({group.engine for group in summary.layers}) > 1
-    engines = told_apart([escaped(engine.source) for engine in summary.engines], _ENGINE)
+    engines = told_apart([escaped(name) for name in answer.engine_names(summary)], _ENGINE)
     kinds_too = width >= _KINDS_FROM
     cells = []
     shown = [group for group in summary.layers[:_TOP_LAYERS] if group.share_of_kernel_time >= _LEAST_LAYER or not summary.regions]
@@ -132,10 +142,10 @@ def _kernels(summary: Summary, width: int) -> list[Line]:
             percent(row.share_of_kernel_time, 1, 0),
             rounded(row.time_ns),
             f"{row.kernels:,}",
-            escaped(row.what),
+            escaped(row.what if named else told),
             *((escaped(row.name),) * named),
         )
-        for row in summary.kernels[:_TOP_LAYERS]
+        for row, told in zip(summary.kernels, answer.kernels(summary, _TOP_LAYERS), strict=False)
     ]
     header = ("share", "total", "count", "costliest kernels (all: --full)", *(("name",) * named))
     return table(header, cells, width, "rrrn" + "n" * named) if cells else []
@@ -152,17 +162,17 @@ def _inside(region: Region, width: int) -> list[Line]:
     return [styled(f"  inside {name}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
 
 
-def _rest(summary: Summary, width: int) -> Iterator[Line]:
-    for i, (what, command) in enumerate(answer.commands(summary)):
-        head: Line = ((f"{'see' if i == 0 else '':<{_WORD}}", "bold"), (f"{what + ':':<{_WHAT}}", ""))
-        if _WORD + _WHAT + columns(command) <= width:
-            yield (*head, (escaped(command), "yellow"))
-        else:
-            yield head
-            yield from _pasted(command, width)
-    rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
-    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", answer.doubts(summary))]
-    for word, text in rows:
-        yield from _said(word, [text] if text else [], width)
-    for text in summary.warnings:
-        yield from wrapped(f"warning: {text}", width, indent=0, style="yellow")
+def _see(summary: Summary, width: int) -> Iterator[Line]:
+    """The commands that show more, what for as a comment, so that the line can be pasted."""
+    commands = [(what, escaped(command)) for what, command in answer.commands(summary)]
+    longest = max((columns(command) for _, command in commands if columns(command) + _WORD + _WHAT <= width), default=0)
+    for i, (what, command) in enumerate(commands):
+        lead = (f"{'see' if i == 0 else '':<{_WORD}}", "bold")
+        *first, last = [command] if columns(command) + _WORD <= width else _folded(command, width - _WORD)
+        for line in first:
+            yield ((lead[0], "bold"), (f"{line} \\", "yellow"))
+            lead = (" " * _WORD, "bold")
+        pad = max(longest - columns(last), 0)
+        comment = f"{' ' * pad}  # {what}"
+        comment = comment if _WORD + columns(last) + columns(comment) <= width else ""
+        yield ((lead[0], "bold"), (last, "yellow"), (comment, "dim"))

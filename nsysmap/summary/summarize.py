@@ -360,14 +360,14 @@ def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> t
     if capture.text("cuda_graph_trace") == "graph" and gpu_work:
         steps.append(
             NextStep(
-                "the kernels inside CUDA graphs are hidden: capture again",
+                "The kernels inside CUDA graphs are hidden: capture again",
                 "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
             )
         )
     elif not gpu_work and not capture.flag("has_api_calls"):  # else the note says why, and another capture alike would be the same
-        steps.append(NextStep("the trace has no GPU work", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
+        steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     if engine and not len(tables["engines"]):
-        steps.append(NextStep("no engine file was given; one comes from the build", _EXPORT))
+        steps.append(NextStep("No engine file was given; one comes from the build", _EXPORT))
     return tuple(steps)
 
 

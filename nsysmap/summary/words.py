@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from collections import Counter
 
 from nsysmap.base.units import counted, percent, ranged, rate, rounded
 from nsysmap.summary.model import UNKNOWN_GPU, Action, Figure, GpuTime, Summary
@@ -30,6 +32,7 @@ _FEWER = 1.5  # times less work than the busy share comes to
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words it
 _OUTLIER = 1.1  # times the median; what a faster one waited for says nothing
 _FUSION = ("fusion",)
+_PARTS = 5  # of a region
 
 
 def title(summary: Summary) -> str:
@@ -72,7 +75,7 @@ def times(summary: Summary) -> list[str]:
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
-    return f"{rate(1e9 / max(unit_ns, 1))} {'' if summary.unit == 'inference' else 'passes '}per second"
+    return f"{rate(1e9 / max(unit_ns, 1))} {'per second' if summary.unit == 'inference' else 'passes/s'}"
 
 
 def _short(summary: Summary) -> str:
@@ -198,10 +201,10 @@ def not_fused(summary: Summary) -> str:
     skipped = [one for one in mine if one.outcome == "skipped"]
     if found:
         told = ", ".join(
-            f"{one.rule}{f' x {one.places}' if one.places > 1 else ''}{f' {rounded(one.at_most_ns)}' if one.at_most_ns else ''}"
+            f"{one.rule}{f' ({one.places} places)' if one.places > 1 else ''}{f' {rounded(one.at_most_ns)}' if one.at_most_ns else ''}"
             for one in found
         )
-        return told + (f" (at most, per {_short(summary)})" if any(one.at_most_ns for one in found) else "")
+        return told + (f"; at most, per {_short(summary)}" if any(one.at_most_ns for one in found) else "")
     if not mine:
         return "no rule ran"
     if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
@@ -218,7 +221,7 @@ def slowest(summary: Summary) -> str:
     found = summary.slowest
     if found is None:
         return ""
-    told = f"inference {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x the median"
+    told = f"inference {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.cause and found.extra_ns and found.times_median >= _OUTLIER:
         told += f"; {rounded(found.extra_ns)} more {_CAUSES.get(found.cause, found.cause)}"
     return told
@@ -226,23 +229,69 @@ def slowest(summary: Summary) -> str:
 
 def certainty(summary: Summary) -> str:
     """How sure the answer is: kernels with a layer, whether the engine files ran, how well the replay fits."""
+    return "; ".join(part for part in (with_layer(summary), *engines_ran(summary), replayed(summary)) if part)
+
+
+def with_layer(summary: Summary) -> str:
+    """How many kernels have a layer."""
     mapped = summary.mapped
-    parts = []
     if mapped.kernels and not mapped.with_layer and not summary.engines:
-        parts.append(f"no layers are known for the {counted(mapped.kernels, 'kernel')}: no engine file, and no range names any")
-    elif mapped.kernels:
-        share = percent(mapped.share_of_time or 0, 1, 1)
-        how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
-        parts.append(f"{mapped.with_layer:,} of {counted(mapped.kernels, 'kernel')} have a layer, {share} of kernel time{how}")
+        return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: no engine file, and no range names any"
+    if not mapped.kernels:
+        return ""
+    share = percent(mapped.share_of_time or 0, 1, 1)
+    how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
+    return f"{mapped.with_layer:,} of {counted(mapped.kernels, 'kernel')} have a layer, {share} of kernel time{how}"
+
+
+def engines_ran(summary: Summary) -> list[str]:
+    """Whether each engine file is what ran; all in one where all are."""
+    told = [engine for engine in summary.engines if engine.verdict]
+    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines):
+        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engine files are what ran"]
     words = {"ran": "is what ran", "did-not-run": "is NOT what ran", "cannot-tell": "may or may not be what ran"}
-    parts += [f"{engine.source} {words[engine.verdict]}" for engine in summary.engines if engine.verdict]
-    if summary.replay_error is not None:
-        parts.append(f"the replay is {percent(abs(summary.replay_error), 1)} off the trace")
-    return "; ".join(parts)
+    return [f"{engine.source} {words[engine.verdict or '']}" for engine in told]
 
 
-def doubts(summary: Summary) -> str:
-    """What could not be told, in a sentence or two; rules on hardware counters by themselves: few captures have any."""
+def engine_names(summary: Summary) -> list[str]:
+    """The engine files, without the suffixes that all of several share."""
+    names = [engine.source for engine in summary.engines]
+    if len(names) < 2:
+        return names
+    shared = os.path.commonprefix([name[::-1] for name in names])[::-1]
+    suffix = shared[shared.index(".") :] if "." in shared else ""
+    return [name.removesuffix(suffix) or name for name in names]
+
+
+def replayed(summary: Summary) -> str:
+    """How well the replay that predictions rest on fits the trace."""
+    return "" if summary.replay_error is None else f"the replay is {percent(abs(summary.replay_error), 1)} off the trace"
+
+
+def inside(summary: Summary) -> str:
+    """What runs in the opaque region that takes most time, by part."""
+    if not summary.regions:
+        return ""
+    shown = summary.regions[0].parts[:_PARTS]
+    told = [
+        f"{percent(part.share_of_region_time, 1, 0)} {part.name.removeprefix('$$myelin$$')}{f' x {part.parts}' if part.parts > 1 else ''}"
+        for part in shown
+    ]
+    return ", ".join(told)
+
+
+def kernels(summary: Summary, most: int) -> list[str]:
+    """What each of the costliest kernels is; those of which that says the same have their names beside it."""
+    shown = summary.kernels[:most]
+    alike = Counter(row.what for row in shown)
+    return [f"{row.what} ({row.name})" if alike[row.what] > 1 and row.name not in row.what else row.what for row in shown]
+
+
+def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
+    """What could not be told, in a sentence or two; rules on hardware counters by themselves: few captures have any.
+
+    ``where`` says where all of it is listed.
+    """
     skipped = [one for one in summary.rules if one.outcome == "skipped"]
     optional = {one.rule for one in skipped if one.group == "counters"}
     rules = len(skipped) - len(optional)
@@ -251,22 +300,28 @@ def doubts(summary: Summary) -> str:
     parts += [counted(changes, "what-if change")] if changes else []
     counters = f"{counted(len(optional), 'rule')} would need hardware counters (nsys profile --gpu-metrics-devices)" if optional else ""
     if not parts:
-        return counters and f"{counters} (--full lists all)"
+        return counters and f"{counters}{where}"
     reasons = {doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
     largest = max(reasons, key=lambda reason: reasons[reason])
     _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
     share = reasons[largest] / (rules + changes)
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
     told = f"{' and '.join(parts)} could not tell: {several}{because or largest}"
-    return f"{told}; {counters} (--full lists all)" if counters else f"{told} (--full lists all)"
+    return f"{told}; {counters}{where}" if counters else f"{told}{where}"
 
 
 def commands(summary: Summary) -> list[tuple[str, str]]:
     """The commands that show more, each with what for."""
     report = shlex.quote(summary.source)
     engines = [shlex.quote(one.source) for one in summary.engines if one.verdict != "did-not-run"]
+    given = " ".join([*engines, report])
     found = []
     if engines and summary.layers:
-        found.append(("inside the region" if summary.regions else "all layers", f"nsysmap layers {engines[0]} {report} --sort time"))
-    found.append(("what a name means", "nsysmap decode NAME"))
+        found.append(("regions" if summary.regions else "layers", f"nsysmap layers {engines[0]} {report} --sort time"))
+    found.append(("names", "nsysmap decode NAME"))
+    if engines and any(one.group in _FUSION and one.outcome == "found" for one in summary.rules):
+        found.append(("not fused", f"nsysmap layers {engines[0]} {report} --findings"))
+    if summary.slowest and summary.slowest.times_median >= _OUTLIER:
+        found.append(("slowest", f"nsysmap inference {given} {summary.slowest.inference}"))
+    found.append(("timeline", f"nsysmap analyze {given} -o report.html"))
     return found
