@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     "--onnx", "onnx_file", metavar="MODEL", help="With a report, the ONNX model behind the engine: names what opaque regions run."
 )
 @click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
-@click.option("--findings", is_flag=True, help="Show what the rules find inside the engine instead, with the times of a report or --profile.")
+@click.option(
+    "--findings", is_flag=True, help="Show what the rules find inside the engine instead, with the times of a report or --profile."
+)
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
 @click.option("--sort", type=click.Choice(["index", "time", "name"]), default="index", help="The order of the layers.")

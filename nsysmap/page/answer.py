@@ -1,14 +1,21 @@
-"""The bars on top of the page that show where the time of each GPU goes."""
+"""The top of the page: bars that show where the time of each GPU goes, and the answers that are a sentence."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nsysmap.base.units import duration, percent
+from nsysmap.base.terminal import escaped, told_apart
+from nsysmap.base.units import duration, percent, ranged, rounded
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
+from nsysmap.summary import words
 from nsysmap.summary.model import GpuTime, Summary
 
+TOP = 5
+"""Layers, or kernels, on top of the page."""
+
+_NAME = 46  # characters of a name on top of the page
 _BUSY = "#566bcb"
 
 
@@ -17,7 +24,9 @@ class Part:
     """One part of a bar: from where, and how wide, in percent of the bar."""
 
     words: str
+    means: str
     said: str
+    time: str
     fill: str
     left: float
     wide: float
@@ -31,6 +40,63 @@ class Bar:
     parts: tuple[Part, ...]
 
 
+@dataclass(frozen=True)
+class Answered:
+    """One answer in a sentence, and where on the page the rest of it stands."""
+
+    word: str
+    text: str
+    to: str = ""  # the id of a section
+    link: str = ""
+    inference: int | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """The sentences on top of the page."""
+
+    title: str
+    predicted: str  # time per unit without the profiler
+    predicted_range: str
+    no_action: str
+    layers: tuple[str, ...]  # names of the costliest, short
+    kernels: tuple[str, ...]
+    rows: tuple[Answered, ...]
+
+
+def told_of(summary: Summary, *, regions: bool) -> Told:
+    """The sentences of an answer; ``regions`` says that the page has a section about what is inside them."""
+    guess = summary.unprofiled
+    predicted, _, range_of = (
+        "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
+    ).partition(" (")
+    return Told(
+        words.title(summary),
+        predicted,
+        range_of.removesuffix(")"),
+        words.no_action(summary),
+        tuple(told_apart([escaped(group.name) for group in summary.layers[:TOP]], _NAME)),
+        tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
+        tuple(row for row in _rows(summary, regions=regions) if row.text),
+    )
+
+
+def _rows(summary: Summary, *, regions: bool) -> Iterator[Answered]:
+    if summary.inferences:
+        yield Answered("CUDA graph", words.graph(summary), "whatif", "all changes")
+    yield Answered("inside the region", words.inside(summary), "regions" if regions else "", "all parts")
+    if summary.rules:
+        yield Answered("not fused", words.not_fused(summary))
+    slowest = summary.slowest
+    yield Answered("slowest", words.slowest(summary), "inferences", "all inferences", slowest.inference if slowest else None)
+    for engine in summary.engines:
+        verdict = words.engine_ran(engine)
+        yield Answered("engine", f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared")
+    sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)
+    yield Answered("how sure", sure, "sure", "how each layer is known")
+    yield Answered("unknown", words.doubts(summary, ""), "sure", "all of it")
+
+
 def bars_of(summary: Summary) -> tuple[Bar, ...]:
     """A bar for each GPU of which the trace tells how busy it was."""
     return tuple(_bar(summary, gpu) for gpu in summary.gpus if gpu.busy_share is not None)
@@ -40,18 +106,17 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     parts: list[Part] = []
     left = 0.0
 
-    def add(words: str, share: float, fill: str, said: str) -> None:
+    def add(word: str, means: str, share: float, fill: str, time_ns: int | None) -> None:
         nonlocal left
-        parts.append(Part(words, f"{percent(share, 1)}{said}", fill, round(left * 100, 3), round(share * 100, 3)))
+        time = "" if time_ns is None else rounded(time_ns)
+        parts.append(Part(word, means, percent(share, 1), time, fill, round(left * 100, 3), round(share * 100, 3)))
         left += share
 
-    add("GPU work", gpu.busy_share or 0.0, _BUSY, _of(summary, gpu.busy_ns))
+    add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, _BUSY, gpu.busy_ns)
     for one in gpu.idle:
-        add(f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, CAUSES[one.cause], _of(summary, one.ns))
+        word = words.idle_words(one.cause)
+        add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, CAUSES[one.cause], one.ns)
     between = "from the first to the last measured inference" if gpu.window == "inferences" else "from the first to the last GPU work"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
-    return Bar(f"{name}{duration(gpu.window_ns)} {between}", tuple(parts))
-
-
-def _of(summary: Summary, time_ns: int | None) -> str:
-    return "" if time_ns is None else f" ({duration(time_ns)} per {summary.unit})"
+    per = f"; times per {summary.unit}" if gpu.busy_ns is not None else ""
+    return Bar(f"{name}{duration(gpu.window_ns)} {between}{per}", tuple(parts))

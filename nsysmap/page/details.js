@@ -67,7 +67,7 @@ function detailsOf(trace, panel, on) {
   }
   function layer(id) {
     const one = trace.layers.get(id);
-    panel.replaceChildren();
+    open();
     element("h2", one.title, panel);
     rows(null, [["layer", one.name], ["#", one.index], ["engine", one.engine === null ? null : doc.engines[one.engine]]]);
     layerRows(one, null);
@@ -131,9 +131,20 @@ function detailsOf(trace, panel, on) {
     rows(null, [...at(type, row), type === RANGE && ["domain", shared(RANGE, "domain", row) || "default"], type === GRAPH && ["graph", shared(GRAPH, "graph_id", row)]]);
     if (type === GRAPH) launch(tables.graphs.launch[row], tables.graphs.start[row]);
   }
+  const unasked = [...panel.childNodes];
+  function open() {
+    document.body.classList.remove("quiet");
+    panel.replaceChildren();
+    button("×", panel, close, "close").setAttribute("aria-label", "close the details");
+  }
+  function close() {
+    document.body.classList.add("quiet");
+    panel.replaceChildren(...unasked);
+  }
   return {
+    close,
     event(event) {
-      panel.replaceChildren();
+      open();
       PICTURED[event.type](event.row, event.type);
       panel.scrollTop = 0;
     },

@@ -110,31 +110,53 @@ function idleOf(trace, place) {
   };
 }
 
-/** The opaque regions and those of Myelin, each opened by part. */
+/** Parts of a region whose names differ in numbers only as one, the most time first. */
+function alikeParts(parts) {
+  const found = new Map();
+  for (const part of parts) {
+    const key = part.part.replace(/ #\d+$/, "").replace(/\d+/g, "*");
+    if (!found.has(key)) found.set(key, []);
+    found.get(key).push(part);
+  }
+  const sum = (mine, column) => mine.reduce((total, part) => total + part[column], 0);
+  const only = (mine, column) => [...new Set(mine.map(part => part[column]))].join("; ");
+  return [...found].map(([key, mine]) => ({
+    part: mine.length > 1 ? key : mine[0].part, parts: mine, share: sum(mine, "share"), time: sum(mine, "time"), kernels: sum(mine, "kernels"),
+    summary: only(mine, "summary"), told_by: only(mine, "told_by"),
+  })).sort((one, two) => two.time - one.time);
+}
+
+/** The opaque regions and those of Myelin, each opened by part; parts that are alike as one row where that is asked for. */
 function regionsOf(trace, place) {
-  const { doc } = trace;
+  const { doc } = trace, alike = document.getElementById("region-alike");
+  alike.addEventListener("change", () => { for (const made of [...place.querySelectorAll("details")]) made.fill(); });
   for (const region of doc.regions) {
     const made = element("details", null, place);
     const title = element("summary", null, made);
+    title.append(`${duration(region.time)} ${doc.per}, ${counted(region.parts.length, "part")}: `);
     element("span", region.name, title, "name");
-    title.append(` ${counted(region.parts.length, "part")}, ${duration(region.time)} ${doc.per}`);
-    made.addEventListener("toggle", () => {
-      if (made.querySelector("table")) return;
-      const scroll = element("div", null, made, "scroll"), table = element("table", null, scroll, "rows");
+    made.addEventListener("toggle", () => made.fill());
+    made.fill = () => {
+      if (!made.open) return;
+      made.querySelector(".scroll")?.remove();
+      const parts = alike.checked ? alikeParts(region.parts) : region.parts.map(part => ({ ...part, parts: [part] }));
+      const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
+      const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
       const head = element("tr", null, element("thead", null, table));
       for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["told by", ""]]) element("th", name, head, side);
       const body = element("tbody", null, table);
-      for (const part of region.parts) {
+      for (const part of parts) {
         const row = element("tr", null, body), share = element("td", null, row, "right");
-        bar(part.share, null, share);
+        bar(longest ? part.share / longest : 0, null, share);
         share.append(percent(part.share));
         element("td", microseconds(part.time), row, "right");
         element("td", part.kernels.toLocaleString("en"), row, "right");
-        element("td", part.part, row, "name");
+        const named = element("td", part.part, row, "name");
+        if (part.parts.length > 1) element("small", ` ${part.parts.length} ×`, named);
         element("td", part.summary, row);
         element("td", part.told_by, row);
       }
-    }, { once: false });
+    };
   }
   if (doc.regions.length === 1) place.querySelector("details").open = true;
 }

@@ -8,8 +8,8 @@ from pathlib import Path
 from nsysmap.analysis import Analysis
 from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import duration, percent
-from nsysmap.page.answer import bars_of
+from nsysmap.base.units import duration, percent, rate, rounded
+from nsysmap.page.answer import bars_of, told_of
 from nsysmap.page.content import content_of, findings, reduced_words
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
@@ -18,6 +18,7 @@ from nsysmap.picture.html import CODE
 from nsysmap.picture.inline import inlined
 from nsysmap.report.model import Report
 from nsysmap.report.words import captured, mapping_words
+from nsysmap.summary.words import saving
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
@@ -39,13 +40,17 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
     pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
+    pages.filters |= {"rounded": rounded, "rate": rate, "saving": saving}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
     content = content_of(analysis, report, events, windows)
+    numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
+    by_rule = [[row for row in found if row.text("rule") == rule] for rule in dict.fromkeys(row.text("rule") for row in found)]
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
         summary=analysis.summary,
+        told=told_of(analysis.summary, regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
         captured=captured(report),
         mapping=mapping_words(report),
@@ -53,7 +58,10 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         kernels=list(report.tables.kernel_totals),
         most_names=_MOST_NAMES,
         findings=found,
-        numbers={row.integer("finding_id"): number for number, row in enumerate(found)},
+        by_rule=by_rule,
+        rules_found=[(mine[0].text("rule"), numbers[mine[0].integer("finding_id")], len(mine)) for mine in by_rule],
+        outcomes={row.text("rule"): row for row in analysis.tables.rule_outcomes},
+        numbers=numbers,
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],
         reduced=reduced_words(analysis.tables, windows),
         content=content,

@@ -22,7 +22,9 @@ def findings_text(outcomes: Sequence[Outcome], *, inferences: int = 1) -> str:
         for other in finding.also:
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]
-    lines.append(f"{counted(len(findings), 'finding')} of {len(told)} rules that could tell. Costs of different rules overlap: never add them.")
+    lines.append(
+        f"{counted(len(findings), 'finding')} of {len(told)} rules that could tell. Costs of different rules overlap: never add them."
+    )
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.skipped is not None:

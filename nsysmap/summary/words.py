@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections import Counter
+from pathlib import PurePath
 
 from nsysmap.base.units import counted, percent, ranged, rate, rounded
-from nsysmap.summary.model import UNKNOWN_GPU, Action, Figure, GpuTime, Summary
+from nsysmap.summary.model import UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, Summary
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -115,6 +115,11 @@ def where(summary: Summary) -> list[str]:
     return [_gpu(summary, gpu) for gpu in summary.gpus]
 
 
+def idle_words(cause: str) -> str:
+    """A cause of idle time in a few words."""
+    return _CAUSES.get(cause, cause)
+
+
 def _gpu(summary: Summary, gpu: GpuTime) -> str:
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
     if gpu.busy_share is None:
@@ -126,7 +131,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     per = f" ({rounded(work_ns)} per {_short(summary)})" if work_ns is not None else ""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
     rest = max(1 - gpu.busy_share - sum(cause.share_of_window for cause in large), 0.0)
-    parts = [f"{percent(cause.share_of_window, 1, 0)} {_CAUSES.get(cause.cause, cause.cause)}" for cause in large]
+    parts = [f"{percent(cause.share_of_window, 1, 0)} {idle_words(cause.cause)}" for cause in large]
     parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
     idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
     return f"{which}{percent(gpu.busy_share, 1, 0)} busy{per}{of}{idle}"
@@ -223,7 +228,7 @@ def slowest(summary: Summary) -> str:
         return ""
     told = f"inference {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.cause and found.extra_ns and found.times_median >= _OUTLIER:
-        told += f"; {rounded(found.extra_ns)} more {_CAUSES.get(found.cause, found.cause)}"
+        told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}"
     return told
 
 
@@ -249,18 +254,20 @@ def engines_ran(summary: Summary) -> list[str]:
     told = [engine for engine in summary.engines if engine.verdict]
     if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines):
         return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engine files are what ran"]
+    return [engine_ran(engine) for engine in told]
+
+
+def engine_ran(engine: EngineRan) -> str:
+    """Whether an engine file is what ran; empty where nothing could be compared."""
     words = {"ran": "is what ran", "did-not-run": "is NOT what ran", "cannot-tell": "may or may not be what ran"}
-    return [f"{engine.source} {words[engine.verdict or '']}" for engine in told]
+    return f"{engine.source} {words[engine.verdict]}" if engine.verdict else ""
 
 
 def engine_names(summary: Summary) -> list[str]:
     """The engine files, without the suffixes that all of several share."""
     names = [engine.source for engine in summary.engines]
-    if len(names) < 2:
-        return names
-    shared = os.path.commonprefix([name[::-1] for name in names])[::-1]
-    suffix = shared[shared.index(".") :] if "." in shared else ""
-    return [name.removesuffix(suffix) or name for name in names]
+    endings = {"".join(PurePath(name).suffixes) for name in names}
+    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else names
 
 
 def replayed(summary: Summary) -> str:
@@ -323,5 +330,6 @@ def commands(summary: Summary) -> list[tuple[str, str]]:
         found.append(("not fused", f"nsysmap layers {engines[0]} {report} --findings"))
     if summary.slowest and summary.slowest.times_median >= _OUTLIER:
         found.append(("slowest", f"nsysmap inference {given} {summary.slowest.inference}"))
-    found.append(("timeline", f"nsysmap analyze {given} -o report.html"))
+    if not summary.blocked:
+        found.append(("timeline", f"nsysmap analyze {given} -o report.html"))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,13 @@ def test_findings_and_precision_of_an_engine_file_alone(capfd: pytest.CaptureFix
     precision = run(capfd, "layers", ENGINE, REPORT, "--precision").out
     assert "by layer" in precision
     assert "FP16" in precision
-    assert run(capfd, "layers", ENGINE, REPORT, "--findings").status == 2
+    assert run(capfd, "layers", ENGINE, REPORT, "--findings", "--precision").status == 2
+
+
+def test_findings_on_an_engine_have_the_times_of_a_report(capfd: pytest.CaptureFixture[str]) -> None:
+    told = run(capfd, "layers", ENGINE, REPORT, "--findings")
+    assert told.status == 0
+    assert re.search(r"attention-not-fused, 1\d\.\d+ µs an inference", told.out)
 
 
 @pytest.mark.parametrize("color", ["time", "kind", "precision"])

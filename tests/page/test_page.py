@@ -67,6 +67,38 @@ def test_a_page_opens_with_its_figures_and_asks_for_nothing(browser: Browser, wr
     assert page.is_hidden("#broken")
 
 
+def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.set_viewport_size({"width": 1024, "height": 700})
+    assert page.locator("#details").is_hidden()  # nothing is clicked yet
+    told = page.inner_text("#answer")
+    for word in ("CUDA graph", "not fused", "slowest", "engine.json is what ran", "how sure", "What to do first", "Which layers cost most"):
+        assert word in told, word
+        assert page.locator("#answer").get_by_text(word).first.evaluate("one => one.getBoundingClientRect().bottom < 700"), word
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_text("show it").click()
+    assert page.inner_text("#details h2").startswith("Inference")
+    page.get_by_label("close the details").click()
+    assert page.locator("#details").is_hidden()
+
+
+def test_findings_of_one_rule_stand_together(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
+    assert page.locator(".finding h3", has_text="under-filled-gpu").count() == 1
+    assert "under-filled-gpu × 2" in page.inner_text("#answer")
+    assert page.locator(".finding", has_text="under-filled-gpu").locator(".place").count() == 2
+
+
+def test_parts_of_a_region_that_are_alike_are_one_row(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt85/sync.nsys-rep", "bert_trt85/engine.json"))
+    rows = page.locator("#region-list tbody tr")
+    page.locator("#region-list").scroll_into_view_if_needed()
+    assert rows.first.inner_text().split("\t")[3].startswith("gemm")
+    assert rows.count() < 12
+    page.uncheck("#region-alike")
+    assert rows.count() == 64
+
+
 def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     page.keyboard.press("/")
