@@ -5,51 +5,51 @@ from __future__ import annotations
 import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray
-from nsysmap.counters.ring import Ring, factor
+from nsysmap.counters.ring import Systems
 
 _ROUNDS = 40
 _SLACK = 1e-9
 _PATIENCE = 3
 
 
-def bounded_solution(matrix: FloatArray, target: FloatArray, upper: float, ring: Ring) -> FloatArray:
-    """The x from 0 to ``upper`` that makes x'Mx/2 - t'x least, for a positive definite M.
+def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray) -> FloatArray:
+    """For each metric the x from 0 to ``upper`` that makes x'Mx/2 - t'x least, for a positive definite M.
 
     Block principal pivoting (Júdice and Pires 1994): every unknown that breaks a bound is fixed there, every fixed one that pulls
     inwards is let go; where that does not make them fewer, only the last of them moves, which ends in any case.
     """
-    answer = factor(matrix, ring).solve(target)
-    low, high = np.zeros(len(target), np.bool_), np.zeros(len(target), np.bool_)
-    slack = _SLACK * max(float(np.abs(target).max(initial=0.0)), 1e-300)
-    fewest, patience = len(target) + 1, _PATIENCE
-    for _ in range(_ROUNDS + len(target)):
-        pull = target - matrix @ answer
+    answer = systems.factor().solve(target)
+    bound = np.broadcast_to(upper[:, None], answer.shape)
+    low, high = np.zeros(answer.shape, np.bool_), np.zeros(answer.shape, np.bool_)
+    slack = _SLACK * np.maximum(np.abs(target).max(axis=1, initial=0.0), 1e-300)[:, None]
+    metrics, unknowns = answer.shape
+    fewest, patience = np.full(metrics, unknowns + 1), np.full(metrics, _PATIENCE)
+    for _ in range(_ROUNDS + unknowns):
+        pull = target - systems.times(answer)
         free = ~(low | high)
-        below, above = free & (answer < -_SLACK), free & (answer > upper + _SLACK)
+        below, above = free & (answer < -_SLACK), free & (answer > bound + _SLACK)
         loose_low, loose_high = low & (pull > slack), high & (pull < -slack)
         wrong = below | above | loose_low | loose_high
-        count = int(wrong.sum())
-        if not count:
+        count = wrong.sum(axis=1)
+        open_ones = np.flatnonzero(count)
+        if not len(open_ones):
             break
-        if count < fewest:
-            fewest, patience = count, _PATIENCE
-        elif patience:
-            patience -= 1
-        else:
-            wrong[: np.flatnonzero(wrong)[-1]] = False
+        for metric in open_ones.tolist():
+            if count[metric] < fewest[metric]:
+                fewest[metric], patience[metric] = count[metric], _PATIENCE
+            elif patience[metric]:
+                patience[metric] -= 1
+            else:
+                wrong[metric, : np.flatnonzero(wrong[metric])[-1]] = False
         low = (low & ~(loose_low & wrong)) | (below & wrong)
         high = (high & ~(loose_high & wrong)) | (above & wrong)
-        answer = _with_fixed(matrix, target, low | high, np.where(high, upper, 0.0), ring)
-    return np.clip(answer, 0.0, upper)
+        fixed = (low | high)[open_ones]
+        at = np.where(high[open_ones], bound[open_ones], 0.0)
+        answer[open_ones] = _with_fixed(systems.some(open_ones), target[open_ones], fixed, at)
+    return np.clip(answer, 0.0, bound)
 
 
-def _with_fixed(matrix: FloatArray, target: FloatArray, fixed: BoolArray, at: FloatArray, ring: Ring) -> FloatArray:
-    """The answer where these unknowns have these values."""
-    reduced = matrix.copy()
-    reduced[fixed] = 0.0
-    reduced[:, fixed] = 0.0
-    places = np.flatnonzero(fixed)
-    reduced[places, places] = 1.0
-    right = target - matrix[:, fixed] @ at[fixed]
-    right[fixed] = at[fixed]
-    return factor(reduced, ring).solve(right)
+def _with_fixed(systems: Systems, target: FloatArray, fixed: BoolArray, at: FloatArray) -> FloatArray:
+    """The answers where these unknowns have these values."""
+    right = np.where(fixed, at, target - systems.times(at))
+    return systems.factor(fixed=fixed).solve(right)

@@ -8,9 +8,9 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.part_rates import Sums, fit_rates, quick_noise
+from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_noise
 from nsysmap.counters.problem import in_sequence_order
-from nsysmap.counters.ring import Ring, ring_of
+from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, layout_of, shares_of, taking_part, touched
 
 _FAR_SAMPLES = 64  # the offset is looked for within so many samples' length either way
@@ -55,13 +55,13 @@ class _Looked:
     values: FloatArray
     used: BoolArray
     shares: Shares
-    matrix: FloatArray
-    ring: Ring
+    matrix: Gram
 
-    def sums(self, row: FloatArray) -> Sums:
-        """What one metric's samples say."""
-        target = row[self.used]
-        return Sums(self.matrix, self.shares.gathered(row), float(target @ target), len(target))
+    def sums(self) -> Sums:
+        """What the metrics' samples say."""
+        used = self.values[:, self.used]
+        target = np.stack([self.shares.gathered(row) for row in self.values])
+        return Sums(self.matrix, target, (used**2).sum(axis=1), used.shape[1])
 
 
 @dataclass
@@ -73,6 +73,7 @@ class _Search:
     stretches: list[_Stretch]
     period_ns: float
     left_out: BoolArray
+    like: Fit  # at an offset nearby
     tried: dict[float, FloatArray]  # by offset: for each metric, the samples times the logarithm of their noise
 
 
@@ -98,7 +99,8 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     left_out = _wild(work, stretches, samples.period_ns, shift)
     for _ in range(_SEARCHES):
         layout = _layout(work, samples.period_ns / 4)
-        search = _Search(work, layout, stretches, samples.period_ns, left_out, {})
+        like = fit_rates(_looked(work, layout, stretches, shift, left_out).sums(), layout)
+        search = _Search(work, layout, stretches, samples.period_ns, left_out, like, {})
         found = _closed_in(search, shift)
         slope, error = _slope(search, found)
         if abs(slope) <= _CERTAIN * error:
@@ -134,8 +136,7 @@ def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
     if offset not in search.tried:
         moved = Shift(offset, shift.drift, shift.origin_ns)
         looked = _looked(search.work, search.layout, search.stretches, moved, search.left_out)
-        noise = [quick_noise(looked.sums(row), search.layout, looked.ring) for row in looked.values]
-        search.tried[offset] = looked.used.sum() * np.log(noise)
+        search.tried[offset] = looked.used.sum() * np.log(quick_noise(looked.sums(), search.layout, search.like))
     return search.tried[offset]
 
 
@@ -158,14 +159,14 @@ def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
     step = _COARSE * search.period_ns / 2
     stretch = np.repeat(np.arange(count), [len(each.start_ns) for each in search.stretches])
     middle = _looked(search.work, search.layout, search.stretches, shift, search.left_out)
-    fits = [fit_rates(middle.sums(row), search.layout, middle.ring) for row in middle.values]
+    fit = fit_rates(middle.sums(), search.layout)
     squares = np.zeros((3, count))
     for at, way in enumerate((-1, 0, 1)):
         moved = Shift(shift.offset_ns + way * step, shift.drift, shift.origin_ns)
         looked = middle if not way else _looked(search.work, search.layout, search.stretches, moved, search.left_out)
-        for row, fit in zip(looked.values, fits, strict=True):
-            away = np.where(looked.used & middle.used, row - looked.shares.applied(fit.rates), 0.0)
-            squares[at] += np.bincount(stretch, away**2, count) / (2 * fit.noise**2)
+        for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
+            away = np.where(looked.used & middle.used, row - looked.shares.applied(rates), 0.0)
+            squares[at] += np.bincount(stretch, away**2, count) / (2 * noise**2)
     bend = np.maximum((squares[0] - 2 * squares[1] + squares[2]) / step**2, 1e-12)
     offset = np.clip(0.5 * (squares[0] - squares[2]) / (bend * step), -4 * step, 4 * step)
     time = np.array([float(each.start_ns.mean()) for each in search.stretches])
@@ -247,10 +248,12 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
     layout = _layout(work, period / 2)
     some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
     every = np.zeros(sum(len(each.start_ns) for each in some), np.bool_)
-    noise = []
-    for offset in (rough.offset_ns + period * _COARSE * np.arange(-_STEPS, _STEPS + 1)).tolist():
-        looked = _looked(work, layout, some, Shift(offset, rough.drift, rough.origin_ns), every)
-        noise.append(sum(float(np.log(quick_noise(looked.sums(row), layout, looked.ring))) for row in looked.values))
+    looked = [
+        _looked(work, layout, some, Shift(offset, rough.drift, rough.origin_ns), every)
+        for offset in (rough.offset_ns + period * _COARSE * np.arange(-_STEPS, _STEPS + 1)).tolist()
+    ]
+    like = fit_rates(looked[_STEPS].sums(), layout)
+    noise = [float(np.log(quick_noise(each.sums(), layout, like)).sum()) for each in looked]
     best = int(np.argmin(noise))
     return Shift(rough.offset_ns + (best - _STEPS) * _COARSE * period, rough.drift, rough.origin_ns)
 
@@ -266,8 +269,7 @@ def _looked(work: Work, layout: Layout, stretches: list[_Stretch], shift: Shift,
     near = taking_part(work, start, end)
     used = ~touched(near, near.group < 0, start, end) & ~left_out
     shares = shares_of(near, layout, start, end).kept(used)
-    matrix = gram(shares)
-    return _Looked(np.concatenate([each.values for each in stretches], axis=1), used, shares, matrix, ring_of(matrix))
+    return _Looked(np.concatenate([each.values for each in stretches], axis=1), used, shares, gram(shares))
 
 
 def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> BoolArray:
@@ -276,9 +278,9 @@ def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) ->
     every = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_)
     looked = _looked(work, layout, stretches, shift, every)
     weight = np.maximum(looked.shares.gathered(np.ones(len(every))), 1e-12)
-    for row in looked.values:
-        fit = fit_rates(looked.sums(row), layout, looked.ring)
-        away = np.where(looked.used, np.abs(row - looked.shares.applied(fit.rates)), 0.0)
+    fit = fit_rates(looked.sums(), layout)
+    for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
+        away = np.where(looked.used, np.abs(row - looked.shares.applied(rates)), 0.0)
         usual = looked.shares.applied(looked.shares.gathered(away) / weight)
-        every |= away > _FAR * np.maximum(usual, fit.noise / 4) + 2.0
+        every |= away > _FAR * np.maximum(usual, noise / 4) + 2.0
     return every

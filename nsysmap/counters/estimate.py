@@ -9,12 +9,14 @@ import numpy as np
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.near_inverse import spreads
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 8.0  # times what is usual for samples of the same kernels: set aside
 _NEAR_ALL = 0.2  # more samples than this part of all are no outliers
+_LITTLE = 1e-3  # by that part the stiffness of the steps is changed to see what hangs on it
 _ROUNDED = 12.0**-0.5  # standard deviation of rounding to whole numbers
 
 
@@ -76,12 +78,12 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = _series(samples, problem.values)
-    fits = [_fit(problem, each) for each in series]
-    outliers = _outliers(problem, series, fits)
+    fit = _fit(problem, series)
+    outliers = _outliers(problem, series, fit)
     if outliers.any():
         problem = without(problem, outliers)
-        fits = [_fit(problem, each) for each in series]
-    linear = [_linear(problem, each, fit) for each, fit in zip(series, fits, strict=True)]
+        fit = _fit(problem, series, like=fit)
+    linear = _linear(problem, series, fit)
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row])
         for row, clock in enumerate(samples.per_cycle)
@@ -109,8 +111,9 @@ class _Series:
 class _Linear:
     """What the samples say of one series by group and set, and the errors that add up."""
 
-    fit: Fit
     rates: FloatArray  # bounded
+    noise: float
+    determined: float
     value: FloatArray
     influence: FloatArray  # what each cluster of repeats added
     modelled: FloatArray  # variance if the noise of the samples were all
@@ -131,47 +134,64 @@ def _series(samples: Samples, values: FloatArray) -> list[_Series]:
     return series
 
 
-def _fit(problem: Problem, series: _Series) -> Fit:
-    used = series.values[problem.used]
-    values = np.where(problem.used, series.values, 0.0)
-    sums = Sums(problem.matrix, problem.shares.gathered(values), float(used @ used), len(used))
-    return fit_rates(sums, problem.layout, problem.ring)
+def _fit(problem: Problem, series: list[_Series], like: Fit | None = None) -> Fit:
+    target = np.stack([problem.shares.gathered(np.where(problem.used, each.values, 0.0)) for each in series])
+    squares = np.array([float(used @ used) for each in series for used in (each.values[problem.used],)])
+    return fit_rates(Sums(problem.matrix, target, squares, int(problem.used.sum())), problem.layout, like=like)
 
 
-def _outliers(problem: Problem, series: list[_Series], fits: list[Fit]) -> BoolArray:
+def _outliers(problem: Problem, series: list[_Series], fit: Fit) -> BoolArray:
     """Samples far from what their kernels' samples usually are, in any metric."""
     far = np.zeros(problem.shares.samples, np.bool_)
     weight = np.maximum(problem.shares.gathered(np.ones(problem.shares.samples)), 1e-12)
-    for each, fit in zip(series, fits, strict=True):
-        away = np.where(problem.used, np.abs(each.values - problem.shares.applied(fit.rates)), 0.0)
+    for row, each in enumerate(series):
+        away = np.where(problem.used, np.abs(each.values - problem.shares.applied(fit.rates[row])), 0.0)
         usual = problem.shares.applied(problem.shares.gathered(away) / weight)
         step = each.step * each.upper / 100 if np.isfinite(each.upper) else 0.0
-        far |= away > _FAR * np.maximum(usual, fit.noise / 4) + 2 * step
+        far |= away > _FAR * np.maximum(usual, fit.noise[row] / 4) + 2 * step
     return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
 
 
-def _linear(problem: Problem, series: _Series, fit: Fit) -> _Linear:
-    shares, means, columns = problem.shares, problem.means, problem.shares.columns
-    residual = np.where(problem.used, series.values - shares.applied(fit.rates), 0.0)
-    place = problem.cluster[shares.sample] * columns + shares.column
-    scores = summed(place, shares.share * residual[shares.sample], problem.clusters * columns).reshape(problem.clusters, columns)
-    scores -= scores.mean(axis=0)
-    few = np.sqrt(problem.clusters / max(problem.clusters - 1, 1))
-    later = shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, fit.rates), 0.0))
-    response = fit.factor.solve(means)
-    apart = response[fit.left + 1] - response[fit.left]
-    shape = fit.noise**2 * (fit.stiffness[:, None] * apart**2).sum(axis=0)
-    every = fit.noise**2 * np.einsum("ig,ig->g", means, response)
-    rates = bounded_solution(fit.system, fit.target, series.upper, problem.ring)
-    return _Linear(
-        fit, rates, means.T @ fit.rates, few * (scores @ response), np.maximum(every - shape, 0.0), np.maximum(shape, 0.0), later @ response
+def _linear(problem: Problem, series: list[_Series], fit: Fit) -> list[_Linear]:
+    factor, means = fit.systems.factor(), problem.means
+    scores = np.stack([_scores(problem, each, rates) for each, rates in zip(series, fit.rates, strict=True)])
+    later = np.stack(
+        [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
     )
+    answers = factor.solve(np.concatenate([scores, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
+    influence = means.of(answers)
+    asked = means.weighted(problem.matrix)
+    noise2 = fit.noise[:, None] ** 2
+    (every,), (softer,), (stiffer,) = (spreads(factor if not way else fit.stiffer(1 + way * _LITTLE).factor(), asked) for way in (0, -1, 1))
+    shape = np.maximum(noise2 * (softer - stiffer) / (2 * _LITTLE), 0.0)
+    modelled = np.maximum(noise2 * every - shape, 0.0)
+    upper = np.array([each.upper for each in series])
+    bounded = bounded_solution(fit.systems, fit.target, upper)
+    return [
+        _Linear(
+            bounded[row], float(fit.noise[row]), float(fit.determined[row]), means.of(fit.rates[row]), influence[row, :-1],
+            modelled[row], shape[row], influence[row, -1],
+        )
+        for row in range(len(series))
+    ]  # fmt: skip
+
+
+def _scores(problem: Problem, series: _Series, rates: FloatArray) -> FloatArray:
+    """What each cluster of repeats pulls at each column by, beyond the mean of all clusters."""
+    shares = problem.shares
+    residual = np.where(problem.used, series.values - shares.applied(rates), 0.0)
+    place = problem.cluster[shares.sample] * shares.columns + shares.column
+    scores = summed(place, shares.share * residual[shares.sample], problem.clusters * shares.columns)
+    scores = scores.reshape(problem.clusters, shares.columns)
+    few = np.sqrt(problem.clusters / max(problem.clusters - 1, 1))
+    centred: FloatArray = few * (scores - scores.mean(axis=0))
+    return centred
 
 
 def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _Series) -> Estimate:
     """The metric itself: what was found, over the cycles where it is a part of cycles."""
     layout = problem.layout
-    value, bounded = found.value, problem.means.T @ found.rates
+    value, bounded = found.value, problem.means.of(found.rates)
     influence, modelled, shape, moved = found.influence, found.modelled, found.shape, found.moved
     parts, idle = found.rates[:-1], float(found.rates[-1])
     if clock is not None:
@@ -190,7 +210,7 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _
     half = _quantile(problem.spread - 1) * error
     upper = 100.0 if series.percent else np.inf
     low, high = np.clip(value - half, 0, upper), np.clip(value + half, 0, upper)
-    unknown = np.where(problem.means[:-1].T @ np.repeat(layout.executions, layout.parts) > 0, 0.0, np.nan)
+    unknown = np.where(problem.means.ran > 0, 0.0, np.nan)
     known = Values(
         np.clip(bounded, low, high) + unknown, error + unknown, low + unknown, high + unknown, sampling, np.sqrt(shape), timing, rounding
     )
@@ -199,8 +219,8 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _
     column = np.repeat(layout.first[:-1][problem.place], ordered)
     column += np.arange(int(ordered.sum())) - np.repeat(np.cumsum(ordered) - ordered, ordered)
     return Estimate(
-        known.take(problem.place), known.take(sets), np.minimum(parts, upper)[column], min(idle, upper), found.fit.noise,
-        found.fit.determined, series.percent,
+        known.take(problem.place), known.take(sets), np.minimum(parts, upper)[column], min(idle, upper), found.noise,
+        found.determined, series.percent,
     )  # fmt: skip
 
 
@@ -208,8 +228,7 @@ def _rounding(problem: Problem) -> FloatArray:
     """Error from samples that are whole numbers: of kernels longer than samples, whose inner samples are all rounded alike."""
     layout = problem.layout
     inside = _ROUNDED * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
-    by_column = np.append(np.repeat(inside * np.sqrt(layout.parts), layout.parts), 0.0)
-    rounding: FloatArray = np.sqrt((problem.means**2).T @ by_column**2)
+    rounding: FloatArray = np.sqrt(np.concatenate([inside**2, inside**2 @ problem.means.sets**2]))
     return rounding
 
 

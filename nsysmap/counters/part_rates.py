@@ -1,4 +1,4 @@
-"""One metric's rates in the parts of each kernel, from normal equations, smoothed only as far as the samples ask.
+"""Rates in the parts of each kernel, from normal equations, smoothed only as far as the samples ask; all metrics at once.
 
 Model: y = A z + noise(sigma²), z the rates of the parts.  Neighbouring parts of one kernel differ by a Gaussian step of variance
 k² s² d: s the level of the kernel, d the parts' distance in µs, k the metric's unevenness, which the samples tell (evidence
@@ -12,47 +12,55 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import FloatArray, IntArray
-from nsysmap.counters.ring import Factor, Ring, factor
+from nsysmap.counters.means import means_of
+from nsysmap.counters.near_inverse import Weighted, spreads, weighted
+from nsysmap.counters.ring import Gram, Systems
 from nsysmap.counters.shares import Layout
 
 _ROUNDS = (2, 3)  # with one level for all kernels, then with each its own
+_AGAIN = 2  # rounds where a fit to nearly the same samples is known
 _START = 0.5  # unevenness per square root of a µs before the samples tell it: that of an H100's kernels
 _TRUST = 4.0  # steps that this first value counts for
 _FLOOR = 0.02  # of the highest level: no kernel is known to be more even than that
 _VAGUE = 10.0  # times the size of the samples: what a rate can be before any sample is seen
 _SOLVABLE = 1e-12  # of the largest entry: less on the diagonal is lost in rounding
-_PROBES = 16  # random vectors that tell a trace
 _TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the samples say of one metric, as sums: A'A, A'y, y'y and how many there are."""
+    """What the samples say of some metrics, as sums: A'A, and a row a metric of A'y, y'y; how many samples there are."""
 
-    matrix: FloatArray
+    matrix: Gram
     target: FloatArray
-    squares: float
+    squares: FloatArray
     samples: int
 
     @property
-    def size(self) -> float:
-        """Root mean square of the samples."""
-        return float(np.sqrt(self.squares / max(self.samples, 1))) or 1.0
+    def size(self) -> FloatArray:
+        """Root mean square of each metric's samples."""
+        size = np.sqrt(self.squares / max(self.samples, 1))
+        return np.where(size > 0, size, 1.0)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Rates of the columns, and what their errors are made from."""
+    """Rates of the columns, a row a metric, and what their errors are made from."""
 
     rates: FloatArray
-    system: FloatArray  # the normal equations with what is not the samples' in them
-    target: FloatArray
-    factor: Factor
+    target: FloatArray  # A'y
+    systems: Systems  # the normal equations with what is not the samples' in them
     stiffness: FloatArray  # of each step between parts, that part
+    vague: FloatArray  # on every diagonal, that part
     left: IntArray  # column left of each step; the right one is the next
-    noise: float  # standard deviation of a sample
-    unevenness: float
-    determined: float  # of the steps between parts, how many the samples tell
+    noise: FloatArray  # standard deviation of a sample
+    unevenness: FloatArray
+    determined: FloatArray  # of the steps between parts, how many the samples tell
+    level: FloatArray
+
+    def stiffer(self, times: float) -> Systems:
+        """The normal equations with the steps that much stiffer."""
+        return _systems(self.systems.gram, self.left, times * self.stiffness, self.vague)
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ class _Steps:
     left: IntArray
     group: IntArray
     distance_us: FloatArray
+    weighted: Weighted
 
 
 @dataclass
@@ -67,111 +76,122 @@ class _State:
     """What changes from round to round."""
 
     rates: FloatArray
-    noise2: float
-    unevenness: float
-    determined: float
+    noise2: FloatArray
+    unevenness: FloatArray
+    determined: FloatArray
     level: FloatArray
-    system: FloatArray  # the normal equations, whose diagonals every round writes anew: they are too large to copy each time
 
 
-def fit_rates(sums: Sums, layout: Layout, ring: Ring) -> Fit:
-    """The most probable rates; bounds are not asked."""
-    steps = _steps_of(layout)
-    state = _begun(sums, layout)
-    for _ in range(_ROUNDS[0]):
-        _round(sums, layout, ring, steps, state)
-    state.level = _levels(sums, layout, ring, steps, state)
-    for _ in range(_ROUNDS[1]):
-        _round(sums, layout, ring, steps, state)
-    system, weight = _system(sums, steps, state)
-    solver = factor(system, ring)
-    noise = float(np.sqrt(state.noise2))
-    return Fit(solver.solve(sums.target), system, sums.target, solver, weight, steps.left, noise, state.unevenness, state.determined)
+def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
+    """The most probable rates; bounds are not asked.  ``like`` is a fit to nearly the same samples."""
+    steps = _steps_of(sums.matrix, layout)
+    if like is None:
+        state = _begun(sums, layout)
+        for _ in range(_ROUNDS[0]):
+            _round(sums, layout, steps, state)
+        state.level = _levels(sums, layout, steps, state)
+        rounds = _ROUNDS[1]
+    else:
+        state, rounds = _State(like.rates, like.noise**2, like.unevenness, like.determined, like.level), _AGAIN
+    for _ in range(rounds):
+        _round(sums, layout, steps, state)
+    weight, vague = _weights(sums, steps, state)
+    systems = _systems(sums.matrix, steps.left, weight, vague)
+    rates = systems.factor().solve(sums.target)
+    return Fit(
+        rates, sums.target, systems, weight, vague, steps.left, np.sqrt(state.noise2), state.unevenness, state.determined, state.level
+    )
 
 
-def quick_noise(sums: Sums, layout: Layout, ring: Ring) -> float:
-    """The noise that a first fit leaves: enough to compare offsets of the clocks."""
-    steps = _steps_of(layout)
-    state = _begun(sums, layout)
-    for _ in range(_ROUNDS[0]):
-        _round(sums, layout, ring, steps, state)
-    return float(np.sqrt(state.noise2))
-
-
-def spread_means(layout: Layout) -> FloatArray:
-    """The matrix whose columns make each group's mean."""
-    weights = np.zeros((layout.columns, layout.groups))
-    group = np.repeat(np.arange(layout.groups), layout.parts)
-    weights[np.arange(layout.columns - 1), group] = 1.0 / layout.parts[group]
-    return weights
+def quick_noise(sums: Sums, layout: Layout, like: Fit) -> FloatArray:
+    """The noise that is left, by metric, where the steps are as stiff as in ``like``: enough to compare offsets of the clocks."""
+    left = like.left
+    rates = _systems(sums.matrix, left, like.stiffness, like.vague).factor().solve(sums.target)
+    free = np.maximum(sums.samples - (layout.columns - len(left)) - like.determined * len(left), 1.0)
+    return np.sqrt(_residual(sums, rates) / free)
 
 
 def _begun(sums: Sums, layout: Layout) -> _State:
-    level = np.full(layout.groups, sums.size)
-    return _State(np.zeros(layout.columns), 0.01 * sums.size**2 + _TINY, _START, 0.0, level, sums.matrix.copy())
+    metrics = len(sums.target)
+    level = np.repeat(sums.size[:, None], layout.groups, axis=1)
+    start = np.full(metrics, _START)
+    return _State(np.zeros(sums.target.shape), 0.01 * sums.size**2 + _TINY, start, np.zeros(metrics), level)
 
 
-def _round(sums: Sums, layout: Layout, ring: Ring, steps: _Steps, state: _State) -> None:
+def _round(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> None:
     """Solve, then learn noise and unevenness from the answer."""
-    system, weight = _system(sums, steps, state)
-    solver = factor(system, ring)
-    rates = solver.solve(sums.target)
-    left = steps.left
-    probes = np.random.default_rng(0).choice(np.array([-1.0, 1.0]), (len(left), _PROBES))
-    answer = solver.solve(_differences_back(left, np.sqrt(weight)[:, None] * probes, len(rates)))
-    apart = np.sqrt(weight)[:, None] * (answer[left + 1] - answer[left])
-    told = float(np.clip(len(left) - (probes * apart).sum() / _PROBES, 0.0, len(left)))
-    jumps = float(((rates[left + 1] - rates[left]) ** 2 / _variance(steps, state)).sum())
-    residual = sums.squares - 2 * float(rates @ sums.target) + float(rates @ (sums.matrix @ rates))
-    free = max(sums.samples - (layout.columns - len(left)) - told, 1.0)
+    weight, vague = _weights(sums, steps, state)
+    factor = _systems(sums.matrix, steps.left, weight, vague).factor()
+    rates = factor.solve(sums.target)
+    count = len(steps.left)
+    (apart,) = spreads(factor, steps.weighted)
+    told = np.clip(count - (weight * apart).sum(axis=1), 0.0, count)
+    jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(axis=1)
+    free = np.maximum(sums.samples - (layout.columns - count) - told, 1.0)
     state.rates = rates
-    state.noise2 = max(residual, 1e-10 * sums.squares + _TINY) / free
-    state.unevenness = float(np.sqrt((jumps + _TRUST * _START**2) / (told + _TRUST)))
-    state.determined = told / max(len(left), 1)
+    state.noise2 = _residual(sums, rates) / free
+    state.unevenness = np.sqrt((jumps + _TRUST * _START**2) / (told + _TRUST))
+    state.determined = told / max(count, 1)
 
 
-def _levels(sums: Sums, layout: Layout, ring: Ring, steps: _Steps, state: _State) -> FloatArray:
+def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
+    """The sum of squares that these rates leave, by metric."""
+    left = sums.squares - 2 * (rates * sums.target).sum(axis=1) + (rates * sums.matrix.times(rates)).sum(axis=1)
+    residual: FloatArray = np.maximum(left, 1e-10 * sums.squares + _TINY)
+    return residual
+
+
+def _levels(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> FloatArray:
     """How high each kernel's rate is, or may be for all that is known."""
-    system, _ = _system(sums, steps, state)
-    means = spread_means(layout)
-    error2 = state.noise2 * np.einsum("ig,ig->g", means, factor(system, ring).solve(means))
-    level = np.sqrt(np.maximum(means.T @ state.rates, 0.0) ** 2 + np.maximum(error2, 0.0))
-    result: FloatArray = np.maximum(level, _FLOOR * float(level[layout.executions > 0].max(initial=sums.size)))
+    means = means_of(layout, np.full(layout.groups, -1), 0)
+    factor = _systems(sums.matrix, steps.left, *_weights(sums, steps, state)).factor()
+    (error,) = spreads(factor, means.weighted(sums.matrix))
+    mean = means.of(state.rates)
+    level = np.sqrt(np.maximum(mean, 0.0) ** 2 + state.noise2[:, None] * np.maximum(error, 0.0))
+    highest = level[:, layout.executions > 0].max(axis=1, keepdims=True) if (layout.executions > 0).any() else sums.size[:, None]
+    result: FloatArray = np.maximum(level, _FLOOR * highest)
     return result
 
 
-def _system(sums: Sums, steps: _Steps, state: _State) -> tuple[FloatArray, FloatArray]:
-    """The normal equations with the steps' stiffness in them, and that of each step; valid until the next round."""
-    weight = state.noise2 / (state.unevenness**2 * _variance(steps, state))
-    system, left, right = state.system, steps.left, steps.left + 1
-    own = sums.matrix.diagonal().copy()
-    own[left] += weight
-    own[right] += weight
-    system[left, right] = sums.matrix[left, right] - weight
-    system[right, left] = sums.matrix[right, left] - weight
+def _weights(sums: Sums, steps: _Steps, state: _State) -> tuple[FloatArray, FloatArray]:
+    """The stiffness of each step, and what is on every diagonal."""
+    weight = state.noise2[:, None] / (state.unevenness[:, None] ** 2 * _variance(steps, state))
+    highest = np.repeat(sums.matrix.diagonal[None], len(weight), axis=0)
+    highest[:, steps.left] += weight
+    highest[:, steps.left + 1] += weight
     vague = state.noise2 / (_VAGUE * sums.size) ** 2
-    np.fill_diagonal(system, own + max(vague, _SOLVABLE * float(own.max()), _TINY))
-    return system, weight
+    return weight, np.maximum(np.maximum(vague, _SOLVABLE * highest.max(axis=1)), _TINY)
+
+
+def _systems(matrix: Gram, left: IntArray, weight: FloatArray, vague: FloatArray) -> Systems:
+    """The normal equations with the steps' stiffness in them."""
+    own = np.repeat(vague[:, None], matrix.ring + 1, axis=1)
+    own[:, left] += weight
+    own[:, left + 1] += weight
+    beside = np.zeros((len(weight), matrix.ring - 1))
+    beside[:, left] = -weight
+    return Systems(matrix, own, beside)
 
 
 def _variance(steps: _Steps, state: _State) -> FloatArray:
     """Of each step, for an unevenness of 1."""
-    variance: FloatArray = np.maximum(state.level[steps.group] ** 2 * steps.distance_us, _TINY)
+    variance: FloatArray = np.maximum(state.level[:, steps.group] ** 2 * steps.distance_us, _TINY)
     return variance
 
 
-def _differences_back(left: IntArray, values: FloatArray, columns: int) -> FloatArray:
-    """The transposed differences of neighbouring parts, times the values."""
-    back = np.zeros((columns, values.shape[1]))
-    back[left + 1] += values
-    back[left] -= values
-    return back
-
-
-def _steps_of(layout: Layout) -> _Steps:
+def _steps_of(matrix: Gram, layout: Layout) -> _Steps:
     """Every pair of neighbouring parts of one kernel."""
     group = np.repeat(np.arange(layout.groups), layout.parts - 1)
     last = np.zeros(layout.columns, np.bool_)
     last[layout.first[1:] - 1] = True
     last[-1] = True
-    return _Steps(np.flatnonzero(~last), group, (layout.duration_ns / layout.parts)[group] / 1e3)
+    left = np.flatnonzero(~last)
+    count = len(left)
+    apart = weighted(
+        matrix,
+        np.concatenate([left, left + 1]),
+        np.tile(np.arange(count), 2),
+        np.repeat([-1.0, 1.0], count),
+        count,
+    )
+    return _Steps(left, group, (layout.duration_ns / layout.parts)[group] / 1e3, apart)

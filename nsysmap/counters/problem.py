@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.part_rates import spread_means
-from nsysmap.counters.ring import Ring, ring_of
+from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
 
 PARTS_PER_SAMPLE = 8.0
@@ -36,9 +36,8 @@ class Problem:
     layout: Layout
     shares: Shares
     edges: Edges
-    matrix: FloatArray
-    ring: Ring
-    means: FloatArray  # its columns make each group's mean from the rates of the parts, and then each set's
+    matrix: Gram
+    means: Means
     cluster: IntArray  # of whole repeats, of each sample
     clusters: int
     spread: FloatArray  # over how many clusters the time of each group, and of each set, is spread
@@ -64,17 +63,17 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     cluster, clusters = _clusters(work, start)
     member = np.full(layout.groups, -1)
     member[place] = member_of
-    means = np.concatenate([spread_means(layout), _set_means(layout, member, sets)], axis=1)
+    means = means_of(layout, member, sets)
     return Problem(
         values=values, work=work, place=place, layout=layout, shares=shares, edges=edges_of(work, layout, start, end), matrix=matrix,
-        ring=ring_of(matrix), means=means, cluster=cluster, clusters=clusters, spread=_spread(shares, means, cluster, clusters),
+        means=means, cluster=cluster, clusters=clusters, spread=_spread(shares, means, cluster, clusters),
         used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.error_ns,
     )  # fmt: skip
 
 
 def without(problem: Problem, outliers: BoolArray) -> Problem:
     """The problem without those samples."""
-    matrix = problem.matrix - gram(problem.shares.kept(outliers))
+    matrix = problem.matrix.without(gram(problem.shares.kept(outliers)))
     return replace(problem, shares=problem.shares.kept(~outliers), matrix=matrix, used=problem.used & ~outliers)
 
 
@@ -136,21 +135,11 @@ def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
     return repeat * count // len(repeats), count
 
 
-def _set_means(layout: Layout, member: IntArray, sets: int) -> FloatArray:
-    """For each set of groups, the weights of the parts in its mean over time."""
-    inside = np.flatnonzero((member >= 0) & (layout.executions > 0))
-    time = (layout.duration_ns * layout.executions)[inside]
-    total = np.bincount(member[inside], time, sets)
-    weights = np.zeros((layout.groups, sets))
-    weights[inside, member[inside]] = time / np.maximum(total[member[inside]], 1e-12)
-    means: FloatArray = spread_means(layout) @ weights
-    return means
-
-
-def _spread(shares: Shares, means: FloatArray, cluster: IntArray, clusters: int) -> FloatArray:
+def _spread(shares: Shares, means: Means, cluster: IntArray, clusters: int) -> FloatArray:
     """Over how many clusters the time behind each mean is spread, as if evenly."""
     columns = shares.columns
     taken = np.bincount(cluster[shares.sample] * columns + shares.column, shares.share, clusters * columns).reshape(clusters, columns)
-    by_mean = taken @ (means > 0)
+    groups = np.add.reduceat(taken[:, :-1], means.first, axis=1)
+    by_mean = np.concatenate([groups, groups @ (means.sets > 0)], axis=1)
     spread: FloatArray = by_mean.sum(axis=0) ** 2 / np.maximum((by_mean**2).sum(axis=0), 1e-12)
     return spread

@@ -1,104 +1,271 @@
-"""Solves symmetric systems in which only neighbours on a ring couple, and one more unknown couples with all."""
+"""Symmetric systems in which only neighbours on a ring couple and one more unknown couples with all: stored as bands, solved by blocks.
+
+Several systems that differ in the weights of single unknowns and of neighbours are solved at once: one for each metric.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
-_BLOCK = 48
-"""Blocks are not smaller than that: the time then goes into arithmetic."""
+LEAST_BLOCK = 24
+"""Blocks are not smaller than that: the parts of one kernel then lie in two neighbouring blocks."""
 _COUPLED = 1e-5  # of the unknowns' own weights: less is no coupling
 
 
 @dataclass(frozen=True)
-class Ring:
-    """Where a ring is cut into blocks: each couples with the next alone; the last block and the common unknown with all."""
+class Gram:
+    """A symmetric matrix on a ring: ``band[d, i]`` couples unknown i with unknown i + d going round, ``edge[i]`` with the common one."""
 
-    size: int
-    block: int  # 0: everything is one block
-
-    @property
-    def blocks(self) -> tuple[slice, ...]:
-        """The blocks before the border."""
-        if not self.block:
-            return ()
-        count = (self.size - 1) // self.block - 1
-        return tuple(slice(at * self.block, (at + 1) * self.block) for at in range(count))
+    band: FloatArray
+    edge: FloatArray
+    last: float
 
     @property
-    def border(self) -> slice:
-        """The last block, what is left over, and the common unknown."""
-        return slice(len(self.blocks) * self.block, self.size)
+    def ring(self) -> int:
+        """How many unknowns lie on the ring; the common one is one more."""
+        return len(self.edge)
+
+    @property
+    def reach(self) -> int:
+        """How far apart unknowns that couple are at most."""
+        return len(self.band) - 1
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """Each unknown's own weight."""
+        return np.append(self.band[0], self.last)
+
+    def times(self, values: FloatArray) -> FloatArray:
+        """The matrix times vectors that lie along the last axis."""
+        inner = values[..., :-1]
+        around = self.band[0] * inner + self.edge * values[..., -1:]
+        for away in range(1, self.reach + 1):
+            around += self.band[away] * np.roll(inner, -away, -1)
+            around += np.roll(self.band[away] * inner, away, -1)
+        last = inner @ self.edge + self.last * values[..., -1]
+        return np.concatenate([around, last[..., None]], axis=-1)
+
+    def dense(self) -> FloatArray:
+        """The matrix with all its entries."""
+        return self.times(np.eye(self.ring + 1))
+
+    def without(self, other: Gram) -> Gram:
+        """The difference; ``other`` reaches no farther in what matters."""
+        band = self.band.copy()
+        common = min(self.reach, other.reach) + 1
+        band[:common] -= other.band[:common]
+        return Gram(band, self.edge - other.edge, self.last - other.last)
+
+    def between(self, row: IntArray, column: IntArray) -> FloatArray:
+        """Entries of unknowns on the ring."""
+        ahead = (column - row) % self.ring
+        behind = (row - column) % self.ring
+        found = np.where(ahead <= self.reach, self.band[np.minimum(ahead, self.reach), row], 0.0)
+        found += np.where((behind <= self.reach) & (behind > 0), self.band[np.minimum(behind, self.reach), column], 0.0)
+        return found
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The matrix cut into blocks."""
+        return _blocks_of(self)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The matrix cut: each block couples with the next and with the border, which is the rest of the ring and the common unknown."""
+
+    size: int  # of a block
+    own: FloatArray  # [block, row, column]
+    nexts: FloatArray  # of each block but the last with the next
+    edges: FloatArray  # of each with the border
+    border: FloatArray
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are before the border."""
+        return len(self.own)
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The matrix with something more on the diagonal and between neighbours, for each metric."""
+
+    gram: Gram
+    own: FloatArray  # added to the diagonal: [metric, unknown]
+    beside: FloatArray  # added between unknown i and i + 1 of the ring: [metric, i]
+
+    def times(self, values: FloatArray) -> FloatArray:
+        """Each matrix times its vector."""
+        product = self.gram.times(values) + self.own * values
+        product[:, : self.gram.ring - 1] += self.beside * values[:, 1 : self.gram.ring]
+        product[:, 1 : self.gram.ring] += self.beside * values[:, : self.gram.ring - 1]
+        return product
+
+    def some(self, rows: IntArray) -> Systems:
+        """These metrics' alone."""
+        return Systems(self.gram, self.own[rows], self.beside[rows])
+
+    def factor(self, *, fixed: BoolArray | None = None) -> Factor:
+        """The matrices ready to be solved with; ``fixed`` unknowns couple with none and weigh 1."""
+        return _factored(self, fixed)
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A matrix on a ring, ready to be solved with."""
+    """Matrices on a ring, ready to be solved with; one entry a block, and in it one matrix a metric."""
 
-    ring: Ring
+    size: int  # of a block
     inverses: tuple[FloatArray, ...]  # of the blocks, what comes before eliminated
-    nexts: tuple[FloatArray, ...]  # coupling of each block with the next
+    nexts: tuple[FloatArray, ...]  # coupling of each block with the next; the last one's is with the border
     borders: tuple[FloatArray, ...]  # coupling of each block with the border, what comes before eliminated
     last: FloatArray  # inverse of the border, everything else eliminated
 
     def solve(self, target: FloatArray) -> FloatArray:
-        """The x with Mx = target, for one target or one a column."""
-        blocks, border = self.ring.blocks, self.ring.border
+        """For each metric the x with Mx = target: [metric, unknown], or [metric, unknown, target]."""
+        if target.ndim == 2:
+            single: FloatArray = self.solve(target[:, :, None])[:, :, 0]
+            return single
+        count, size = len(self.inverses), self.size
         answer = np.empty_like(target)
         passed: list[FloatArray] = []
-        rest = target[border]
-        for at, block in enumerate(blocks):
-            here = target[block]
+        rest = target[:, count * size :]
+        for at in range(count):
+            here = target[:, at * size : (at + 1) * size]
             if at:
-                here = here - self.nexts[at - 1].T @ passed[-1]
+                here = here - _turned(self.nexts[at - 1]) @ passed[-1]
             passed.append(self.inverses[at] @ here)
-            rest = rest - self.borders[at].T @ passed[-1]
-        answer[border] = self.last @ rest
+            rest = rest - _turned(self.borders[at]) @ passed[-1]
+        border = self.last @ rest
+        answer[:, count * size :] = border
         following: FloatArray | None = None
-        for at in range(len(blocks) - 1, -1, -1):
-            taken = self.borders[at] @ answer[border]
+        for at in range(count - 1, -1, -1):
+            taken = self.borders[at] @ border
             if following is not None:
                 taken = taken + self.nexts[at] @ following
             following = passed[at] - self.inverses[at] @ taken
-            answer[blocks[at]] = following
+            answer[:, at * size : (at + 1) * size] = following
         return answer
 
 
-def ring_of(matrix: FloatArray) -> Ring:
-    """How this matrix, whose last unknown couples with all, is cut."""
-    busy = matrix[:-1, :-1]
-    own = np.sqrt(np.maximum(np.diag(busy), 1e-300))
-    row, column = np.nonzero(busy > _COUPLED * own[:, None] * own[None, :])
-    apart = np.abs(row - column)
-    reach = int(np.minimum(apart, len(busy) - apart).max(initial=0))
-    block = max(reach, _BLOCK)
-    return Ring(len(matrix), block if 4 * block <= len(busy) else 0)
+def gram_of(columns: int, pairs: list[tuple[IntArray, IntArray, FloatArray]], squares: FloatArray) -> Gram:
+    """The matrix from its diagonal and from the sums of pairs (left, right, product); the last column is the common one."""
+    ring = columns - 1
+    band = np.zeros((1, ring))
+    band[0] = squares[:-1]
+    edge = np.zeros(ring)
+    for left, right, product in pairs:
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        common = high == ring
+        edge += np.bincount(low[common], product[common], ring)[:ring]
+        low, high, inner = low[~common], high[~common], product[~common]
+        round_the_end = 2 * (high - low) > ring
+        first = np.where(round_the_end, high, low)
+        away = np.where(round_the_end, ring - (high - low), high - low)
+        rows = int(away.max(initial=0)) + 1
+        if rows > len(band):
+            band = np.concatenate([band, np.zeros((rows - len(band), ring))])
+        band[:rows] += np.bincount(away * ring + first, np.where(away == 0, 2 * inner, inner), rows * ring).reshape(rows, ring)
+    return Gram(_trimmed(band), edge, float(squares[-1]))
 
 
-def factor(matrix: FloatArray, ring: Ring) -> Factor:
-    """The matrix, positive definite, ready to be solved with."""
-    blocks, border = ring.blocks, ring.border
+def _trimmed(band: FloatArray) -> FloatArray:
+    """Without the farthest couplings, where they are hardly any."""
+    own = np.sqrt(np.maximum(band[0], 1e-300))
+    for away in range(len(band) - 1, 0, -1):
+        if (band[away] > _COUPLED * own * np.roll(own, -away)).any():
+            return band[: away + 1]
+    return band[:1]
+
+
+def _blocks_of(gram: Gram) -> Blocks:
+    ring = gram.ring
+    size = max(gram.reach, LEAST_BLOCK)
+    count = ring // size - 1 if 4 * size <= ring else 0
+    inside = np.arange(size)
+    starts = np.arange(count)[:, None, None] * size
+    own = gram.between(starts + inside[:, None], starts + inside) if count else np.zeros((0, size, size))
+    nexts = gram.between(starts[:-1] + inside[:, None], starts[:-1] + size + inside) if count else np.zeros((0, size, size))
+    rest = np.arange(count * size, ring)
+    edges = np.zeros((count, size, len(rest) + 1))
+    border = np.empty((len(rest) + 1, len(rest) + 1))
+    border[:-1, :-1] = gram.between(rest[:, None], rest)
+    border[-1, :-1] = border[:-1, -1] = gram.edge[rest]
+    border[-1, -1] = gram.last
+    if count:
+        edges[:, :, -1] = gram.edge[: count * size].reshape(count, size)
+        for at in {0, count - 1}:
+            edges[at, :, :-1] = gram.between(at * size + inside[:, None], rest)
+    return Blocks(size, own, nexts, edges, border)
+
+
+def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
+    blocks = systems.gram.blocks
+    size, count = blocks.size, blocks.count
     inverses: list[FloatArray] = []
     nexts: list[FloatArray] = []
     borders: list[FloatArray] = []
-    last = matrix[border, border].copy()
-    for at, block in enumerate(blocks):
-        own, edge = matrix[block, block], matrix[block, border]
+    free = None if fixed is None else (~fixed).astype(np.float64)
+    rest = slice(count * size, None)
+    last = _with(blocks.border, systems.own[:, rest], systems.beside[:, rest])
+    last = last if free is None else _freed(last, free[:, rest], free[:, rest]) + _diagonal(1.0 - free[:, rest])
+    for at in range(count):
+        here, following = slice(at * size, (at + 1) * size), slice((at + 1) * size, (at + 2) * size)
+        own = _with(blocks.own[at], systems.own[:, here], systems.beside[:, at * size : (at + 1) * size - 1])
+        edge = np.repeat(blocks.edges[at][None], len(own), axis=0)
+        beside = systems.beside[:, (at + 1) * size - 1]
+        step = None
+        if at + 1 < count:
+            step = np.repeat(blocks.nexts[at][None], len(own), axis=0)
+            step[:, -1, 0] += beside
+        else:
+            edge[:, -1, 0] += beside
+        if free is not None:
+            own = _freed(own, free[:, here], free[:, here]) + _diagonal(1.0 - free[:, here])
+            edge = _freed(edge, free[:, here], free[:, rest])
+            step = None if step is None else _freed(step, free[:, here], free[:, following])
         if at:
-            carried = nexts[-1].T @ inverses[-1]
+            carried = _turned(nexts[-1]) @ inverses[-1]
             own = own - carried @ nexts[-1]
             edge = edge - carried @ borders[-1]
         inverses.append(_inverse(own))
         borders.append(edge)
-        if at + 1 < len(blocks):
-            nexts.append(matrix[block, blocks[at + 1]])
-        last -= edge.T @ (inverses[-1] @ edge)
-    return Factor(ring, tuple(inverses), tuple(nexts), tuple(borders), _inverse(last))
+        if step is not None:
+            nexts.append(step)
+        last = last - _turned(edge) @ (inverses[-1] @ edge)
+    return Factor(size, tuple(inverses), tuple(nexts), tuple(borders), _inverse(last))
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
-    inverse: FloatArray = np.linalg.inv(matrix).astype(np.float64, copy=False)
+def _with(block: FloatArray, own: FloatArray, beside: FloatArray) -> FloatArray:
+    """The block for each metric, with what is added to its diagonal and beside it."""
+    full = np.repeat(block[None], len(own), axis=0)
+    at, step = np.arange(own.shape[1]), np.arange(beside.shape[1])
+    full[:, at, at] += own
+    full[:, step, step + 1] += beside
+    full[:, step + 1, step] += beside
+    return full
+
+
+def _freed(block: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    freed: FloatArray = block * rows[:, :, None] * columns[:, None, :]
+    return freed
+
+
+def _diagonal(values: FloatArray) -> FloatArray:
+    full = np.zeros((*values.shape, values.shape[1]))
+    at = np.arange(values.shape[1])
+    full[:, at, at] = values
+    return full
+
+
+def _inverse(matrices: FloatArray) -> FloatArray:
+    inverse: FloatArray = np.linalg.inv(matrices).astype(np.float64, copy=False)
     return inverse
+
+
+def _turned(matrices: FloatArray) -> FloatArray:
+    return np.swapaxes(matrices, -1, -2)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
+from nsysmap.counters.ring import Gram, gram_of
 
 MOST_PARTS = 24
 """A kernel is divided into at most that many parts."""
@@ -190,21 +191,17 @@ def concurrent_share(work: Work) -> FloatArray:
     return share
 
 
-def gram(shares: Shares) -> FloatArray:
-    """The matrix transposed times itself, dense over the columns."""
-    columns = shares.columns
-    total = summed(shares.column * (columns + 1), shares.share**2, columns * columns)
+def gram(shares: Shares) -> Gram:
+    """The matrix transposed times itself."""
+    pairs = []
     step = 1
     here = np.flatnonzero(shares.sample[1:] == shares.sample[:-1])
     while len(here):
-        left, right = shares.column[here], shares.column[here + step]
-        product = shares.share[here] * shares.share[here + step]
-        total += np.bincount(left * columns + right, product, columns * columns)
-        total += np.bincount(right * columns + left, product, columns * columns)
+        pairs.append((shares.column[here], shares.column[here + step], shares.share[here] * shares.share[here + step]))
         step += 1
         here = here[here + step < len(shares.sample)]
         here = here[shares.sample[here + step] == shares.sample[here]]
-    return total.reshape(columns, columns)
+    return gram_of(shares.columns, pairs, summed(shares.column, shares.share**2, shares.columns))
 
 
 def _pieces(work: Work, layout: Layout) -> tuple[IntArray, FloatArray, FloatArray]:

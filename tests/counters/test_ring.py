@@ -9,62 +9,128 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nsysmap.counters.bounded import bounded_solution
-from nsysmap.counters.ring import factor, ring_of
+from nsysmap.counters.near_inverse import spreads, weighted
+from nsysmap.counters.ring import Gram, Systems
+
+Array = NDArray[np.float64]
 
 
-def ring_matrix(size: int, reach: int, seed: int) -> NDArray[np.float64]:
+def ring_gram(size: int, reach: int, seed: int) -> Gram:
     random = np.random.default_rng(seed)
-    matrix = np.zeros((size, size))
-    for row in range(size - 1):
-        for away in range(1, reach + 1):
-            column = (row + away) % (size - 1)
-            matrix[row, column] = matrix[column, row] = random.normal()
-    matrix[-1, :-1] = matrix[:-1, -1] = random.normal(size=size - 1) * 0.1
-    matrix[np.arange(size), np.arange(size)] = np.abs(matrix).sum(axis=1) + random.uniform(0.1, 2, size)
-    return matrix
+    ring = size - 1
+    reach = min(reach, (ring - 1) // 2)
+    band = random.normal(size=(reach + 1, ring))
+    edge = random.normal(size=ring) * 0.1
+    band[0] = 0
+    bare = Gram(band, edge, 0.0).dense()
+    weight = np.abs(bare).sum(axis=1) + random.uniform(0.1, 2, size)
+    band[0] = weight[:-1]
+    return Gram(band, edge, float(weight[-1]))
 
 
-@given(size=st.integers(2, 420), reach=st.integers(1, 60), seed=st.integers(0, 1000))
+def systems(size: int, reach: int, seed: int, metrics: int = 3) -> tuple[Systems, Array]:
+    """Some systems, and the same with all their entries."""
+    gram = ring_gram(size, reach, seed)
+    random = np.random.default_rng(seed + 1)
+    own, beside = random.uniform(1.0, 2.0, (metrics, size)), random.uniform(-0.5, 0.5, (metrics, size - 2))
+    full = np.repeat(gram.dense()[None], metrics, axis=0)
+    at, step = np.arange(size), np.arange(size - 2)
+    full[:, at, at] += own
+    full[:, step, step + 1] += beside
+    full[:, step + 1, step] += beside
+    return Systems(gram, own, beside), full
+
+
+def dense_of(gram: Gram) -> Array:
+    """By the obvious loop."""
+    ring = gram.ring
+    full = np.zeros((ring + 1, ring + 1))
+    for away in range(gram.reach + 1):
+        for row in range(ring):
+            column = (row + away) % ring
+            full[row, column] += gram.band[away, row]
+            if away:
+                full[column, row] += gram.band[away, row]
+    full[:ring, ring] = full[ring, :ring] = gram.edge
+    full[ring, ring] = gram.last
+    return full
+
+
+sizes = {"size": st.integers(3, 300), "reach": st.integers(0, 40), "seed": st.integers(0, 1000)}
+
+
+@given(**sizes)
 @settings(max_examples=40, deadline=None)
 def test_a_ring_is_solved_as_a_dense_system(size: int, reach: int, seed: int) -> None:
-    matrix = ring_matrix(size, min(reach, max((size - 1) // 3, 1)), seed)
-    target = np.random.default_rng(seed).normal(size=(size, 3))
-    ring = ring_of(matrix)
-    assert np.allclose(factor(matrix, ring).solve(target), np.linalg.solve(matrix, target))
-    assert np.allclose(factor(matrix, ring).solve(target[:, 0]), np.linalg.solve(matrix, target[:, 0]))
+    some, full = systems(size, reach, seed)
+    assert np.allclose(some.gram.dense(), dense_of(some.gram))
+    target = np.random.default_rng(seed).normal(size=(3, size, 2))
+    found = some.factor().solve(target)
+    assert np.allclose(found, np.linalg.solve(full, target))
+    assert np.allclose(some.factor().solve(target[:, :, 0]), found[:, :, 0])
+    assert np.allclose(some.times(target[:, :, 0]), (full @ target[:, :, :1])[:, :, 0])
+
+
+@given(**sizes)
+@settings(max_examples=40, deadline=None)
+def test_spreads_of_sums_are_those_of_the_whole_inverse(size: int, reach: int, seed: int) -> None:
+    some, full = systems(size, reach, seed)
+    random = np.random.default_rng(seed)
+    begin = random.integers(0, size - 1, 12)
+    length = np.minimum(random.integers(1, 30, 12), size - begin)
+    number = np.repeat(np.arange(12), length)
+    column = np.repeat(begin, length) + np.arange(len(number)) - np.repeat(np.cumsum(length) - length, length)
+    number, column = np.append(number, [12, 12]), np.append(column, [0, size // 2])  # a sum over what lies far apart
+    weight = random.normal(size=len(number))
+    (found,) = spreads(some.factor(), weighted(some.gram, column, number, weight, 13))
+    plain = np.zeros((size, 13))
+    np.add.at(plain, (column, number), weight)
+    assert np.allclose(found, np.einsum("ik,mij,jk->mk", plain, np.linalg.inv(full), plain))
+
+
+@given(**sizes)
+@settings(max_examples=30, deadline=None)
+def test_fixed_unknowns_couple_with_none(size: int, reach: int, seed: int) -> None:
+    some, full = systems(size, reach, seed)
+    fixed = np.random.default_rng(seed).random((3, size)) < 0.3
+    expected = full * ~fixed[:, :, None] * ~fixed[:, None, :] + np.eye(size) * fixed[:, :, None]
+    target = np.random.default_rng(seed).normal(size=(3, size))
+    assert np.allclose(some.factor(fixed=fixed).solve(target), np.linalg.solve(expected, target[:, :, None])[:, :, 0])
 
 
 def test_a_long_ring_is_cut_and_a_short_one_is_not() -> None:
-    assert ring_of(ring_matrix(600, 5, 1)).block == 48
-    assert ring_of(ring_matrix(100, 5, 1)).block == 0
-    assert ring_of(ring_matrix(600, 200, 1)).block == 0
+    assert ring_gram(600, 5, 1).blocks.size == 24
+    assert ring_gram(600, 5, 1).blocks.count == 23
+    assert ring_gram(90, 5, 1).blocks.count == 0
+    assert ring_gram(600, 200, 1).blocks.count == 0
 
 
-@given(size=st.integers(2, 7), seed=st.integers(0, 2000))
+@given(size=st.integers(3, 7), seed=st.integers(0, 2000))
 @settings(max_examples=60, deadline=None)
 def test_bounds_give_the_best_of_all_choices_of_fixed_unknowns(size: int, seed: int) -> None:
     random = np.random.default_rng(seed)
-    rows = random.normal(size=(size + 3, size))
-    matrix, target, upper = rows.T @ rows + 0.1 * np.eye(size), random.normal(size=size) * 5, 1.0
+    some, (matrix, _) = systems(size, 3, seed, metrics=2)
+    target, upper = random.normal(size=(2, size)) * 5, 1.0
     best, least = np.zeros(size), float("inf")
     for choice in np.ndindex(*[3] * size):
         fixed = np.array(choice) > 0
         answer = np.where(np.array(choice) == 2, upper, 0.0)
         if not fixed.all():
             free = ~fixed
-            answer[free] = np.linalg.solve(matrix[np.ix_(free, free)], target[free] - matrix[np.ix_(free, fixed)] @ answer[fixed])
-        cost = 0.5 * answer @ matrix @ answer - target @ answer
+            answer[free] = np.linalg.solve(matrix[np.ix_(free, free)], target[0][free] - matrix[np.ix_(free, fixed)] @ answer[fixed])
+        cost = 0.5 * answer @ matrix @ answer - target[0] @ answer
         if (answer >= -1e-9).all() and (answer <= upper + 1e-9).all() and cost < least:
             best, least = answer, float(cost)
-    assert np.allclose(bounded_solution(matrix, target, upper, ring_of(matrix)), best, atol=1e-6)
+    assert np.allclose(bounded_solution(some, target, np.full(2, upper))[0], best, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_on_a_long_ring_leave_no_pull_inwards(seed: int) -> None:
-    matrix = ring_matrix(500, 6, seed)
-    target = np.random.default_rng(seed).normal(size=500) * 20
-    answer = bounded_solution(matrix, target, 1.0, ring_of(matrix))
-    pull = target - matrix @ answer
-    assert answer.min() >= 0 and answer.max() <= 1
-    assert (pull[answer == 0] <= 1e-6).all() and (pull[answer == 1] >= -1e-6).all()
-    assert np.abs(pull[(answer > 0) & (answer < 1)]).max(initial=0) < 1e-6
+    some, full = systems(500, 6, seed)
+    target = np.random.default_rng(seed).normal(size=(3, 500)) * 20
+    answers = bounded_solution(some, target, np.array([1.0, 2.0, np.inf]))
+    for matrix, right, answer, upper in zip(full, target, answers, (1.0, 2.0, np.inf), strict=True):
+        pull = right - matrix @ answer
+        assert answer.min() >= 0 and answer.max() <= upper
+        assert (pull[answer == 0] <= 1e-6).all() and (pull[answer == upper] >= -1e-6).all()
+        assert np.abs(pull[(answer > 0) & (answer < upper)]).max(initial=0) < 1e-6

@@ -34,7 +34,7 @@ def test_shares_are_what_loops_count(rows: list[tuple[int, int, int, int]], peri
     expected = dense(work, edges[:-1].astype(np.int64), edges[1:].astype(np.int64))
     assert np.allclose(by_group, expected[:, :-1], atol=1e-9)
     assert np.allclose(found[:, -1], expected[:, -1], atol=1e-9)
-    assert np.allclose(gram(shares), found.T @ found, atol=1e-9)
+    assert np.allclose(gram(shares).dense(), found.T @ found, atol=1e-9)
     rates = np.arange(shares.columns, dtype=np.float64)
     assert np.allclose(shares.applied(rates), found @ rates)
     values = np.arange(shares.samples, dtype=np.float64)
