@@ -15,7 +15,7 @@ from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import Condition, conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
-from nsysmap.comparison.noise import FEWEST, Difference, Mean, difference
+from nsysmap.comparison.noise import FEWEST, Mean, difference
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.predictions import Prediction, predictions
 from nsysmap.comparison.runs import runs_in, together
@@ -30,8 +30,6 @@ _ANOTHER = 1.5  # times as many kernels
 _UNKNOWN_COST = 0.06
 """Of what the profiler adds to one side more than to the other that share may be wrong, whatever the host: within captures whose nodes took
 longer to trace in one half than in the other, the times without the profiler differed by up to 5 % of that (benchmarks/compare.py)."""
-RUN_TO_RUN = (0.007, 0.1)
-"""Two runs of one program differ by that share where the GPU sets the pace, and where the host does (docs/what-if.md)."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,9 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         noise_ns=told.noise_ns,
         p=told.p,
         significant=told.verdict in (FASTER, SLOWER),
-        run_to_run_ns=_run_to_run(parts, wholes[0]) if before.pace.runs == 1 else None,
+        run_to_run_ns=_rounded(_run_to_run(before, after) * scale)
+        if before.pace.known and after.pace.known and before.pace.runs == 1
+        else None,
         test=told.test,
         contributions=parts,
         layers=layers,
@@ -236,11 +236,13 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         return _Told(TOO_FEW, None, None, None, told, [])
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
+    apart = _run_to_run(before, after)
     if recorded:
-        return _told_recorded(before, after, found, noise, test)
+        wider = round((found.low - apart) * scale), round((found.high + apart) * scale)
+        return _told_recorded(before, after, found.p, (noise, wider), test + (_BY_RUNS if apart else ""))
     low, high = _machines(before, after)
-    interval = (round((found.low + min(low, 0.0)) * scale), round((found.high + max(high, 0.0)) * scale))
-    test += (" and" if ours.runs == 1 else "") + " by what is not known of the profiler's cost"
+    interval = (round((found.low + min(low, 0.0) - apart) * scale), round((found.high + max(high, 0.0) + apart) * scale))
+    test += (", by" if apart else " by") + " what is not known of the profiler's cost" + (_BY_RUNS if apart else "")
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     notes = [
         f"{side.source} is traced as whole CUDA graphs: what they do is not known, and what the profiler adds is taken for 0 to 6 %. "
@@ -303,8 +305,9 @@ def _noise(pace: Pace, *, recorded: bool) -> Mean:
     return pace.recorded_noise if recorded else pace.noise
 
 
-def _told_recorded(before: Side, after: Side, found: Difference, noise: tuple[int, int], test: str) -> _Told:
-    """Times as recorded are compared only where the profiler costs the same on both sides."""
+def _told_recorded(before: Side, after: Side, p: float, intervals: tuple[tuple[int, int], tuple[int, int]], test: str) -> _Told:
+    """Times as recorded are compared only where the profiler costs the same on both sides; by noise alone, and by two runs' too."""
+    noise, interval = intervals
     why = [f"{side.source}: {side.pace.profiled}" for side in (before, after) if side.pace.profiled]
     told = "Times are as recorded, with what the profiler adds: " + "; ".join(why) + "."
     if _launching(before) != _launching(after):
@@ -312,9 +315,17 @@ def _told_recorded(before: Side, after: Side, found: Difference, noise: tuple[in
             told,
             "On the other side kernels are launched in another way, so the profiler adds another time: the two are not compared.",
         ]
-        return _Told(CANNOT_TELL, None, noise, found.p, test, notes)
-    verdict = SLOWER if noise[0] > 0 else FASTER if noise[1] < 0 else NO_DIFFERENCE
-    return _Told(verdict, noise, noise, found.p, test, [told])
+        return _Told(CANNOT_TELL, None, noise, p, test, notes)
+    verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
+    return _Told(verdict, interval, noise, p, test, [told])
+
+
+_BY_RUNS = " and by what two runs of one program may differ by"
+
+
+def _run_to_run(before: Side, after: Side) -> float:
+    """By how much the difference may be off because each side is one run; nothing where both are one capture."""
+    return 0.0 if before.capture == after.capture else max(before.pace.run_to_run, after.pace.run_to_run)
 
 
 def _launching(side: Side) -> tuple[bool, str]:
@@ -337,18 +348,6 @@ def _machines(before: Side, after: Side) -> tuple[float, float]:
 
 def _gpus(side: Side) -> tuple[str | None, ...]:
     return tuple(sorted(str(name) for name in side.tables["devices"].text("name").list()))
-
-
-def _run_to_run(parts: Sequence[Contribution], whole: int | None) -> int | None:
-    """By how much two runs of one program may differ: more where idle time for the host's sake sets the pace."""
-    if whole is None or not whole:
-        return None
-    host = max(sum(part.before_ns for part in parts if part.name in _HOST), sum(part.after_ns for part in parts if part.name in _HOST))
-    share = min(host / whole, 1.0)
-    return round(whole * (RUN_TO_RUN[0] + (RUN_TO_RUN[1] - RUN_TO_RUN[0]) * share))
-
-
-_HOST = ("idle: launch", "idle: host", "idle: sync", "idle: copy", "idle: dispatch", "idle: unknown")
 
 
 # --- engines alone ----------------------------------------------------------------------------------------------------

@@ -112,6 +112,18 @@ def difference(before: Mean, after: Mean, *, slack: float = 0.0, alpha: float = 
     return Difference(value, value - half, value + half, two_sided(max(abs(value) - drift, 0.0) / error, freedom))
 
 
+_RUN_TO_RUN = (0.007, 0.1)
+
+
+def run_to_run(time_ns: float, host_ns: float) -> float:
+    """By how much two runs of one program may differ that takes so long, of which the GPU is idle for the host's sake so long.
+
+    0.7 % where the GPU sets the pace, a tenth where the host does: measured on programs timed several times (docs/what-if.md).
+    """
+    gpu, host = _RUN_TO_RUN
+    return gpu * abs(time_ns) + (host - gpu) * min(max(host_ns, 0.0), abs(time_ns))
+
+
 def beyond_chance(chances: list[float], alpha: float = ALPHA) -> list[bool]:
     """Which of several tests hold together, by Holm's method; a test that is not known (NaN) does not."""
     order = sorted((p, place) for place, p in enumerate(chances) if not math.isnan(p))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
-from nsysmap.comparison.noise import Mean, mean_of
+from nsysmap.comparison.noise import Mean, mean_of, run_to_run
 from nsysmap.comparison.shares import (
     Idle,
     Kinds,
@@ -21,6 +21,10 @@ from nsysmap.comparison.shares import (
     spent,
 )
 from nsysmap.timing.device_times import hides_work
+from nsysmap.timing.idle_causes import CAUSES
+
+HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
+"""Causes of idle time that the host's pace decides on."""
 
 HELD_UP = 1.5
 """An inference that took that many times its like's median was held up by something else, and is counted apart; as what-if does."""
@@ -62,6 +66,12 @@ class Pace:
     def known(self) -> bool:
         """Whether there is a time at all."""
         return not math.isnan(self.likely)
+
+    @property
+    def run_to_run(self) -> float:
+        """By how much another capture of the same program may differ; nothing where the runs themselves tell."""
+        host = float(self.parts[[self.kinds.idle(cause) for cause in HOST_CAUSES]].sum())
+        return run_to_run(self.likely, host) if self.runs == 1 and self.known else 0.0
 
 
 def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) -> Pace:
@@ -317,10 +327,28 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
         slow=mean + float(weight @ (slow - likely)),
         noise=replace(noise, value=mean, error=error, freedom=freedom, drift=slope * noise.drift),
         recorded_noise=noise,
-        parts=parts,
+        parts=_none_negative(parts, kinds),
         recorded_parts=recorded_parts,
         held_up_ns=slope * one.held_up_ns,
     )
+
+
+def _none_negative(parts: FloatArray, kinds: Kinds) -> FloatArray:
+    """Parts with the same sum of which none is below zero: what is missing comes off idle time in proportion, then off all else.
+
+    The replay is longer than the trace by what it does not know of idle time: its kernels are the trace's.
+    """
+    result = np.maximum(parts, 0.0)
+    missing = float(result.sum() - parts.sum())
+    idle = np.zeros(len(parts), np.bool_)
+    idle[[kinds.idle(cause) for cause in CAUSES]] = True
+    for these in (idle, ~idle):
+        held = float(result[these].sum())
+        taken = min(missing, held)
+        if taken > 0:
+            result[these] *= 1 - taken / held
+            missing -= taken
+    return result
 
 
 def _without_turns(loop: _Loop, times: FloatArray) -> FloatArray:

@@ -162,10 +162,15 @@ def _answer(found: Comparison) -> Iterator[str]:
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )
-    if found.run_to_run_ns is not None and found.significant and abs(found.difference_ns) < found.run_to_run_ns:
+    if (
+        found.verdict == NO_DIFFERENCE
+        and found.noise_ns is not None
+        and found.run_to_run_ns
+        and not found.noise_ns[0] <= 0 <= found.noise_ns[1]
+    ):
         yield (
-            f"Two runs of one program may differ by some {duration(found.run_to_run_ns)} here: a difference this small is known only from "
-            "several runs of each (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
+            f"These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "
+            f"{duration(found.run_to_run_ns)} here: only several runs of each tell (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     yield f"Test: {found.test}."
 

@@ -42,6 +42,14 @@ class Side:
         return self.merged or pace_of(dict(self.tables))
 
     @cached_property
+    def capture(self) -> tuple[int, ...]:
+        """What is the same only of sides that are one capture, as it is, of other parts, or changed: when its first kernel was launched."""
+        kernels = self.tables["kernels"]
+        if self.merged is not None or not len(kernels):
+            return (id(self),)
+        return (int(kernels.ints("process")[0]), int(kernels.ints("launch_start_ns")[0]))
+
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """Its layers by their ids: those of the engine files, then those that only the trace's ranges name."""
         known = [layer for engine in self.engines for layer in engine.layers]
