@@ -155,7 +155,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         layers=layers,
         findings=finding_changes((before, after), groups, scale),
         conditions=conditions(before, after, layers),
-        predictions=predictions(before, after, timed[1].time_ns, told.interval_ns, timed[0].time_ns),
+        predictions=predictions(before, after, timed[1].time_ns, told.noise_ns, timed[0].time_ns),
         notes=tuple(told.notes),
     )
 

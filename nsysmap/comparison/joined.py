@@ -14,7 +14,7 @@ from nsysmap.base.groups import rows_by_value
 from nsysmap.base.table import FloatArray, IntArray, Table
 from nsysmap.comparison.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
 from nsysmap.comparison.network import Piece, network_of
-from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of, mean_of_runs
+from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of, mean_of_runs, run_to_run
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Layer
@@ -24,7 +24,9 @@ _NODE_NS = 120.0
 
 
 _TICK_NS = 32.0
-"""The resolution of a kernel's times on the GPU: a difference of less than half of it, in the mean, says nothing."""
+"""The resolution of a kernel's times on the GPU: a difference of less than half of it, in the mean, says nothing.
+
+Of another version of nsys, times may be rounded otherwise: a tick a kernel."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,13 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     tests: list[Difference | None] = []
     rows: list[dict[str, object]] = []
     names = (_kernel_names(before), _kernel_names(after))
-    shifted = traced and _graph(before) != _graph(after)
+    slack = _slack(before, after) if traced else _Slack(0.0, 0.0)
     same_gpu = traced and before.pace.device == after.pace.device
     for number, group in enumerate(groups):
         ids = (group.before, group.after)
         means = [one.of_group(members) if one is not None else _profiled(side, members)
                  for one, side, members in zip(times, (before, after), ids, strict=True)]  # fmt: skip
-        told = _tested(means, shifted, times, ids) if traced and same_gpu else None
+        told = _tested(means, slack, times, ids) if traced and same_gpu else None
         tests.append(told)
         rows.append(_row(number, group, (before, after), means, names) | _interval(told, scale))
         for key in ("before_ns", "after_ns"):
@@ -159,15 +161,30 @@ def _profiled(side: Side, ids: Sequence[int]) -> Mean:
     return Mean(value, math.nan, 0.0, 1, 1.0, 0.0)
 
 
-def _tested(means: Sequence[Mean], shifted: bool, times: Sequence[_Times | None], ids: Sequence[Sequence[int]]) -> Difference | None:
-    """The difference with its interval; wider where the profiler may have lengthened the kernels of one side more."""
+@dataclass(frozen=True)
+class _Slack:
+    """By how much kernel times of the same program may differ beside noise."""
+
+    a_kernel_ns: float
+    share: float
+
+
+def _slack(before: Side, after: Side) -> _Slack:
+    versions = [side.tables["capture"].only().maybe_text("nsys_version") for side in (before, after)]
+    a_kernel = (_NODE_NS if _graph(before) != _graph(after) else 0.0) + (_TICK_NS if versions[0] != versions[1] else 0.0)
+    single = before.pace.runs == after.pace.runs == 1 and before.capture != after.capture
+    return _Slack(a_kernel, run_to_run(1.0, 0.0) if single else 0.0)
+
+
+def _tested(means: Sequence[Mean], slack: _Slack, times: Sequence[_Times | None], ids: Sequence[Sequence[int]]) -> Difference | None:
+    """The difference with its interval, wider where two runs may differ or the profiler may have lengthened one side's kernels more."""
     before, after = means
     if not all(ids) and (math.isnan(before.value) or math.isnan(after.value)):
         return None
     one_sided = replace(before if ids[0] else after, value=0.0, error=0.0, freedom=1.0, drift=0.0)
     most = max(float(one.kernels[list(group)].sum()) for one, group in zip(times, ids, strict=True) if one is not None)
-    slack = _TICK_NS / 2 * math.sqrt(max(most, 1.0)) + (_NODE_NS * max(most, 1.0) if shifted else 0.0)
-    return difference(before if ids[0] else one_sided, after if ids[1] else one_sided, slack=slack)
+    wide = _TICK_NS / 2 * math.sqrt(max(most, 1.0)) + slack.a_kernel_ns * max(most, 1.0) + slack.share * max(before.value, after.value)
+    return difference(before if ids[0] else one_sided, after if ids[1] else one_sided, slack=wide)
 
 
 def _interval(told: Difference | None, scale: float) -> dict[str, object]:

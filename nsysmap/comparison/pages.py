@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.table import Spec
@@ -17,6 +17,7 @@ from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 
 WIDTH = 100
+_LEAST_TEXT = 40  # columns that sentences need beside a table
 SCHEMA = "nsysmap/comparison/1"
 _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 25, 20, 20
 _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), ("reformat", "Reformats"), ("tactic", "Other kernels"),
@@ -25,7 +26,10 @@ _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as it is shown: its heading, the columns' headings and the rows; ``align`` has l, r or n (a name, cut to fit) a column."""
+    """A table as it is shown: its heading, the columns' headings and the rows; ``align`` has a letter a column.
+
+    l and r stand left and right; n is a name, cut to fit; t, the last column only, is sentences, which go on in lines of their own.
+    """
 
     heading: str
     header: tuple[str, ...]
@@ -290,17 +294,23 @@ def _what(change: str, row: dict[str, object]) -> tuple[str, str]:
 
 def _findings(found: Comparison) -> Grid:
     cells = tuple(
-        (one.change, one.rule, microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.told or one.place or one.message))
+        (one.change, one.rule, microseconds(one.before_ns), microseconds(one.after_ns), _sentence(one))
         for one in found.findings[:_TOP_FINDINGS]
     )
     return Grid(
-        "Findings, µs an inference", ("", "rule", "before", "after", "place"), cells, "llrrn", max(len(found.findings) - _TOP_FINDINGS, 0)
+        "Findings, µs an inference", ("", "rule", "before", "after", ""), cells, "llrrt", max(len(found.findings) - _TOP_FINDINGS, 0)
     )
+
+
+def _sentence(one: FindingChange) -> str:
+    """What a finding says, its layer first where the sentence does not name it."""
+    text = one.told or one.message
+    return escaped(text if not one.place or one.place in text else f"{one.place}: {text}")
 
 
 def _conditions(found: Comparison) -> Grid:
     cells = tuple((one.what, escaped(one.before), escaped(one.after), escaped(one.told)) for one in found.conditions)
-    return Grid("What else is different", ("", "before", "after", ""), cells, "lnnn")
+    return Grid("What else is different", ("", "before", "after", ""), cells, "lnnt")
 
 
 def _predictions(found: Comparison) -> Grid:
@@ -315,7 +325,7 @@ def _predictions(found: Comparison) -> Grid:
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held", ""), cells, "lrrrln")
+    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held", ""), cells, "lrrrlt")
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------
@@ -339,6 +349,31 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def grid_lines(grid: Grid, width: int) -> list[str]:
     """The table as lines of at most that width."""
+    texts = [row[-1] for row in grid.rows] if grid.align.endswith("t") else []
+    if texts:
+        cells = replace(grid, header=grid.header[:-1], rows=tuple(row[:-1] for row in grid.rows), align=grid.align[:-1])
+        lines = _cells(cells, width)
+        headings = len(lines) - len(texts)
+        lines = [*lines[:headings], *_with_texts(lines[headings:], texts, width)]
+    else:
+        lines = _cells(grid, width)
+    return [grid.heading, *lines, *([f"… and {grid.more:,} more"] if grid.more else [])]
+
+
+def _with_texts(lines: list[str], texts: Sequence[str], width: int) -> list[str]:
+    """Each line with its sentences: behind it where there is room, else below."""
+    result = []
+    start = max(map(columns, lines), default=0) + 2
+    for line, text in zip(lines, texts, strict=True):
+        if start + _LEAST_TEXT <= width:
+            parts = textwrap.wrap(text, width - start, break_on_hyphens=False) or [""]
+            result += [_cell(line if at == 0 else "", start, right=False) + part for at, part in enumerate(parts)]
+        else:
+            result += [line, *textwrap.wrap(text, width, initial_indent="      ", subsequent_indent="      ", break_on_hyphens=False)]
+    return [line.rstrip() for line in result]
+
+
+def _cells(grid: Grid, width: int) -> list[str]:
     rows = [grid.header, *grid.rows]
     widths = [max(columns(row[at]) for row in rows) for at in range(len(grid.header))]
     flexible = [at for at, kind in enumerate(grid.align) if kind == "n" and widths[at]]
@@ -346,8 +381,8 @@ def grid_lines(grid: Grid, width: int) -> list[str]:
     for number, at in enumerate(sorted(flexible, key=lambda one: widths[one])):  # the short ones get what they need
         widths[at] = max(min(widths[at], left // (len(flexible) - number)), 8)
         left -= widths[at]
-    lines = [grid.heading]
     held = {at: [shortened(grid.header[at], widths[at]), *told_apart([row[at] for row in grid.rows], widths[at])] for at in flexible}
+    lines = []
     for number, row in enumerate(rows):
         if number == 0 and not any(grid.header):
             continue
@@ -356,8 +391,6 @@ def grid_lines(grid: Grid, width: int) -> list[str]:
             for at, (text, size, kind) in enumerate(zip(row, widths, grid.align, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
-    if grid.more:
-        lines.append(f"… and {grid.more:,} more")
     return lines
 
 
