@@ -25,8 +25,8 @@ def differing(ours: Table, theirs: Table) -> list[str]:
     if len(ours) != len(theirs):
         return [f"rows ({len(ours):,} for {len(theirs):,})"]
     found = []
-    for name, column in ours.columns.items():
-        other = theirs.columns[name]
+    for name in ours.columns:
+        column, other = ours.column(name), theirs.column(name)
         if isinstance(column, Text) or isinstance(other, Text):
             same = isinstance(column, Text) and isinstance(other, Text) and column.list() == other.list()
         else:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.base.memory import Narrow, narrowed
+
 if TYPE_CHECKING:
     import pandas
     import pyarrow
@@ -112,6 +114,8 @@ class Text:
 
 
 Data = IntArray | FloatArray | BoolArray | Text
+Held = Data | Narrow
+"""What a table holds of a column: a large table has its integers in as few bytes as they need."""
 
 # --- columns of one value -------------------------------------------------------------------------------------------
 #
@@ -119,6 +123,7 @@ Data = IntArray | FloatArray | BoolArray | Text
 # Such a column is stored once, as an array whose rows are all the same place in memory (stride 0); it cannot be written into.
 
 _MANY_ROWS = 1 << 16  # from so many on, a table looks for such columns
+_LARGE = 1 << 21  # from so many rows on, memory counts for more than the time to make integers wide again at each use
 
 Values = TypeVar("Values", bound=np.generic)
 Other = TypeVar("Other", bound=np.generic)
@@ -129,8 +134,10 @@ def repeated(value: Values, rows: int) -> NDArray[Values]:
     return np.broadcast_to(value, (rows,))
 
 
-def uniform(data: Data | CodeArray) -> bool:
+def uniform(data: Held | CodeArray) -> bool:
     """Whether the column is of rows that all hold one value, and stored as such."""
+    if isinstance(data, Narrow):
+        return False
     held = data.codes if isinstance(data, Text) else data
     return held.strides == (0,) and len(held) > 0
 
@@ -156,9 +163,9 @@ def _packed(values: NDArray[Values]) -> NDArray[Values]:
     return repeated(values[0], len(values))
 
 
-def taken(data: Data, rows: IntArray) -> Data:
+def taken(data: Held, rows: IntArray) -> Data:
     """The rows at these positions."""
-    if isinstance(data, Text) or not uniform(data):
+    if isinstance(data, (Text, Narrow)) or not uniform(data):
         return data.take(rows)
     return repeated(data[0], len(rows))
 
@@ -227,7 +234,7 @@ class Table:
 
     __slots__ = ("columns", "rows", "spec")
 
-    def __init__(self, spec: Spec, columns: Mapping[str, Data]) -> None:
+    def __init__(self, spec: Spec, columns: Mapping[str, Held]) -> None:
         """Check the columns against the declaration; a column too many, missing, too short or of another type is an error."""
         wanted = {column.name for column in spec.columns}
         if wanted != set(columns):
@@ -239,9 +246,13 @@ class Table:
             _check(spec, column, columns[column.name])
         self.spec = spec
         self.rows = lengths.pop() if lengths else 0
-        self.columns: dict[str, Data] = {column.name: columns[column.name] for column in spec.columns}
+        self.columns: dict[str, Held] = {column.name: columns[column.name] for column in spec.columns}
         if self.rows >= _MANY_ROWS:
-            self.columns = {name: packed(data) for name, data in self.columns.items()}
+            self.columns = {name: data if isinstance(data, Narrow) else packed(data) for name, data in self.columns.items()}
+        if self.rows >= _LARGE:
+            start = self.columns.get("start_ns")
+            near = start if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start) else None
+            self.columns = {name: _narrow(data, near) for name, data in self.columns.items()}  # type: ignore[arg-type]  # the dtype is checked
 
     @staticmethod
     def empty(spec: Spec) -> Table:
@@ -259,30 +270,35 @@ class Table:
     def __len__(self) -> int:
         return self.rows
 
+    def column(self, name: str) -> Data:
+        """A column of any kind; one that is held narrow is made wide, which takes a moment and memory for as long as it is used."""
+        data = self.columns[name]
+        return data.wide() if isinstance(data, Narrow) else data
+
     def ints(self, name: str) -> IntArray:
         """An integer column, int64."""
-        data = self.columns[name]
+        data = self.column(name)
         if isinstance(data, Text) or data.dtype != np.int64:
             raise TypeError(f"{self.spec.name}.{name} is not an integer column")
         return data  # type: ignore[return-value]  # the dtype is checked above
 
     def floats(self, name: str) -> FloatArray:
         """A float column, float64."""
-        data = self.columns[name]
+        data = self.column(name)
         if isinstance(data, Text) or data.dtype != np.float64:
             raise TypeError(f"{self.spec.name}.{name} is not a float column")
         return data  # type: ignore[return-value]
 
     def bools(self, name: str) -> BoolArray:
         """A boolean column."""
-        data = self.columns[name]
+        data = self.column(name)
         if isinstance(data, Text) or data.dtype != np.bool_:
             raise TypeError(f"{self.spec.name}.{name} is not a boolean column")
         return data  # type: ignore[return-value]
 
     def text(self, name: str) -> Text:
         """A text column."""
-        data = self.columns[name]
+        data = self.column(name)
         if not isinstance(data, Text):
             raise TypeError(f"{self.spec.name}.{name} is not a text column")
         return data
@@ -294,24 +310,20 @@ class Table:
 
     def part(self, start: int, stop: int) -> Table:
         """The rows from the one position up to before the other, over the same memory."""
-        rows = slice(start, stop)
-        return Table(
-            self.spec,
-            {name: Text(data.codes[rows], data.values) if isinstance(data, Text) else data[rows] for name, data in self.columns.items()},
-        )
+        return Table(self.spec, {name: _part(data, slice(start, stop)) for name, data in self.columns.items()})
 
     def is_text(self, name: str) -> bool:
         """Whether that column is one of text."""
         return isinstance(self.columns[name], Text)
 
-    def with_columns(self, spec: Spec, extra: Mapping[str, Data]) -> Table:
+    def with_columns(self, spec: Spec, extra: Mapping[str, Held]) -> Table:
         """These rows under a wider (or changed) declaration, with the extra columns put in."""
         held = {**self.columns, **extra}
         return Table(spec, {column.name: held[column.name] for column in spec.columns})
 
     def records(self) -> list[dict[str, object]]:
         """Every row as a mapping of Python values, None where there is no value; for small tables."""
-        lists = [_objects(data) for data in self.columns.values()]
+        lists = [_objects(self.column(name)) for name in self.columns]
         return [dict(zip(self.columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def __iter__(self) -> Iterator[Row]:
@@ -329,7 +341,7 @@ class Table:
 
         arrays = []
         for name in names or self.columns:
-            data = self.columns[name]
+            data = self.column(name)
             if isinstance(data, Text):
                 codes = _arrow(pa.int32(), data.codes, data.codes < 0)
                 arrays.append(pa.DictionaryArray.from_arrays(codes, arrow_texts(data.values)))
@@ -350,7 +362,7 @@ class Table:
 
         frame: dict[str, object] = {}
         for column in self.spec.columns:
-            data = self.columns[column.name]
+            data = self.column(column.name)
             if isinstance(data, Text):
                 frame[column.name] = pd.Series(pd.Categorical.from_codes(data.codes, categories=pd.Index(data.values, dtype="object")))
             elif data.dtype == np.int64 and column.nullable:
@@ -399,7 +411,23 @@ def _objects(data: Data) -> list[object]:
     return list(data.tolist())
 
 
-def _check(spec: Spec, column: Column, data: Data) -> None:
+def _narrow(data: Held, near: IntArray | None) -> Held:
+    if isinstance(data, (Text, Narrow)) or data.dtype != np.int64 or data is near or uniform(data):
+        return data
+    return narrowed(data, near) or data  # type: ignore[arg-type]  # the dtype is checked above
+
+
+def _part(data: Held, rows: slice) -> Held:
+    if isinstance(data, Text):
+        return Text(data.codes[rows], data.values)
+    return data.part(rows) if isinstance(data, Narrow) else data[rows]
+
+
+def _check(spec: Spec, column: Column, data: Held) -> None:
+    if isinstance(data, Narrow):
+        if column.kind != "int":
+            raise TypeError(f"{spec.name}.{column.name}: declared {column.kind}, given integers")
+        return
     kind = "text" if isinstance(data, Text) else {"i": "int", "f": "float", "b": "bool"}.get(data.dtype.kind, str(data.dtype))
     wide = isinstance(data, Text) or data.dtype in (np.int64, np.float64, np.bool_)
     if kind != column.kind or not wide:

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nsysmap.base.allocation import keep_freed_memory
 from nsysmap.base.terminal import escaped
 
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Something to tell each step to: shown on a terminal's standard error once a step has taken a second, and wiped at the end."""
+    from nsysmap.base.memory import keep_freed_memory
+
     keep_freed_memory()
     if quiet or not sys.stderr.isatty():
         yield lambda _text: None

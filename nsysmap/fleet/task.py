@@ -21,9 +21,9 @@ import numpy as np
 
 from nsysmap import __version__
 from nsysmap.analysis import Analysis, analyze_mapped
-from nsysmap.base.allocation import keep_freed_memory
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.marked_folder import marked_folder
+from nsysmap.base.memory import keep_freed_memory
 from nsysmap.base.table import MISSING, Spec, Table, Text, repeated
 from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES

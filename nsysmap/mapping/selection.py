@@ -11,7 +11,7 @@ import numpy as np
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import SELECTED, Note
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, taken
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.base.units import counted
 from nsysmap.trace.capture_facts import capture_facts
@@ -243,7 +243,7 @@ def _taken(trace: Trace, rows: dict[str, IntArray], selection: Selection) -> Tra
     tables = {}
     for name, at in rows.items():
         table: Table = getattr(trace, name)
-        columns = {key: compact(data.take(at)) if isinstance(data, Text) else data.take(at) for key, data in table.columns.items()}
+        columns = {key: compact(data) if isinstance(data := taken(held, at), Text) else data for key, held in table.columns.items()}
         if "launch" in columns:
             columns["launch"] = gather(call, table.ints("launch")[at])
         tables[name] = Table(table.spec, columns)

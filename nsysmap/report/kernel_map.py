@@ -156,7 +156,7 @@ def _in_order(work: Callable[[int], memoryview], items: Iterable[int]) -> Iterat
 
 def _looked_up(kernels: Table, run: Sequence[tuple[int, str]], form: _Form, after: str) -> tuple[pyarrow.Array, pyarrow.Array]:
     """Adjacent columns as one: each row's code, and the text of every distinct combination with what stands behind it."""
-    data = [_rounded(kernels.columns[COLUMNS[name]]) for _, name in run]
+    data = [_rounded(kernels.column(COLUMNS[name])) for _, name in run]
     codes, rows = _combined(data)
     texts = [
         "".join(form.before(i, name) + value for (i, name), value in zip(run, values, strict=True)) + after

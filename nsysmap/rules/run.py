@@ -129,7 +129,7 @@ def _missing(rule: Rule, told: OfThisRun) -> str | None:
             return f"no rows in {name}: {escaped(told.why)}"
         if not len(table):
             return f"no rows in {name}" + (f": {_WHY_EMPTY[name]}" if name in _WHY_EMPTY else "")
-        if column and not _has_value(table.columns[column]):
+        if column and not _has_value(table.column(column)):
             return f"no value in {need}"
     return None
 

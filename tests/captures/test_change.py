@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze_mapped
+from nsysmap.base import table as tables_module
 from nsysmap.base.table import MISSING, Text
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
@@ -53,6 +54,14 @@ def told_of(name: str) -> dict[str, object]:
 
 def told_when(name: str, change: Callable[[Held], Held]) -> dict[str, object]:
     return told(analysed(change(tables_of(name)), engines_of(name)))
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_how_a_large_table_holds_its_integers_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = told_of(name)
+    monkeypatch.setattr(tables_module, "_MANY_ROWS", 1)
+    monkeypatch.setattr(tables_module, "_LARGE", 1)
+    assert told_when(name, lambda held: held) == whole
 
 
 def shuffled(tables: Held) -> Held:

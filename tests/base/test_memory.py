@@ -1,0 +1,61 @@
+"""Narrow integers: what is held in few bytes is what was given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.base import table
+from nsysmap.base.memory import Narrow, narrowed
+from nsysmap.base.table import MISSING, Column, Spec, Table
+
+SPEC = Spec(
+    "events", "", (Column("start_ns", "int", ""), Column("end_ns", "int", "", nullable=True), Column("row", "int", "", nullable=True))
+)
+any_integer = st.integers(-(2**63), 2**63 - 1)
+few = st.sampled_from([MISSING, MISSING + 1, -1, 0, 1, *(2**bits + off for bits in (8, 16, 32) for off in (-2, -1, 0)), 2**63 - 1])
+
+
+@given(st.lists(st.tuples(any_integer | few, any_integer | few), max_size=12), st.integers(-3, 2**33))
+def test_narrow_integers_are_what_they_were(pairs: list[tuple[int, int]], apart: int) -> None:
+    values, near = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
+    held = narrowed(values, None)
+    if held is not None:
+        assert held.codes.itemsize <= 4
+        assert held.wide().tolist() == values.tolist()
+        rows = np.arange(len(values))[::-2]
+        assert held.take(rows).tolist() == values[rows].tolist()
+        assert held.part(slice(1, 3)).wide().tolist() == values[1:3].tolist()
+    close = np.where(near > 2**62, near, near + apart)
+    beside = narrowed(close, near)
+    if beside is not None:
+        assert beside.wide().tolist() == close.tolist()
+
+
+@given(st.lists(st.none() | st.integers(0, 2**20), min_size=1, max_size=12), st.integers(0, 2**62))
+def test_times_are_held_by_how_far_they_are_from_the_start(lengths: list[int | None], begin: int) -> None:
+    start = begin + np.arange(len(lengths), dtype=np.int64) * 2**40
+    end = np.array([MISSING if length is None else int(at) + length for at, length in zip(start, lengths, strict=True)], np.int64)
+    held = narrowed(end, start)
+    assert held is None if all(length is None for length in lengths) else held is not None
+    assert held is None or held.wide().tolist() == end.tolist()
+
+
+def test_a_large_table_answers_as_a_small_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {
+        "start_ns": np.arange(6) * 2**40,
+        "end_ns": np.arange(6) * 2**40 + np.array([7, 300, 2**31, 0, 5, 9]),
+        "row": np.array([MISSING, 4, 2, 0, 2**20, 1]),
+    }
+    small = Table(SPEC, columns)
+    monkeypatch.setattr(table, "_LARGE", 1)
+    large = Table(SPEC, columns)
+    assert [isinstance(held, Narrow) for held in large.columns.values()] == [False, True, True]
+    assert large.records() == small.records()
+    assert large.arrow().to_pylist() == small.arrow().to_pylist()
+    assert large.take(np.array([5, 0])).records() == small.take(np.array([5, 0])).records()
+    assert large.part(2, 4).records() == small.part(2, 4).records()
+    assert large.with_columns(SPEC, {"row": np.zeros(6, np.int64)}).ints("end_ns").tolist() == columns["end_ns"].tolist()
+    assert large.pandas().equals(small.pandas())
