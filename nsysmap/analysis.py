@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +50,7 @@ from nsysmap.timing.precision import engine_precision_table
 from nsysmap.timing.roofline import roofline_table
 from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 from nsysmap.trace.capture_facts import capture_facts
+from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.open_report import Reader
 from nsysmap.trace.whole_graph import hidden_replays
@@ -154,6 +155,7 @@ class Analysis:
     tables: Tables
     notes: tuple[Note, ...]
     outcomes: tuple[Outcome, ...] = ()  # one a rule
+    gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)  # hardware counters as they were sampled
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
@@ -390,7 +392,7 @@ def analyze_mapped(
     tables = replace(
         tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
     )
-    return Analysis(trace.source, mapped.engines, tables, notes, outcomes)
+    return Analysis(trace.source, mapped.engines, tables, notes, outcomes, trace.gpu_metrics)
 
 
 def _counters(mapped: MappedTrace, tell: Progress) -> Counters:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nsysmap.analysis import Analysis, Tables
-from nsysmap.base.table import Row
+from nsysmap.base.table import IntArray, Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
 from nsysmap.names.decode import decode, summary
 from nsysmap.page.events import Events
+from nsysmap.page.samples import MEASURED, Sampled, of_layers, of_positions
 from nsysmap.page.windows import Windows
 from nsysmap.picture.html import graph_data
 from nsysmap.picture.model import picture, times_of
@@ -35,7 +36,7 @@ METHODS = {
 _SEVERITIES = ("error", "warning", "info")
 
 
-def content_of(analysis: Analysis, report: Report, events: Events, windows: Windows) -> dict[str, object]:
+def content_of(analysis: Analysis, report: Report, events: Events, windows: Windows, sampled: Sequence[Sampled] = ()) -> dict[str, object]:
     """The document that the page's script reads, fit for JSON; every text in it is without control characters."""
     tables = analysis.tables
     kinds, kernel_kinds = _kernel_kinds(events, tables)
@@ -64,6 +65,9 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "idle_of": f"of the time from the first to the last {'measured inference' if report.busy_window == 'inferences' else 'GPU work'}",
         "findings": [_finding(number, row, events.origin_ns) for number, row in enumerate(findings(tables))],
         "graphs": _graphs(analysis),
+        "samples": [_samples(one, number) for number, one in enumerate(sampled)],
+        "measured": of_positions(tables.kernel_counters),
+        "metrics": MEASURED,
     }
 
 
@@ -87,6 +91,33 @@ def reduced_words(tables: Tables, windows: Windows) -> str | None:
         "ranges and idle time are shown in the same parts only. All figures outside the timeline are of the whole trace, but for what a "
         "selection adds up."
     )
+
+
+def _samples(one: Sampled, number: int) -> dict[str, object]:
+    """What the script knows of the counters of a GPU beside their values, which are a table of their own."""
+    return {
+        "table": f"samples{number}",
+        "device": one.device,
+        "each": one.each,
+        "frequency": one.frequency_hz,
+        "aligned": one.aligned,
+        "metrics": [
+            {"column": f"m{row}", "title": title, "name": escaped(metric.name), "unit": "MHz" if metric.unit == "hertz" else "%"}
+            for row, (metric, title) in enumerate(zip(one.metrics, one.titles, strict=True))
+        ],
+    }
+
+
+def sample_columns(sampled: Sequence[Sampled], origin_ns: int) -> dict[str, dict[str, IntArray]]:
+    """The values of the counters, as the script's tables name them."""
+    return {
+        f"samples{number}": {
+            "start": one.start_ns - origin_ns,
+            "dur": one.end_ns - one.start_ns,
+            **{f"m{row}": values for row, values in enumerate(one.values)},
+        }
+        for number, one in enumerate(sampled)
+    }
 
 
 def _inferences(tables: Tables) -> int:
@@ -123,6 +154,7 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
         for layer, title in zip(engine.layers, layer_titles(engine.layers), strict=True)
     }
     limits = {row.integer("layer_id"): row for row in tables.roofline}
+    measured = of_layers(tables.layer_counters)
     repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
     found: list[dict[str, object]] = []
     for row in tables.layers:
@@ -154,6 +186,7 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
                 "fraction": limit.maybe_real("roofline_fraction") if limit else None,
                 "verdict": limit.text("verdict") if limit else None,
                 "reason": escaped(limit.text("reason")) if limit else None,
+                **({"measured": measured[number]} if number in measured else {}),
             }
         )
     return found

@@ -43,6 +43,8 @@ function detailsOf(trace, panel, on) {
       ["median of the same", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null],
       inferenceRow(tables.kernels.inference[row]),
     ]);
+    const counted = measuredOf(row);
+    if (counted) rows("Hardware counters (mean over its time, of all its executions)", Object.entries(doc.metrics).map(([metric, title]) => counted[metric] && [title, typeof counted[metric] === "string" ? `not known: ${counted[metric]}` : withError(counted[metric])]));
     const sure = shared(KERNEL, "confidence", row) / 1000, method = shared(KERNEL, "method", row);
     rows("Layer, and the evidence for it", [
       ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part told by", shared(KERNEL, "part_by", row)],
@@ -57,12 +59,36 @@ function detailsOf(trace, panel, on) {
       ...laneWords(KERNEL)(row), ["CUDA graph", shared(KERNEL, "graph_id", row)], ["graph node", shared(KERNEL, "graph_node_id", row)], ["kernel_id", tables.kernels.id[row]],
     ]);
   }
+  const measured = new Map(doc.measured.map(([device, sequence, position, told]) => [`${device} ${sequence} ${position}`, told]));
+  function measuredOf(row) {
+    const inference = tables.kernels.inference[row];
+    if (inference < 0 || !measured.size) return null;
+    return measured.get(`${doc.lanes[shared(KERNEL, "lane", row)].device} ${tables.inferences.kernel_sequence[inference]} ${tables.kernels.position[row]}`);
+  }
+  /** All counters at a moment, and what ran then. */
+  function sampled({ lane, time }, lanes) {
+    open();
+    const { gpu } = lane, at = after(lane.start, time) - 1;
+    element("h2", `Hardware counters of GPU ${gpu.device}`, panel);
+    if (at < 0 || time > lane.end[at]) return element("p", "Nothing was sampled here.", panel, "note");
+    rows(null, [["sampled from", duration(lane.start[at], 10)], ["for", duration(lane.end[at] - lane.start[at])], gpu.each > 1 ? ["the mean of", counted(gpu.each, "sample")] : null]);
+    rows(null, lanes.filter(one => one.gpu === gpu).map(one => [one.metric.title, one.values[at] < 0 ? "no value" : measuredWords(one, one.values[at]), null]));
+    const ran = [];
+    for (const one of lanes) {
+      if (one.type !== KERNEL || one.device !== gpu.device) continue;
+      for (let place = after(one.reach, lane.start[at]); place < one.start.length && one.start[place] < lane.end[at] && ran.length < 40; place++) if (one.end[place] > lane.start[at]) ran.push({ type: one.types[place], row: one.row[place] });
+    }
+    rows("What ran meanwhile", ran.map(event => [duration(trace.endOf(event.type, event.row) - trace.startOf(event.type, event.row)), trace.titleOf(event.type, event.row), () => on.pick(event)]));
+    element("p", `nsys sampled the whole GPU ${Math.round(gpu.frequency).toLocaleString("en")} times a second.` + (gpu.aligned ? "" : " The samples' clock could not be joined to the kernels': they may stand a few µs beside them."), panel, "note");
+    panel.scrollTop = 0;
+  }
   function layerRows(layer, heading) {
     rows(heading, [
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
       [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["of kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
       ["roofline", layer.verdict && `${layer.fraction === null ? "" : percent(layer.fraction) + " of it; "}${layer.verdict}: ${layer.reason}`], ["ONNX nodes", layer.onnx],
+      ...Object.entries(doc.metrics).map(([metric, title]) => layer.measured && layer.measured[metric] && [title, withError(layer.measured[metric])]),
     ]);
   }
   function layer(id) {
@@ -142,7 +168,7 @@ function detailsOf(trace, panel, on) {
     panel.replaceChildren(...unasked);
   }
   return {
-    close,
+    close, sampled,
     event(event) {
       open();
       PICTURED[event.type](event.row, event.type);

@@ -22,7 +22,7 @@ _KERNEL_CLASS = (
 )  # fmt: skip
 _KERNEL_TEXTS = ("name", "part", "method", "reason", "part_by")
 _INFERENCE_TIMES = ("start_ns", "end_ns", "gpu_start_ns", "gpu_end_ns", "enqueue_start_ns", "enqueue_end_ns")
-_INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine")
+_INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine", "kernel_sequence")
 _LANE = ("device", "pid", "context", "stream")
 _TID = 0xFFFFFF  # the bits of nsys's globalTid that are the thread's id; the process's stand above them
 
@@ -117,7 +117,11 @@ def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
     shared |= {name: table.ints(name)[rows] for name in _KERNEL_CLASS}
     shared |= {name: table.text(name).take(rows) for name in _KERNEL_TEXTS}
     made.put("kernels", table, rows, shared)
-    made.tables["kernels"] |= {"id": table.ints("kernel_id")[rows], "inference": table.ints("inference")[rows]}
+    made.tables["kernels"] |= {
+        "id": table.ints("kernel_id")[rows],
+        "inference": table.ints("inference")[rows],
+        "position": table.ints("position")[rows],
+    }
 
 
 def _copies(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:

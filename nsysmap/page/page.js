@@ -13,7 +13,7 @@ async function start() {
     pick(event) { pick(event); reveal(event); },
   });
   const timeline = timelineOf(trace, document.getElementById("lanes"), {
-    pick, range(range) { change({ range }); }, move() { overview.draw(); },
+    pick, sampled(at) { details.sampled(at, timeline.lanes); }, range(range) { change({ range }); }, move() { overview.draw(); },
     drawn(milliseconds) { document.body.dataset.drawn = milliseconds.toFixed(1); },
   });
   const overview = overviewOf(trace, document.getElementById("overview"), timeline);

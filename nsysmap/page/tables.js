@@ -7,6 +7,8 @@ function layersOf(trace, place, on) {
   const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
   const filter = document.getElementById("layer-filter"), grouped = document.getElementById("layer-group");
   let sort = "time", down = true, all = false, selection = null;
+  const metrics = doc.layers.some(layer => layer.measured) ? Object.keys(doc.metrics) : [];
+  for (const metric of metrics) place.querySelector("th[data-by=index]").before(element("th", doc.metrics[metric], null, "right tight"));
   const heads = [...place.querySelectorAll("th[data-by]")];
   for (const head of heads) {
     const name = head.textContent;
@@ -77,6 +79,7 @@ function layersOf(trace, place, on) {
     element("td", row.kind, made);
     element("td", row.precision || "", made);
     element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${row.verdict || ""}`, made, "right").title = row.reason || "";
+    for (const metric of metrics) element("td", row.layers.length === 1 && row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     element("td", row.layers.length > 1 ? row.layers.length + " ×" : row.index ?? "–", made, "right");
     const cell = element("td", null, made, "name");
     if (row.layers.length) button(row.title, cell, () => on.layer(row.layers[0].id)).title = row.layers.length > 1 ? row.title : row.name;

@@ -78,6 +78,7 @@ function timelineOf(trace, place, on) {
     pen.globalAlpha = 1;
   }
   function drawLane(lane) {
+    if (lane.type === METRIC) return drawSamples(lane);
     const { start, end: ends, types, row, busy, reach, top } = lane;
     const perPixel = (view.to - view.from) / (width - GUTTER);
     const stop = after(start, view.to);
@@ -107,6 +108,18 @@ function timelineOf(trace, place, on) {
       at = next;
     }
     pen.globalAlpha = 1;
+  }
+  function drawSamples(lane) {
+    const bottom = lane.top + lane.height;
+    pen.fillStyle = ink.panel;
+    pen.fillRect(GUTTER, lane.top, width - GUTTER, lane.height);
+    pen.fillStyle = lane.fill;
+    for (let x = GUTTER; x < width; x++) {
+      const found = meanIn(lane, toTime(x), toTime(x + 1));
+      if (!found) continue;
+      const tall = Math.max(found.mean > 0 ? 1 : 0, lane.height * Math.min(1, found.mean / lane.highest));
+      pen.fillRect(x, bottom - tall, 1, tall);
+    }
   }
   function box(lane, at, left, right) {
     const { types, row, top } = lane, tall = lane.height, type = types[at];
@@ -200,6 +213,7 @@ function timelineOf(trace, place, on) {
   function eventAt(x, y) {
     const lane = lanes.find(one => y >= one.top && y < one.top + one.height);
     if (!lane || x < GUTTER) return null;
+    if (lane.type === METRIC) return { type: METRIC, lane, time: toTime(x) };
     const time = toTime(x), near = 3 * (view.to - view.from) / (width - GUTTER);
     let best = null, distance = near;
     const last = after(lane.start, time + near);
@@ -250,19 +264,26 @@ function timelineOf(trace, place, on) {
   canvas.addEventListener("pointerup", event => {
     const was = drag;
     drag = null;
-    if (was && !was.moved) on.pick(eventAt(...here(event)));
+    if (!was || was.moved) return;
+    const at = eventAt(...here(event));
+    if (at && at.type === METRIC) on.sampled(at); else on.pick(at);
   });
   canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-  canvas.addEventListener("dblclick", event => { const at = eventAt(...here(event)); if (at) show(trace.startOf(at.type, at.row), trace.endOf(at.type, at.row)); });
+  canvas.addEventListener("dblclick", event => { const at = eventAt(...here(event)); if (at && at.type !== METRIC) show(trace.startOf(at.type, at.row), trace.endOf(at.type, at.row)); });
   function hover(x, y, event) {
     const at = eventAt(x, y);
     tip.hidden = !at;
     if (!at) return;
-    const more = at.type === KERNEL ? `\n${trace.kernelTitle(at.row)}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
-    tip.textContent = `${fitted(trace.titleOf(at.type, at.row), 90)}\n${duration(trace.endOf(at.type, at.row) - trace.startOf(at.type, at.row))}${more}`;
     tip.style.left = Math.min(event.clientX + 14, window.innerWidth - 340) + "px";
     tip.style.top = event.clientY + 16 + "px";
+    if (at.type === METRIC) {
+      const half = (view.to - view.from) / (width - GUTTER) / 2, found = meanIn(at.lane, at.time - half, at.time + half);
+      tip.textContent = `${at.lane.metric.title}: ${found ? measuredWords(at.lane, found.mean) : "not sampled here"}` + (found && found.samples > 1 ? `\nthe mean of ${found.samples.toLocaleString("en")} samples` : "");
+      return;
+    }
+    const more = at.type === KERNEL ? `\n${trace.kernelTitle(at.row)}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
+    tip.textContent = `${fitted(trace.titleOf(at.type, at.row), 90)}\n${duration(trace.endOf(at.type, at.row) - trace.startOf(at.type, at.row))}${more}`;
   }
   const KEYS = {
     w: () => zoom(1.5), s: () => zoom(1 / 1.5), a: () => pan(-0.2), d: () => pan(0.2), "+": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": () => set(0, end),

@@ -198,6 +198,7 @@ function lanesOf(doc, tables, shared) {
       const where = new Set(doc.lanes.map(other => other.pid)).size > 1 ? ` pid ${lane.pid}` : "";
       add({ name: `${label} stream ${lane.stream}${where}`, type: KERNEL, height: 34, device, stream: number }, events);
     });
+    lanes.push(...sampleLanes(doc, tables, device));
   }
   const ranges = split(RANGE, row => shared(RANGE, "thread", row));
   const calls = split(CALL, row => shared(CALL, "thread", row));

@@ -10,9 +10,10 @@ from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent, rate, rounded
 from nsysmap.page.answer import bars_of, told_of
-from nsysmap.page.content import content_of, findings, reduced_words
+from nsysmap.page.content import content_of, findings, reduced_words, sample_columns
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
+from nsysmap.page.samples import MEASURED, of_names, sampled_of
 from nsysmap.page.windows import MOST_KERNELS, windows_of
 from nsysmap.picture.html import CODE
 from nsysmap.picture.inline import inlined
@@ -23,7 +24,18 @@ from nsysmap.summary.words import saving
 HERE = Path(__file__).parent
 SUFFIX = ".html"
 _MOST_NAMES = 200
-_SCRIPTS = ("unpack.js", "words.js", "trace.js", "timeline.js", "tables.js", "inferences.js", "details.js", "graphs.js", "page.js")
+_SCRIPTS = (
+    "unpack.js",
+    "words.js",
+    "trace.js",
+    "samples.js",
+    "timeline.js",
+    "tables.js",
+    "inferences.js",
+    "details.js",
+    "graphs.js",
+    "page.js",
+)
 
 
 def write_page(analysis: Analysis, report: Report, path: Path, *, most_kernels: int = MOST_KERNELS) -> None:
@@ -44,7 +56,9 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
-    content = content_of(analysis, report, events, windows)
+    sampled = sampled_of(analysis, windows, events)
+    content = content_of(analysis, report, events, windows, sampled)
+    columns = {**events.tables, **sample_columns(sampled, events.origin_ns)}
     numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
     by_rule = [[row for row in found if row.text("rule") == rule] for rule in dict.fromkeys(row.text("rule") for row in found)]
     return pages.get_template("page.html.j2").render(
@@ -66,6 +80,8 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         reduced=reduced_words(analysis.tables, windows),
         content=content,
         doc=deflated(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")),
-        rows=packed(events.tables),
+        rows=packed(columns),
+        measured=of_names(analysis.tables.kernel_counters),
+        metrics=MEASURED,
         code=inlined((*CODE, HERE / "page.css", *(HERE / name for name in _SCRIPTS))),
     )

@@ -16,6 +16,7 @@ from nsysmap.base.table import MISSING, IntArray
 from nsysmap.base.terminal import escaped
 from nsysmap.names.decode import decode, summary
 from nsysmap.page.events import Events, events_of
+from nsysmap.page.samples import Sampled, sampled_of
 from nsysmap.page.windows import windows_of
 from nsysmap.perfetto.slices import changes, steps
 from nsysmap.perfetto.wire import Interned, Track, counter, process, ranked, thread, track
@@ -105,10 +106,11 @@ class _Flows:
 
 def write_trace(analysis: Analysis, path: Path) -> None:
     """Write the trace to ``path``, whole or not at all; times are ns since the first event of the capture."""
-    events = events_of(analysis.tables, windows_of(analysis.tables, _ALL))
+    windows = windows_of(analysis.tables, _ALL)
+    events = events_of(analysis.tables, windows)
     made = _Trace()
     _inferences(made, analysis, events)
-    _gpus(made, analysis, events)
+    _gpus(made, analysis, events, {one.device: one for one in sampled_of(analysis, windows, events)})
     _threads(made, events)
     with replacing(path) as fresh, fresh.open("wb") as file:
         made.put(file, _flows(events))
@@ -149,7 +151,7 @@ def _slices(start: IntArray, end: IntArray, said: IntArray, *, call: IntArray | 
     )
 
 
-def _gpus(made: _Trace, analysis: Analysis, events: Events) -> None:
+def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int, Sampled]) -> None:
     names = {row.integer("device"): row.text("name") for row in analysis.tables.devices}
     layers = {row.integer("layer_id"): escaped(row.text("name")) for row in analysis.tables.layers}
     said = {name: _classes(made, name, events, layers) for name in _GPU_WORK}
@@ -164,6 +166,9 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events) -> None:
                 made.slices.append((made.add(name, parent), _work(events, number, said, of_layer)))
         for name, unit, values in _counters(analysis, device, events.origin_ns):
             made.counters.append((made.add(name, parent, counter(unit)), values))
+        if device in sampled:
+            for name, unit, values in _measured(sampled[device], events.origin_ns):
+                made.counters.append((made.add(name, parent, counter(unit)), values))
 
 
 def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Mapping[int, int]) -> _Slices:
@@ -277,6 +282,17 @@ def _counters(analysis: Analysis, device: int, origin_ns: int) -> Iterator[tuple
     known = launched != MISSING
     begun = np.minimum(launched[known] - origin_ns, start[known])
     yield "kernels launched and not begun", "kernels", _values(begun, start[known], np.ones(int(known.sum()), np.int64))
+
+
+def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+    """The hardware counters as they were sampled, a track a metric: where its value changes."""
+    means = f", means of {one.each} samples" if one.each > 1 else ""
+    for metric, title, values in zip(one.metrics, one.titles, one.values, strict=True):
+        known = np.flatnonzero(values != MISSING)
+        at, value = one.start_ns[known] - origin_ns, values[known]
+        steps = np.flatnonzero(np.diff(value, prepend=-1))
+        unit = "MHz" if metric.unit == "hertz" else "%"
+        yield f"{title}, {unit}, sampled{means}", unit, list(zip(at[steps].tolist(), value[steps].tolist(), strict=True))
 
 
 def _values(start: IntArray, end: IntArray, height: IntArray) -> list[tuple[int, int]]:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.table import Table
+from nsysmap.names.metric_names import metric
 from nsysmap.perfetto.write import write_trace
+from nsysmap.trace.gpu_metrics import GpuMetrics, GpuSamples
 from tests.places import FIXTURES
 
 pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
@@ -130,6 +133,20 @@ def test_counters_say_how_full_the_gpu_is_and_what_waits(written: tuple[list[Sli
     queue = values["kernels launched and not begun"]
     assert min(value for _, value in queue) == 0
     assert max(value for _, value in queue) > 0
+
+
+def test_sampled_hardware_counters_are_counter_tracks(analysis: Analysis, tmp_path: Path) -> None:
+    begin = int(analysis.tables.kernels.ints("start_ns").min())
+    start = begin + 10_000 * np.arange(4, dtype=np.int64)
+    values = np.array([[10.0, 60.0, 60.0, 20.0], [1.5e9, 1.5e9, 1.6e9, np.nan]])
+    held = GpuMetrics()
+    metrics = (metric("SMs Active [Throughput %]"), metric("GPC Clock Frequency [MHz]"))
+    vars(held)["samples"] = (GpuSamples(0, metrics, start, start + 10_000, values, 0, 0),)
+    write_trace(replace(analysis, gpu_metrics=held), tmp_path / "x.pftrace")
+    slices, found = read(tmp_path / "x.pftrace")
+    first = min(one.start for one in slices if one.track.startswith("stream"))
+    assert [(at - first, value) for at, value in found["SMs active, %, sampled"]] == [(0, 10), (10_000, 60), (30_000, 20)]
+    assert [value for _, value in found["SM clock, MHz, sampled"]] == [1500, 1600]
 
 
 @pytest.mark.parametrize(
