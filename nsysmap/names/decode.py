@@ -200,7 +200,7 @@ def summary(decoded: KernelName) -> str:
     head = decoded.family
     if operation not in ("unknown", *head.split("-")) and not (decoded.family == "myelin" and operation == "myelin_kernel"):
         head += f" {operation}"
-    if decoded.kind != "unknown":
+    if decoded.kind not in ("unknown", head):
         head += f" {decoded.kind}"
     details = list(dict.fromkeys(pattern.name for pattern in decoded.patterns))
     if not details and decoded.ops:

@@ -26,7 +26,7 @@ class Runs:
 
 
 def actions(tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: int | None) -> tuple[Action, ...]:
-    """All that is predicted to save more than noise: first what a replay is sure of, by saving, then what rules price at most.
+    """All that is predicted to save more than noise: first what a replay is sure of to the low end of its range, then what rules price.
 
     ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_ns`` what one takes.
     """
@@ -46,8 +46,7 @@ def actions(tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: i
 def _pays(row: Row) -> bool:
     if row.text("answer") != "answered":
         return False
-    before = row.integer("before_ns")
-    return row.integer("low_saving_ns") > 0 and row.integer("saving_ns") >= _LEAST_SHARE * before
+    return row.integer("low_saving_ns") > 0 and row.integer("low_saving_ns") >= _LEAST_SHARE * row.integer("before_ns")
 
 
 def _change(row: Row, runs: Runs) -> Action:

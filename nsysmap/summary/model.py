@@ -59,6 +59,7 @@ class LayerGroup:
 
     name: str
     kind: str
+    does: str  # what a kernel that Myelin generated computes, as far as its name says; else empty
     engine: int | None
     layers: int
     kernels: int

@@ -55,7 +55,7 @@ def _layers(summary: Summary) -> str:
     rows = "".join(
         f"<tr><td>{percent(layer.share_of_kernel_time or 0, 1)}</td><td{_WHOLE}>{_text(rounded(layer.time_ns or 0))}</td>"
         f"<td>{layer.layers}</td>"
-        f"<td{_CELL}>{_text(layer.kind)}</td><td{_CELL}>{_text(layer.name)}</td></tr>"
+        f"<td{_CELL}>{_text(layer.does or layer.kind)}</td><td{_CELL}>{_text(layer.name)}</td></tr>"
         for layer in timed[:_LAYERS]
     )
     heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", "costliest layers"))

@@ -116,7 +116,7 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
                 percent(group.share_of_kernel_time, 1, 0),
                 rounded(group.time_ns),
                 f"{group.layers}" if group.layers > 1 else "1",
-                *((group.kind,) if kinds_too else ()),
+                *((group.does or group.kind,) if kinds_too else ()),
                 *engine,
                 escaped(group.name),
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
+from nsysmap.names.decode import decode
 from nsysmap.summary.actions import Runs, actions
 from nsysmap.summary.model import (
     UNKNOWN_GPU,
@@ -33,6 +34,7 @@ from nsysmap.summary.model import (
 from nsysmap.summary.paste import Version
 
 _TOP_KERNELS = 10
+_TOLD = 2  # patterns or classes of one kernel's operations
 _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
 _TENSORRT = frozenset({"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"})
@@ -215,6 +217,7 @@ def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
         LayerGroup(
             name=row.text("name"),
             kind=row.text("kind"),
+            does=_does(row.text("name")) if row.text("kind") == "myelin_kernel" else "",
             engine=row.maybe_integer("engine"),
             layers=row.integer("layers"),
             kernels=row.integer("kernels"),
@@ -224,6 +227,16 @@ def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
         )
         for row in tables["repeated_layers"]
     )
+
+
+def _does(name: str) -> str:
+    """What the name of a kernel that Myelin generated says that it computes: the patterns in it, else its operations' classes."""
+    decoded = decode(name)
+    classes = {op.cls for op in decoded.ops}
+    told = dict.fromkeys(pattern.name for pattern in decoded.patterns) or dict.fromkeys(
+        op.cls for op in decoded.ops if op.cls not in ("data movement", "cast") or classes == {op.cls}
+    )
+    return ", ".join(list(told)[:_TOLD])
 
 
 def _regions(tables: Mapping[str, Table]) -> tuple[Region, ...]:
