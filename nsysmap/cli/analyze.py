@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,11 @@ from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_e
 from nsysmap.cli.outputs import output_suffixes, write_output
 
 if TYPE_CHECKING:
+    from nsysmap.analysis import Analysis
     from nsysmap.base.note import Level
+    from nsysmap.mapping.mapped_trace import Progress
+    from nsysmap.report.model import Report
+    from nsysmap.report.result_cache import Question
     from nsysmap.trace.open_report import Reader
 
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
 @click.option("--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers, findings and what could not be told.")
+@click.option("--no-cache", is_flag=True, help="Neither answer from the results that are kept of a large report, nor keep any.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
 @quiet_option
 @reader_option
@@ -50,6 +56,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     params: tuple[str, ...],
     fail_on: Level | None,
     full: bool,
+    no_cache: bool,
     as_json: bool,
     quiet: bool,
     reader: Reader,
@@ -64,39 +71,84 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
       nsysmap analyze report.nsys-rep engine.json -o report.html -o report.md
       nsysmap analyze report.nsys-rep engine.json --json | jq .answer
     """
-    from nsysmap.analysis import analyze
     from nsysmap.base.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.report.build import report_of
-    from nsysmap.report.findings import failed_text
-    from nsysmap.report.text import report_text
-    from nsysmap.rules.finding import at_least
-    from nsysmap.rules.packs import chosen_rules
-    from nsysmap.rules.parameters import parse_params
+    from nsysmap.report.result_cache import Question, files_of, place_of, write_files
 
     given = given_files(files)
     written = [Path(path) for path in outputs]
     for path in written:
         check_output(path, output_suffixes(), [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one])
-    rules = chosen_rules(folders, params=parse_params(params))
+    shown = "shown json" if as_json else f"shown {width()} {full} {colour()}"
+    failed = f"failed {fail_on}"
+    wanted = {*(path.suffix.lower() for path in written), *((shown,) if as_json or not quiet else ()), *((failed,) if fail_on else ())}
+    beside = {"profile": profile, "times": times, "onnx": onnx_file, "ncu": ncu}
     with progress(quiet=quiet) as tell:
-        analysis = analyze(
-            given.report, given.engines, profile=profile, times=times, onnx=onnx_file, ncu=ncu, rules=rules, reader=reader,
-            selection=chosen(), progress=tell,
-        )  # fmt: skip
-        content = report_of(analysis)
-        for path in written:
-            tell(f"writing {path.name}")
-            write_output(analysis, content, path)
-    if as_json:
-        import json
+        question = Question(given.report, given.engines, beside, folders, f"{reader} {params} {chosen()}")
+        place = None if no_cache else place_of(question)
+        answer = {} if place is None else place.read()
+        if answer and wanted <= answer.keys():
+            write_files(answer, written)
+        else:
+            analysis = _analysis(question, params, reader, tell)
+            content = _written(analysis, written, tell)
+            text = _json(content) if as_json else _text(content, full=full)
+            answer = {shown: _bytes(text), **_failures(analysis)}
+            if place is not None:
+                place.keep(answer | files_of(written))
+    if shown in wanted:
+        click.echo(answer[shown].decode(errors="surrogatepass"), nl=False)
+    if fail_on and answer[failed]:
+        click.echo("nsysmap: " + answer[failed].decode(errors="surrogatepass"), err=True)
+        return 1
+    return 0
 
-        from nsysmap.report.json import report_json
 
-        click.echo(json.dumps(report_json(content), indent=1, allow_nan=False))
-    elif not quiet:
-        click.echo(report_text(content, width=width(), full=full, colour=colour()), nl=False)
-    failing = at_least(analysis.findings, fail_on) if fail_on else ()
-    if fail_on and failing:
-        click.echo("nsysmap: " + failed_text(failing, fail_on), err=True)
-    return 1 if failing else 0
+def _analysis(question: Question, params: Sequence[str], reader: Reader, tell: Progress) -> Analysis:
+    from nsysmap.analysis import analyze
+    from nsysmap.rules.packs import chosen_rules
+    from nsysmap.rules.parameters import parse_params
+
+    rules = chosen_rules(question.rules, params=parse_params(params))
+    beside = question.beside
+    return analyze(
+        question.report, question.engines, profile=beside["profile"], times=beside["times"], onnx=beside["onnx"], ncu=beside["ncu"],
+        rules=rules, reader=reader, selection=chosen(), progress=tell,
+    )  # fmt: skip
+
+
+def _written(analysis: Analysis, paths: Sequence[Path], tell: Progress) -> Report:
+    from nsysmap.report.build import report_of
+
+    content = report_of(analysis)
+    for path in paths:
+        tell(f"writing {path.name}")
+        write_output(analysis, content, path)
+    return content
+
+
+def _text(content: Report, *, full: bool) -> str:
+    from nsysmap.report.text import report_text
+
+    return report_text(content, width=width(), full=full, colour=colour())
+
+
+def _json(content: Report) -> str:
+    import json
+
+    from nsysmap.report.json import report_json
+
+    return json.dumps(report_json(content), indent=1, allow_nan=False) + "\n"
+
+
+def _failures(analysis: Analysis) -> dict[str, bytes]:
+    """For each severity why `--fail-on` it fails; empty where it does not."""
+    from nsysmap.report.findings import failed_text
+    from nsysmap.rules.finding import SEVERITIES, at_least
+
+    failing = {severity: at_least(analysis.findings, severity) for severity in SEVERITIES}
+    return {f"failed {severity}": _bytes(failed_text(found, severity)) if found else b"" for severity, found in failing.items()}
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")

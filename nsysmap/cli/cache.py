@@ -1,4 +1,4 @@
-"""`nsysmap cache`: the exports that are kept."""
+"""`nsysmap cache`: the exports and results that are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 
 @click.group(short_help="The exports that nsysmap keeps of reports.")
 def cache() -> None:
-    """The exports that nsysmap keeps, so that each report is exported once.
+    """What nsysmap keeps: each report is exported once, and a large one analysed once.
 
     \b
     Example:
@@ -17,7 +17,7 @@ def cache() -> None:
 
 @cache.command("clear", short_help="Remove every export from the cache.")
 def cache_clear() -> None:
-    """Remove every export from the cache.
+    """Remove all exports and results from the cache.
 
     \b
     Example:
@@ -31,7 +31,7 @@ def cache_clear() -> None:
 
 @cache.command("path", short_help="Print the cache's folder.")
 def cache_path() -> None:
-    """Print the folder that exports are kept in.
+    """Print the folder that exports and results are kept in.
 
     \b
     Example:
@@ -44,7 +44,7 @@ def cache_path() -> None:
 
 @cache.command("list", short_help="List the exports in the cache.")
 def cache_list() -> None:
-    """List the exports in the cache: size, when it was made, the nsys that made it, file.
+    """List the exports and results in the cache: size, time (of results: when last used), the nsys that made it, file.
 
     \b
     Example:
@@ -56,4 +56,5 @@ def cache_list() -> None:
 
     for entry in cached():
         made_at = datetime.datetime.fromtimestamp(entry.made_at_s).isoformat(" ", "minutes")
-        click.echo(f"{entry.size_bytes:>15,}  {made_at}  nsys {entry.nsys_version:<14}  {entry.path.name}")
+        what = f"nsys {entry.nsys_version}" if entry.nsys_version else "results"
+        click.echo(f"{entry.size_bytes:>15,}  {made_at}  {what:<19}  {entry.path.name}")

@@ -1,4 +1,4 @@
-"""The cache of exports: one folder of nsysmap's own, in which nothing is deleted but what nsysmap can prove to have made."""
+"""The cache of exports and results: one folder of nsysmap's own, in which nothing is deleted but what nsysmap can prove to have made."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from nsysmap.base.marked_folder import MARK, is_abandoned, marked_folder
 
 _FORMAT = 1  # part of every name: raise it when an export of the same bytes must be made anew
 _EXPORT = re.compile(r"[0-9a-f]{32}-[0-9.]+-f\d+\.sqlite")
+_RESULT = re.compile(r"[0-9a-f]{32}\.results")
 _WORKING = "export-"
+RESULT_MAGIC = b"nsysmap results 1\n"
+"""How a file of results begins: raise the number when the form changes."""
+MOST_RESULT_BYTES = 64 << 20  # of one question; all results together may take _ALL_RESULTS_BYTES
+_ALL_RESULTS_BYTES = 512 << 20
 
 
 @dataclass(frozen=True)
 class Cached:
-    """One export in the cache."""
+    """One export in the cache, or the results of one question."""
 
     path: Path
-    nsys_version: str
+    nsys_version: str  # empty for results
     size_bytes: int
     made_at_s: float  # seconds since the epoch
 
@@ -55,15 +60,36 @@ def cache_folder() -> Path:
 
 
 def cached() -> list[Cached]:
-    """The exports in the cache, by name."""
+    """The exports and results in the cache, by name."""
     found = []
     for path in _entries(cache_folder()):
-        if _EXPORT.fullmatch(path.name):
+        export = _EXPORT.fullmatch(path.name) is not None
+        if export or _RESULT.fullmatch(path.name):
             with suppress(OSError):  # another process cleared it meanwhile
                 status = path.lstat()
-                if stat.S_ISREG(status.st_mode):
-                    found.append(Cached(path, path.name.split("-")[1], status.st_size, status.st_mtime))
+                if stat.S_ISREG(status.st_mode) and (export or _head(path) == RESULT_MAGIC):
+                    found.append(Cached(path, path.name.split("-")[1] if export else "", status.st_size, status.st_mtime))
     return found
+
+
+def kept_result(key: str) -> Path:
+    """Where the results of the question with that key are kept."""
+    return cache_folder() / f"{key}.results"
+
+
+def drop_oldest_results() -> None:
+    """Remove the results that were used longest ago, until the rest is within its bound."""
+    room = _ALL_RESULTS_BYTES
+    for entry in sorted((entry for entry in cached() if not entry.nsys_version), key=lambda entry: -entry.made_at_s):
+        room -= entry.size_bytes
+        if room < 0:
+            with suppress(OSError):
+                entry.path.unlink(missing_ok=True)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(RESULT_MAGIC))
 
 
 def exports_of(digest: str) -> list[Cached]:
@@ -87,7 +113,7 @@ def digest_of(path: Path) -> str:
 
 
 def keep(made: Path, target: Path) -> None:
-    """Move a finished export to its place in the cache, for its owner's eyes only: it holds the environment of the profiled program."""
+    """Move a finished file to its place in the cache, for its owner only: an export holds the environment of the profiled program."""
     try:
         made.chmod(0o600)
         made.replace(target)
@@ -105,7 +131,7 @@ def forget(export: Path) -> None:
 
 
 def clear_cache() -> Cleared:
-    """Remove every export from the cache, and what a killed run left behind; files that nsysmap did not put there stay."""
+    """Remove all exports and results from the cache, and what a killed run left behind; files that nsysmap did not put there stay."""
     folder = cache_folder()
     files = size = 0
     try:
