@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
@@ -20,7 +21,7 @@ from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.predictions import Prediction, predictions
 from nsysmap.comparison.runs import runs_in, together
 from nsysmap.comparison.side import Given, Side, named_apart, read_side
-from nsysmap.comparison.waterfall import Contribution, contributions
+from nsysmap.comparison.waterfall import Contribution, contributions, hidden_contributions
 from nsysmap.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
 
@@ -128,14 +129,18 @@ def compare_sides(before: Side, after: Side) -> Comparison:
 def _captures_compared(before: Side, after: Side) -> Comparison:
     paces = before.pace, after.pace
     scale = _pass(before, after)
-    groups, layers = joined_table(before, after, float(scale))
+    known = bool(before.layers and after.layers)
+    groups, layers = joined_table(before, after, float(scale)) if known else ((), Table.empty(JOINED_LAYERS))
     timed = [_timed(side, scale, as_recorded=_as_recorded(before, after)) for side in (before, after)]
     told = _told(before, after, scale)
     wholes = [one.time_ns for one in timed]
     parts: tuple[Contribution, ...] = ()
     if wholes[0] is not None and wholes[1] is not None:
         shown = tuple(_recorded(pace) if _as_recorded(before, after) else pace for pace in paces)
-        parts = contributions((shown[0], shown[1]), groups, layers, (wholes[0], wholes[1]))
+        if any(pace.hidden for pace in paces) or not known:
+            parts = hidden_contributions((shown[0], shown[1]), (wholes[0], wholes[1]))
+        else:
+            parts = contributions((shown[0], shown[1]), groups, layers, (wholes[0], wholes[1]))
     delta = None if wholes[0] is None or wholes[1] is None else wholes[1] - wholes[0]
     return Comparison(
         before=timed[0],
@@ -155,7 +160,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         layers=layers,
         findings=finding_changes((before, after), groups, scale),
         conditions=conditions(before, after, layers),
-        predictions=predictions(before, after, timed[1].time_ns, told.noise_ns, timed[0].time_ns),
+        predictions=predictions(before, after, timed[1].time_ns, told.single_ns, timed[0].time_ns),
         notes=tuple(told.notes),
     )
 
@@ -214,6 +219,7 @@ class _Told:
     verdict: str
     interval_ns: tuple[int, int] | None
     noise_ns: tuple[int, int] | None
+    single_ns: tuple[int, int] | None  # without what two runs differ by
     p: float | None
     test: str
     notes: list[str]
@@ -223,17 +229,17 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     ours, theirs = before.pace, after.pace
     for side in (before, after):
         if not side.pace.known:
-            return _Told(CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
+            return _Told(CANNOT_TELL, None, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
     other = _another_inference(before, after)
     if other:
-        return _Told(CANNOT_TELL, None, None, None, f"no test: {other}", [])
+        return _Told(CANNOT_TELL, None, None, None, None, f"no test: {other}", [])
     recorded = _as_recorded(before, after)
     noises = [_noise(pace, recorded=recorded) for pace in (ours, theirs)]
     found = difference(noises[0], noises[1], slack=_slack(before, after, recorded=recorded))
     few = [side.source for side in (before, after) if math.isnan(side.pace.noise.error)]
     if few:
         told = f"no test: {' and '.join(few)} has fewer than {FEWEST} inferences of a thread that count; capture more of them"
-        return _Told(TOO_FEW, None, None, None, told, [])
+        return _Told(TOO_FEW, None, None, None, None, told, [])
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
     apart = _run_to_run(before, after)
@@ -241,16 +247,18 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         wider = round((found.low - apart) * scale), round((found.high + apart) * scale)
         return _told_recorded(before, after, found.p, (noise, wider), test + (_BY_RUNS if apart else ""))
     low, high = _machines(before, after)
-    interval = (round((found.low + min(low, 0.0) - apart) * scale), round((found.high + max(high, 0.0) + apart) * scale))
+    ends = found.low + min(low, 0.0), found.high + max(high, 0.0)
+    single = round(ends[0] * scale), round(ends[1] * scale)
+    interval = round((ends[0] - apart) * scale), round((ends[1] + apart) * scale)
     test += (", by" if apart else " by") + " what is not known of the profiler's cost" + (_BY_RUNS if apart else "")
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     notes = [
-        f"{side.source} is traced as whole CUDA graphs: what they do is not known, and what the profiler adds is taken for 0 to 6 %. "
-        "Capture with --cuda-graph-trace=node to see where the difference comes from."
+        f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not known and not compared, and what the "
+        "profiler adds is taken for 0 to 6 %. Capture with --cuda-graph-trace=node to see where the difference comes from."
         for side in (before, after)
         if side.pace.hidden
     ]
-    return _Told(verdict, interval, noise, found.p, test, notes)
+    return _Told(verdict, interval, noise, single, found.p, test, notes)
 
 
 def _test_words(ours: Pace, theirs: Pace) -> str:
@@ -315,9 +323,9 @@ def _told_recorded(before: Side, after: Side, p: float, intervals: tuple[tuple[i
             told,
             "On the other side kernels are launched in another way, so the profiler adds another time: the two are not compared.",
         ]
-        return _Told(CANNOT_TELL, None, noise, p, test, notes)
+        return _Told(CANNOT_TELL, None, noise, noise, p, test, notes)
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
-    return _Told(verdict, interval, noise, p, test, [told])
+    return _Told(verdict, interval, noise, noise, p, test, [told])
 
 
 _BY_RUNS = " and by what two runs of one program may differ by"

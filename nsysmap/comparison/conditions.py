@@ -42,7 +42,7 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
         sides = (before, after)
         differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.")
         told = "The program runs on several GPUs, and most of its inferences on another one: the interval allows for what they differ by."
-        differs("GPU that most inferences ran on", (before.pace.device, after.pace.device), told)
+        differs("GPU that most inferences ran on", (_known(before.pace.device), _known(after.pace.device)), told)
         differs("GPU clock", (_device(before, "clock_hz"), _device(after, "clock_hz")), "The clock that the device reports, in Hz.")
         capture = [side.tables["capture"].only() for side in sides]
         differs(
@@ -87,6 +87,10 @@ def _binding_shapes(before: Side, after: Side) -> tuple[str | None, str | None]:
         return None, None
     words = [", ".join(f"{name} {'x'.join(map(str, held[name]))}" for name in other[:4]) for held in shapes]
     return words[0], words[1]
+
+
+def _known(number: int) -> int | None:
+    return None if number == MISSING else number
 
 
 def _gpu(side: Side) -> str | None:

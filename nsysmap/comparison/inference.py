@@ -10,7 +10,7 @@ import numpy as np
 from nsysmap.base.comparison_schema import INFERENCE_KERNELS
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
-from nsysmap.comparison.shares import Kinds, kernel_rows, recorded_idle, recorded_works, spent
+from nsysmap.comparison.shares import Kinds, kernel_rows, known_device, recorded_idle, recorded_works, spent
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.timing.device_times import hides_work
 from nsysmap.trace.launch_order import launch_order
@@ -127,7 +127,8 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
     """What the two inferences' time went to; differences add up."""
     inferences, layers = tables["inferences"], tables["layers"]
     kinds = Kinds(len(layers))
-    device, process = (int(inferences.ints(name)[rows[1]]) for name in ("device", "process"))
+    process = int(inferences.ints("process")[rows[1]])
+    device = known_device(tables, (process, int(inferences.ints("device")[rows[1]])))
     works = recorded_works(dict(tables), device, process, kinds)
     idle = recorded_idle(tables["gaps"], device, kinds)
     usual, own = (spent(works, idle, times.begin_ns[[row]], times.end_ns[[row]], kinds)[0] for row in rows)

@@ -104,7 +104,7 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
         paces = before.pace, after.pace
         for row, group in zip(rows, groups, strict=True):
             ours, theirs = (pace.parts[list(ids)].sum() for pace, ids in zip(paces, (group.before, group.after), strict=True))
-            row["shown_ns"] = round(float(theirs - ours) * scale)
+            row["shown_ns"] = None if row.get("difference_ns") is None else round(float(theirs - ours) * scale)
     return groups, Table.of_rows(JOINED_LAYERS, rows)
 
 
@@ -147,6 +147,8 @@ class _Times:
         rows = self.runs.get(int(self.layer_engine[ids[0]])) if len(self.runs) > 1 else None
         series = self.pace.kernels[:, list(ids)].sum(axis=1)
         value = float(self.pace.weight @ series)
+        if self.pace.hidden and value == 0:  # it may have run inside a CUDA graph that the trace does not open
+            return Mean(math.nan, math.nan, 1.0, 0, 0.0, 0.0)
         share = 1.0
         if rows is not None and len(rows):
             series, share = series[rows], float(self.pace.weight[rows].sum())
@@ -179,7 +181,7 @@ def _slack(before: Side, after: Side) -> _Slack:
 def _tested(means: Sequence[Mean], slack: _Slack, times: Sequence[_Times | None], ids: Sequence[Sequence[int]]) -> Difference | None:
     """The difference with its interval, wider where two runs may differ or the profiler may have lengthened one side's kernels more."""
     before, after = means
-    if not all(ids) and (math.isnan(before.value) or math.isnan(after.value)):
+    if math.isnan(before.value) or math.isnan(after.value):
         return None
     one_sided = replace(before if ids[0] else after, value=0.0, error=0.0, freedom=1.0, drift=0.0)
     most = max(float(one.kernels[list(group)].sum()) for one, group in zip(times, ids, strict=True) if one is not None)

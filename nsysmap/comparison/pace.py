@@ -14,6 +14,7 @@ from nsysmap.comparison.shares import (
     Kinds,
     kernel_rows,
     kernel_sums,
+    known_device,
     recorded_idle,
     recorded_works,
     replayed_idle,
@@ -80,7 +81,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     home = _home(tables, only)
     if home is None:
         return _nothing(kinds)
-    process, device = home
+    process, device = home[0], known_device(tables, home)
     replayed = tables["replayed_inferences"]
     if only is not None:
         mine = (replayed.ints("inference") >= only[0]) & (replayed.ints("inference") < only[1])
@@ -95,8 +96,8 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     without = _replayed_parts(tables, idle, replayed, kinds) if all(len(one.replayed) for one in found) else None
     estimates = [_estimate(one, replayed, without, kinds) for one in found]
     likely = _together([one.likely for one in estimates])
-    hidden = without is None and hides_work(tables["capture"])
-    if hidden:
+    hidden = without is None and tables["capture"].only().text("cuda_graph_trace") == "graph"
+    if hides_work(tables["capture"]) and hidden:
         for one in estimates:  # nothing tells work from idle time
             one.parts[kinds.hidden] += one.parts[kinds.idle("unknown")]
             one.parts[kinds.idle("unknown")] = 0.0

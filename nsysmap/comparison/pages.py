@@ -149,7 +149,8 @@ def _answer(found: Comparison) -> Iterator[str]:
     before, after = found.before, found.after
     if before.time_ns is None or after.time_ns is None or found.difference_ns is None:
         missing = " and ".join(side.source for side in (before, after) if side.time_ns is None)
-        yield f"No time to compare: {found.test if before.profiled or after.profiled else missing + ' has none'}."
+        told = found.test.removeprefix("no test: ") if before.profiled or after.profiled else missing + " has none"
+        yield f"No time to compare: {told}."
         return
     unit = _unit(found)
     share = percent(abs(found.difference_ns), before.time_ns)
@@ -166,17 +167,20 @@ def _answer(found: Comparison) -> Iterator[str]:
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )
-    if (
-        found.verdict == NO_DIFFERENCE
-        and found.noise_ns is not None
-        and found.run_to_run_ns
-        and not found.noise_ns[0] <= 0 <= found.noise_ns[1]
-    ):
+    if _only_runs_tell(found):
         yield (
-            f"These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "
+            "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "
             f"{duration(found.run_to_run_ns)} here: only several runs of each tell (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     yield f"Test: {found.test}."
+
+
+def _only_runs_tell(found: Comparison) -> bool:
+    """Whether the interval holds zero only for what two runs of one program differ by."""
+    if found.verdict != NO_DIFFERENCE or found.interval_ns is None or not found.run_to_run_ns:
+        return False
+    low, high = found.interval_ns
+    return low + found.run_to_run_ns > 0 or high - found.run_to_run_ns < 0
 
 
 def _unit(found: Comparison) -> str:

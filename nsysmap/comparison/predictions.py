@@ -85,7 +85,7 @@ _MADE: dict[str, Callable[[Side, Side], bool]] = {
     "no-host-gap": _host_gone,
     "one-stream": lambda before, after: _streams(before) > 1 and _streams(after) == 1,
     "aux-streams": lambda before, after: _streams(before) == 1 and _streams(after) > 1,
-    "drop-layers": lambda before, after: 0 == _reformats(after) < _reformats(before),
+    "drop-layers": lambda before, after: bool(after.layers) and 0 == _reformats(after) < _reformats(before),
     "join-kernels": lambda before, after: 0 < len(after.tables["chains"]) < len(before.tables["chains"]),
 }
 """Whether AFTER made a change, by its name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,19 @@ class Idle:
     start_ns: IntArray
     end_ns: IntArray
     column: IntArray
+
+
+def known_device(tables: Mapping[str, Table], home: tuple[int, int]) -> int:
+    """The device of inferences of that process and device; where no kernel tells it, that of its whole CUDA graphs, or the only one."""
+    process, device = home
+    if device != MISSING:
+        return device
+    graphs = tables["cuda_graph_traces"]
+    found, count = np.unique(graphs.ints("device")[graphs.ints("process") == process], return_counts=True)
+    if len(found):
+        return int(found[np.argmax(count)])
+    devices = tables["devices"].ints("device")
+    return int(devices[0]) if len(devices) == 1 else device
 
 
 def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: Kinds) -> Works:

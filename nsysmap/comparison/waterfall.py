@@ -79,6 +79,30 @@ def contributions(
     return tuple(sorted(kept, key=lambda one: (-abs(one.ns), one.name)))
 
 
+def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> tuple[Contribution, ...]:
+    """The same where a trace does not open its CUDA graphs: GPU work, with the idle time between it, is one thing."""
+    parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
+    idle = [sum(int(one[pace.kinds.idle(cause)]) for cause in CAUSES) for pace, one in zip(paces, parts, strict=True)]
+    outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []  # else one trace shows no GPU work at all
+    found = [
+        _sum(f"idle: {cause}", [(int(parts[0][paces[0].kinds.idle(cause)]), int(parts[1][paces[1].kinds.idle(cause)]))], "idle")
+        for cause in outside
+    ]
+    left = [whole - sum((one.before_ns, one.after_ns)[side] for one in found) for side, whole in enumerate(wholes)]
+    found.append(
+        _sum(
+            "GPU work, and idle time inside it" if outside else "GPU work and idle time, which the trace does not tell apart",
+            [(left[0], left[1])],
+            "work",
+        )
+    )
+    return tuple(sorted((one for one in found if one.before_ns or one.after_ns), key=lambda one: (-abs(one.ns), one.name)))
+
+
+_INSIDE = frozenset({"dispatch", "launch", "unknown"})
+"""Idle time between kernels, which a CUDA graph that is not opened hides."""
+
+
 def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution:
     ours, theirs = (sum(pair[side] for pair in pairs) for side in (0, 1))
     return Contribution(name, theirs - ours, ours, theirs, kind)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from nsysmap.base.units import duration, percent
+from nsysmap.base.units import counted, duration, percent
 from nsysmap.comparison.noise import Mean, difference, run_to_run
 from nsysmap.comparison.pace import HOST_CAUSES
 from nsysmap.comparison.side import Side
@@ -18,6 +18,7 @@ from nsysmap.gate.ignores import Ignore
 from nsysmap.rules.finding import Finding
 
 KEPT, BROKEN, UNKNOWN = "kept", "broken", "cannot-tell"
+_MANY = 10  # times the limit from which on a share says little
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -61,9 +62,9 @@ def held_to(side: Side, limits: Sequence[Limit], baseline: Baseline | None, igno
     measured = baseline_of(side)
     every = [finding for outcome in side.outcomes for finding in outcome.findings]
     reasons = [next((one for one in ignores if one.covers(finding, today)), None) for finding in every]
-    counted = [finding for finding, reason in zip(every, reasons, strict=True) if reason is None]
+    kept = [finding for finding, reason in zip(every, reasons, strict=True) if reason is None]
     skipped = {one.rule: one.skipped for one in side.outcomes if one.skipped is not None}
-    rules = _Rules(tuple(counted), skipped, frozenset(one.rule for one in side.outcomes))
+    rules = _Rules(tuple(kept), skipped, frozenset(one.rule for one in side.outcomes), bool(len(side.tables["kernels"])))
     notes = [
         f"The ignore of {one.rule}{':' + one.place if one.place else ''} ended on {one.until}: {one.reason}"
         for one in ignores
@@ -74,7 +75,7 @@ def held_to(side: Side, limits: Sequence[Limit], baseline: Baseline | None, igno
     return Verdict(
         side.source,
         tuple(_check(limit, measured, baseline, rules) for limit in limits),
-        tuple(counted),
+        tuple(kept),
         tuple(Ignored(finding, reason.reason) for finding, reason in zip(every, reasons, strict=True) if reason is not None),
         tuple(notes),
     )
@@ -85,6 +86,7 @@ class _Rules:
     counted: tuple[Finding, ...]
     skipped: dict[str, str]
     known: frozenset[str]
+    kernels: bool  # whether the trace shows any
 
 
 def _unlike(measured: Baseline, baseline: Baseline) -> list[str]:
@@ -114,11 +116,7 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
     most = limit.value * measured.time.value if limit.kind == "share" else limit.value
     over = now.value - most
     told = (
-        ""
-        if over <= 0
-        else f"{duration(over)} too long ({percent(over, most)} over {duration(most)})"
-        if most
-        else f"{duration(over)} too long"
+        "" if over <= 0 else f"{duration(over)} too long ({_over(over, most)} {duration(most)})" if most else f"{duration(over)} too long"
     )
     return Check(name, _words(limit), duration(now.value), BROKEN if over > 0 else KEPT, told)
 
@@ -194,6 +192,10 @@ def _findings(name: str, limit: Limit, rules: _Rules) -> Check:
     words = f"at most {limit.value:.0f}"
     if limit.name in _SEVERITIES:
         found = [one for one in rules.counted if one.severity == limit.name]
+        told = f"{len(rules.skipped)} of {counted(len(rules.known), 'rule')} could not tell" if rules.skipped else ""
+        if len(found) <= limit.value:
+            status = KEPT if rules.kernels else UNKNOWN
+            return Check(name, words, str(len(found)), status, told if rules.kernels else f"the trace shows no kernels: {told}")
     else:
         if limit.name not in rules.known:
             return Check(name, words, "–", UNKNOWN, f"no rule that ran is called {limit.name}")
@@ -203,6 +205,11 @@ def _findings(name: str, limit: Limit, rules: _Rules) -> Check:
     if len(found) <= limit.value:
         return Check(name, words, str(len(found)), KEPT, "")
     return Check(name, words, str(len(found)), BROKEN, f"{len(found) - limit.value:.0f} too many; the costliest: {found[0].message}")
+
+
+def _over(over: float, most: float) -> str:
+    """By how much a limit is broken: a share, or how many times the limit."""
+    return f"{percent(over, most)} over" if over < _MANY * most else f"{(over + most) / most:,.0f} times"
 
 
 def _words(limit: Limit) -> str:

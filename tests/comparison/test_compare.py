@@ -130,3 +130,36 @@ def test_inferences_that_are_not_the_same_thing_are_not_compared() -> None:
 def test_a_program_on_two_gpus_is_compared_whichever_most_inferences_ran_on() -> None:
     found = compare(FIXTURES / "two_gpus/tp_sync.nsys-rep", FIXTURES / "two_gpus/tp_graph.nsys-rep")
     assert found.verdict == "faster"
+
+
+def test_what_a_whole_graph_trace_hides_is_not_compared() -> None:
+    found = compared("whole graph")
+    assert found.verdict == "faster"
+    rows = found.layers.records()
+    assert {row["relation"] for row in rows} == {"one-to-one"}
+    assert {row["after_ns"] for row in rows} == {row["difference_ns"] for row in rows} == {None}
+    assert not any(row["significant"] for row in rows)
+    assert [one.name for one in found.contributions] == ["GPU work and idle time, which the trace does not tell apart"]
+    assert sum(one.ns for one in found.contributions) == found.difference_ns
+    assert all(abs(int(part)) < 1 << 40 for one in found.conditions for part in (one.before, one.after) if part.lstrip("-").isdigit())
+
+
+def test_without_an_engine_layers_inside_a_whole_graph_are_not_gone() -> None:
+    found = compare(FIXTURES / "bert_trt10/graph.sqlite", FIXTURES / "bert_trt10/graph_whole.sqlite")
+    assert len(found.layers) == 0
+    assert not any("gone" in one.name for one in found.contributions)
+    assert sum(one.ns for one in found.contributions) == found.difference_ns
+
+
+@pytest.mark.parametrize("pair", ["graph", "version", "whole graph"])
+def test_no_time_is_negative(pair: str) -> None:
+    assert all(one.before_ns >= 0 and one.after_ns >= 0 for one in compared(pair).contributions)
+
+
+def test_two_captures_differ_by_what_two_runs_do_and_one_by_nothing() -> None:
+    found = compared("graph")
+    assert found.interval_ns is not None and found.noise_ns is not None and found.run_to_run_ns is not None
+    assert found.interval_ns[0] <= found.noise_ns[0] - found.run_to_run_ns
+    assert found.run_to_run_ns >= 0.007 * 280_000
+    alone = compare(FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "bert_trt10/sync.sqlite")
+    assert (alone.verdict, alone.difference_ns, alone.run_to_run_ns) == ("no difference beyond the noise", 0, 0)

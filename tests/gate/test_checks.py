@@ -172,3 +172,16 @@ def test_the_status_says_whether_the_budget_is_kept(tmp_path: Path, capfd: pytes
     assert done.status == 1
     assert done.err.startswith("nsysmap: time.per_inference: at most 300.0 µs, is 3")
     assert (tmp_path / "g.xml").exists() and (tmp_path / "g.sarif").exists()
+
+
+def test_findings_are_not_counted_where_the_trace_shows_no_kernels() -> None:
+    side = side_of(analyze(FIXTURES / "bert_trt10/graph_whole.sqlite", FIXTURES / "bert_trt10/engine.json"))
+    limits = (Limit("findings", "warning", "count", 5), Limit("idle", "launch", "time", 5_000), Limit("coverage", "mapped", "share", 0.9))
+    checks = held_to(side, limits, None, (), TODAY).checks
+    assert [check.status for check in checks] == [UNKNOWN] * 3
+    assert "rules could not tell" in checks[0].told
+
+
+def test_a_limit_far_below_what_is_measured_is_told_in_times() -> None:
+    (check,) = held(Limit("time", "per_inference", "time", 1_000)).checks
+    assert "times 1.00 µs" in check.told and "%" not in check.told
