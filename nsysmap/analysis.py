@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -16,7 +16,7 @@ from nsysmap.base.note import Note, notes_table
 from nsysmap.base.report_schema import HIDDEN_REPLAYS
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.schema import ANSWER_TABLES
-from nsysmap.base.table import MISSING, Table
+from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted
 from nsysmap.counters.ncu_csv import NcuKernel, read_ncu_csv
@@ -309,7 +309,7 @@ def measured(mapped: MappedTrace) -> Measured:
 
 def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
     """What the reader must know before believing the figures."""
-    return (*mapped.mapped.notes, *_notes(mapped, _capture(mapped).records()[0]))
+    return (*mapped.mapped.notes, *_notes(mapped, _capture(mapped).only()))
 
 
 def _capture(mapped: MappedTrace) -> Table:
@@ -440,15 +440,15 @@ def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | Non
     return found.pop() if len(found) == 1 and not any(MISSING in pair for pair in found) else None
 
 
-def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
+def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     """What the reader must know before believing the figures."""
     trace = mapped.trace
     notes = [note for engine in mapped.engines for note in engine.notes]
-    lacks = lacking(trace, str(capture["cuda_graph_trace"])) if mapped.selected is None else []
+    lacks = lacking(trace, capture.text("cuda_graph_trace")) if mapped.selected is None else []
     notes += [*trace.notes, *lacks]
     notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
-    if count := capture["unmatched_launches"]:
-        told = f"No launch call in the trace: {counted(int(str(count)), 'kernel')}; the capture began or ended between the two."
+    if count := capture.integer("unmatched_launches"):
+        told = f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended between the two."
         notes.append(Note("info", told))
     inferences = mapped.inferences
     if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
@@ -465,7 +465,7 @@ def _notes(mapped: MappedTrace, capture: Mapping[str, object]) -> list[Note]:
             )
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
-    if unknown and mapped.engines and capture["cuda_graph_trace"] != "graph":
+    if unknown and mapped.engines and capture.text("cuda_graph_trace") != "graph":
         told = f"{unknown:,} of {len(trace.kernels):,} kernels could not be given a layer; coverage lists the reasons."
         notes.append(Note("warning", told))
     return notes

@@ -370,11 +370,16 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
     parts: tuple[Contribution, ...] = ()
     if known:
         parts = tuple(
-            Contribution(str(row["after"] or row["before"]), int(str(row["difference_ns"])), int(str(row["before_ns"] or 0)),
-                         int(str(row["after_ns"] or 0)), "layers")
-            for row in sorted(layers.records(), key=lambda row: -abs(int(str(row["difference_ns"] or 0))))
+            Contribution(
+                row.maybe_text("after") or row.text("before"),
+                row.integer("difference_ns"),
+                row.maybe_integer("before_ns") or 0,
+                row.maybe_integer("after_ns") or 0,
+                "layers",
+            )
+            for row in sorted(layers, key=lambda row: -abs(row.maybe_integer("difference_ns") or 0))
             if row["difference_ns"] is not None
-        )  # fmt: skip
+        )
     why = "one of the two is no capture" if before.traced != after.traced else "no capture was given"
     return Comparison(
         before=timed[0],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,10 +148,10 @@ def _warm_up(name: str, side: Side) -> list[Condition]:
 
 def _clocks(joined: Table) -> list[Condition]:
     """Whether the same kernels are slower or quicker throughout."""
-    rows = [row for row in joined.records() if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
+    rows = [row for row in joined if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
     if len(rows) < _FEWEST_KERNELS:
         return []
-    ratios = np.array([_whole(row, "after_ns") / _whole(row, "before_ns") for row in rows])
+    ratios = np.array([row.integer("after_ns") / row.integer("before_ns") for row in rows])
     middle = float(np.median(ratios))
     same_way = float(np.mean(np.sign(ratios - (1 + middle) / 2) == np.sign(middle - 1)))
     if abs(middle - 1) < _CLOCK or same_way < _TIGHT:
@@ -162,10 +161,6 @@ def _clocks(joined: Table) -> list[Condition]:
         "another clock, power limit, GPU or shape, not the build."
     )
     return [Condition("pace of the same kernels", "1.000", f"{middle:.3f}", told)]
-
-
-def _whole(row: Mapping[str, object], name: str) -> int:
-    return int(str(row[name]))
 
 
 def _grids(before: Side, after: Side) -> list[Condition]:

@@ -40,15 +40,15 @@ def inference_text(found: OneInference, width: int = WIDTH) -> str:
     rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "together"))
     header = ("difference", "median one", "this one", "")
     parts.append(grid_lines(Grid("What its time went to, µs", header, tuple(rows), "rrrn"), width))
-    kernels = sorted(found.kernels.records(), key=lambda row: -abs(int(str(row["extra_ns"]))))
+    kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(
         (
-            signed_microseconds(int(str(row["extra_ns"]))),
+            signed_microseconds(row.integer("extra_ns")),
             str(row["position"]),
-            f"{microseconds(float(str(row['gap_ns'])))} ({microseconds(float(str(row['usual_gap_ns'])))})",
-            f"{microseconds(float(str(row['time_ns'])))} ({microseconds(float(str(row['usual_ns'])))})",
+            f"{microseconds(row.integer('gap_ns'))} ({microseconds(row.integer('usual_gap_ns'))})",
+            f"{microseconds(row.integer('time_ns'))} ({microseconds(row.integer('usual_ns'))})",
             "" if row["cause"] is None else f"{row['cause']}: {escaped(str(row['evidence']))}",
-            escaped(str(row["layer"] or row["kernel"])),
+            escaped(row.maybe_text("layer") or row.text("kernel")),
         )
         for row in kernels[:_TOP]
     )
@@ -74,9 +74,9 @@ def _answer(found: OneInference, extra: int) -> list[str]:
         most = longer[0]
         share = percent(min(abs(most.ns), abs(extra)), abs(extra), 0)
         lines.append(f"Most of the difference, {share}, is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
-        worst = max(found.kernels.records(), key=lambda row: int(str(row["extra_ns"])) * (1 if extra > 0 else -1), default=None)
+        worst = max(found.kernels, key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1), default=None)
         if worst is not None and most.kind == "idle" and worst["cause"] is not None and extra > 0:
-            own, usual = (duration(float(str(worst[name]))) for name in ("gap_ns", "usual_gap_ns"))
+            own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))
             lines.append(
                 f"The gap that differs most is before kernel {worst['position']} ({worst['layer'] or worst['kernel']}): "
                 f"{own} instead of {usual}; {worst['cause']}: {worst['evidence']}."

@@ -92,11 +92,8 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
                  for one, side, members in zip(times, (before, after), ids, strict=True)]  # fmt: skip
         told = _tested(means, slack, times, ids) if traced and same_gpu else None
         tests.append(told)
-        rows.append(_row(number, group, (before, after), means, names) | _interval(told, scale))
-        for key in ("before_ns", "after_ns"):
-            if (value := rows[-1][key]) is not None:
-                rows[-1][key] = round(float(str(value)) * scale)
-        _fill_difference(rows[-1])
+        times_ns = tuple(None if math.isnan(mean.value) else round(mean.value * scale) for mean in means)
+        rows.append(_row(number, group, (before, after), names) | _times(group, times_ns) | _interval(told, scale))
     held = beyond_chance([math.nan if one is None or not one.significant else one.p for one in tests])
     for row, sure, test in zip(rows, held, tests, strict=True):
         row["significant"] = sure and test is not None and test.significant
@@ -108,11 +105,11 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     return groups, Table.of_rows(JOINED_LAYERS, rows)
 
 
-def _fill_difference(row: dict[str, object]) -> None:
-    ours, theirs = row["before_ns"], row["after_ns"]
-    if (ours is None and row["before"] is not None) or (theirs is None and row["after"] is not None) or (ours is None and theirs is None):
-        return
-    row["difference_ns"] = int(str(theirs or 0)) - int(str(ours or 0))
+def _times(group: JoinedGroup, times_ns: Sequence[int | None]) -> dict[str, object]:
+    """The times of both sides, and the difference where all that is there has one; a side that is not there took nothing."""
+    ours, theirs = (time if ids else None for time, ids in zip(times_ns, (group.before, group.after), strict=True))
+    known = (ours is not None or not group.before) and (theirs is not None or not group.after)
+    return {"before_ns": ours, "after_ns": theirs, "difference_ns": (theirs or 0) - (ours or 0) if known else None}
 
 
 @dataclass(frozen=True)
@@ -202,9 +199,7 @@ def _graph(side: Side) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _row(
-    number: int, group: JoinedGroup, sides: tuple[Side, Side], means: Sequence[Mean], names: tuple[dict[int, str], dict[int, str]]
-) -> dict[str, object]:
+def _row(number: int, group: JoinedGroup, sides: tuple[Side, Side], names: tuple[dict[int, str], dict[int, str]]) -> dict[str, object]:
     ids = (group.before, group.after)
     layers = [[side.layers[at] for at in members] for side, members in zip(sides, ids, strict=True)]
     precisions = [_joined(layer.precision for layer in members) for members in layers]
@@ -221,8 +216,6 @@ def _row(
         "kind": (layers[0] or layers[1])[0].kind,
         "before_layers": len(ids[0]),
         "after_layers": len(ids[1]),
-        "before_ns": means[0].value if ids[0] and not math.isnan(means[0].value) else None,
-        "after_ns": means[1].value if ids[1] and not math.isnan(means[1].value) else None,
         "before_precision": precisions[0] or None,
         "after_precision": precisions[1] or None,
         "before_kernels": kernels[0] or None,

@@ -403,7 +403,7 @@ def _excess(tables: dict[str, Table], replayed: Table, kinds: Kinds) -> FloatArr
 
 
 def _why_profiled(tables: dict[str, Table]) -> str:
-    reasons = [str(row["reason"]) for row in tables["whatif"].records() if row["answer"] == "cannot-tell" and row["reason"]]
+    reasons = [reason for row in tables["whatif"] if row.text("answer") == "cannot-tell" and (reason := row.maybe_text("reason"))]
     return max(set(reasons), key=reasons.count) if reasons else "too few of its inferences were replayed"
 
 

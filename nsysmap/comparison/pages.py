@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS
-from nsysmap.base.table import Spec
+from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
+from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, plain, shortened, told_apart
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
@@ -75,15 +76,15 @@ def comparison_json(found: Comparison) -> dict[str, object]:
     }
 
 
-def json_schema() -> dict[str, object]:
+def json_schema() -> Schema:
     """The JSON Schema of what `comparison_json` returns, from the declarations."""
     time, text = {"type": ["integer", "null"]}, {"type": "string"}
     interval = {"type": ["array", "null"], "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
     verdicts = [FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW, CANNOT_TELL]
-    properties: dict[str, object] = {
+    properties: Schema = {
         "schema": {"const": SCHEMA},
-        "before": _of_dataclass(Timed),
-        "after": _of_dataclass(Timed),
+        "before": object_of(fields_of(Timed)),
+        "after": object_of(fields_of(Timed)),
         **dict.fromkeys(("before_ns", "after_ns", "difference_ns", "run_to_run_ns"), time),
         "interval_ns": interval,
         "noise_interval_ns": interval,
@@ -92,43 +93,18 @@ def json_schema() -> dict[str, object]:
         "p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "test": text,
         "inferences_a_pass": {"type": "integer", "minimum": 1},
-        "contributions": {"type": "array", "items": _of_dataclass(Contribution)},
-        "layers": {"type": "array", "items": _of_table(JOINED_LAYERS)},
-        "findings": {"type": "array", "items": _of_dataclass(FindingChange)},
-        "conditions": {"type": "array", "items": _of_dataclass(Condition)},
-        "predictions": {"type": "array", "items": _of_dataclass(Prediction)},
-        "notes": {"type": "array", "items": text},
+        "contributions": _items(fields_of(Contribution)),
+        "layers": _items(columns_of(JOINED_LAYERS)),
+        "findings": _items(fields_of(FindingChange)),
+        "conditions": _items(fields_of(Condition)),
+        "predictions": _items(fields_of(Prediction)),
+        "notes": TEXTS,
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_object(properties)}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **object_of(properties)}
 
 
-_TYPES = {"int": "integer", "str": "string", "float": "number", "bool": "boolean", "None": "null", "text": "string"}
-
-
-def _object(properties: dict[str, object]) -> dict[str, object]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _of_dataclass(kind: type) -> dict[str, object]:
-    properties: dict[str, object] = {}
-    for name, annotation in kind.__annotations__.items():  # texts: every module defers its annotations
-        if annotation.startswith("tuple[str"):
-            properties[name] = {"type": "array", "items": {"type": "string"}}
-        else:
-            properties[name] = {"type": [_TYPES[part.strip()] for part in annotation.split("|")]}
-    return _object(properties)
-
-
-def _of_table(spec: Spec) -> dict[str, object]:
-    return _object(
-        {
-            column.name: {
-                "type": [_TYPES[column.kind], *(["null"] if column.nullable else [])],
-                "description": column.comment + (f" ({column.unit})" if column.unit else ""),
-            }
-            for column in spec.columns
-        }
-    )
+def _items(properties: Schema) -> Schema:
+    return list_of(object_of(properties))
 
 
 def page_of(found: Comparison) -> Page:
@@ -250,17 +226,17 @@ def signed_microseconds(time_ns: int | None) -> str:
 
 
 def _layers(found: Comparison) -> Grid:
-    rows = [row for row in found.layers.records() if row["difference_ns"] is not None or row["before"] is None or row["after"] is None]
-    rows.sort(key=lambda row: (not row["significant"], -abs(int(str(row["difference_ns"] or 0)))))
-    shown = [row for row in rows if row["significant"] or abs(int(str(row["difference_ns"] or 0))) >= 100][:_TOP_LAYERS]
+    rows = [row for row in found.layers if row["difference_ns"] is not None or row["before"] is None or row["after"] is None]
+    rows.sort(key=lambda row: (not row.flag("significant"), -_moved(row)))
+    shown = [row for row in rows if row.flag("significant") or _moved(row) >= 100][:_TOP_LAYERS]
     cells = tuple(
         (
-            signed_microseconds(_whole(row["difference_ns"])),
-            microseconds(_whole(row["before_ns"])),
-            microseconds(_whole(row["after_ns"])),
-            "yes" if row["significant"] else "",
-            str(row["relation"]),
-            str(row["joined_by"] or ""),
+            signed_microseconds(row.maybe_integer("difference_ns")),
+            microseconds(row.maybe_integer("before_ns")),
+            microseconds(row.maybe_integer("after_ns")),
+            "yes" if row.flag("significant") else "",
+            row.text("relation"),
+            row.maybe_text("joined_by") or "",
             escaped(_pair(row)),
         )
         for row in shown
@@ -269,26 +245,26 @@ def _layers(found: Comparison) -> Grid:
     return Grid("Layers, kernel time in µs", header, cells, "rrrllln", len(rows) - len(shown))
 
 
-def _pair(row: dict[str, object]) -> str:
-    before, after = row["before"], row["after"]
-    return str(after or before) if before == after or not before or not after else f"{before} → {after}"
+def _moved(row: Row) -> int:
+    """By how much a layer's time differs."""
+    return abs(row.maybe_integer("difference_ns") or 0)
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+def _pair(row: Row) -> str:
+    before, after = row.maybe_text("before"), row.maybe_text("after")
+    return after or before or "" if before == after or not before or not after else f"{before} → {after}"
 
 
 def _changed(found: Comparison) -> Iterator[Grid]:
-    records = found.layers.records()
+    layers = list(found.layers)
     for change, heading in _CHANGES:
-        rows = [row for row in records if row["change"] == change]
-        rows.sort(key=lambda row: -abs(int(str(row["difference_ns"] or 0))))
-        cells = tuple((signed_microseconds(_whole(row["difference_ns"])), *_what(change, row)) for row in rows[:_TOP_CHANGES])
+        rows = sorted((row for row in layers if row.text("change") == change), key=lambda row: -_moved(row))
+        cells = tuple((signed_microseconds(row.maybe_integer("difference_ns")), *_what(change, row)) for row in rows[:_TOP_CHANGES])
         yield Grid(f"{heading}: {len(rows)}", ("µs", "before", "after"), cells, "rnn", max(len(rows) - _TOP_CHANGES, 0))
 
 
-def _what(change: str, row: dict[str, object]) -> tuple[str, str]:
-    before, after = escaped(str(row["before"] or "–")), escaped(str(row["after"] or "–"))
+def _what(change: str, row: Row) -> tuple[str, str]:
+    before, after = (escaped(row.maybe_text(side) or "–") for side in ("before", "after"))
     if change == "precision":
         return f"{row['before_precision']} {before}", f"{row['after_precision']} {after}"
     if change == "tactic":

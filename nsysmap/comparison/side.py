@@ -53,8 +53,8 @@ class Side:
     def layers(self) -> tuple[Layer, ...]:
         """Its layers by their ids: those of the engine files, then those that only the trace's ranges name."""
         known = [layer for engine in self.engines for layer in engine.layers]
-        rows = self.tables["layers"].records()[len(known) :]
-        return (*known, *(Layer(len(known) + at, str(row["name"]), str(row["kind"])) for at, row in enumerate(rows)))
+        rows = list(self.tables["layers"])[len(known) :]
+        return (*known, *(Layer(len(known) + at, row.text("name"), row.text("kind")) for at, row in enumerate(rows)))
 
     @cached_property
     def layer_ids(self) -> tuple[tuple[int, ...], ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, IntArray, Table
+from nsysmap.base.table import FloatArray, IntArray, Row, Table
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.pace import Pace
 from nsysmap.timing.idle_causes import CAUSES
@@ -57,7 +57,7 @@ def contributions(
     parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
     found: list[Contribution] = []
     buckets: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    rows = joined.records()
+    rows = list(joined)
     sums = [(int(parts[0][list(group.before)].sum()), int(parts[1][list(group.after)].sum())) for group in groups]
     least = _LEAST * min(wholes)
     largest = set(sorted(range(len(groups)), key=lambda at: -abs(sums[at][1] - sums[at][0]))[:_NAMED])
@@ -68,7 +68,7 @@ def contributions(
             taken.add(name)
             found.append(Contribution(name, theirs - ours, ours, theirs, "layers"))
         else:
-            buckets[_BUCKETS[str(row["change"])]].append((ours, theirs))
+            buckets[_BUCKETS[row.text("change")]].append((ours, theirs))
     found += [_sum(name, pairs, "layers") for name, pairs in buckets.items()]
     layers = [pace.kinds.layers for pace in paces]
     for column in range(paces[0].kinds.count - layers[0]):
@@ -108,8 +108,8 @@ def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution
     return Contribution(name, theirs - ours, ours, theirs, kind)
 
 
-def _own_name(row: dict[str, object], taken: set[str]) -> str:
-    before, after = (str(row[side]) if row[side] is not None else "" for side in ("before", "after"))
-    words = {"one-to-one": "", "new": " (new)", "gone": " (gone)"}.get(str(row["relation"]), f" ({row['relation']})")
+def _own_name(row: Row, taken: set[str]) -> str:
+    before, after = (row.maybe_text(side) or "" for side in ("before", "after"))
+    words = {"one-to-one": "", "new": " (new)", "gone": " (gone)"}.get(row.text("relation"), f" ({row.text('relation')})")
     name = (after or before) + words
     return name if name not in taken else f"{name} #{row['group']}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Spec, Table, Text, repeated
+from nsysmap.base.table import Spec, Table
 from nsysmap.fleet.schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
 
 if TYPE_CHECKING:
@@ -112,8 +112,5 @@ def rows_of(spec: Spec, columns: dict[str, object], rows: dict[str, Any], count:
     """The table with ``count`` rows: what each says of the report, then its own columns."""
     import numpy as np
 
-    shared: dict[str, Any] = {}
-    for column in OF_REPORT:
-        value = columns[column.name]
-        shared[column.name] = Text.same(str(value), count) if column.kind == "text" else repeated(np.int64(int(str(value))), count)
-    return Table(spec, {**shared, **rows})
+    report = Table.of_rows(Spec("report", "what each row says of its report", OF_REPORT), [columns])
+    return Table(spec, {**report.take(np.zeros(count, np.int64)).columns, **rows})

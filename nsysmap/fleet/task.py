@@ -24,7 +24,7 @@ from nsysmap.analysis import Analysis, analyze_mapped
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.marked_folder import marked_folder
 from nsysmap.base.memory import keep_freed_memory
-from nsysmap.base.table import MISSING, Spec, Table, Text, repeated
+from nsysmap.base.table import MISSING, Spec, Table, Text
 from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
 from nsysmap.fleet.sources import Source, file_system, without_secrets
@@ -107,16 +107,16 @@ def tables_of(analysis: Analysis, mapped: MappedTrace, columns: dict[str, object
     inferences, layers = tables.inferences, tables.layers
     ran = layers.take(layers.ints("time_ns") != MISSING)
     steady = inferences.bools("complete") & ~inferences.bools("warmup")
-    rows = {
+    rows: dict[Spec, dict[str, object]] = {
         FLEET_INFERENCES: _same(FLEET_INFERENCES, inferences)
         | {"engine": _named(sources, inferences), "gpu_time_ns": inferences.ints("gpu_busy_ns"), "steady": steady},
         FLEET_LAYERS: _same(FLEET_LAYERS, ran) | {"engine": _named(sources, ran), "layer": ran.text("name")},
         FLEET_FINDINGS: _same(FLEET_FINDINGS, tables.findings),
         FLEET_IDLE: _same(FLEET_IDLE, tables.idle_totals),
-        FLEET_REPORTS: _summary(analysis, mapped, steady),
     }
     counts = {FLEET_INFERENCES: inferences, FLEET_LAYERS: ran, FLEET_FINDINGS: tables.findings, FLEET_IDLE: tables.idle_totals}
-    return tuple(rows_of(spec, columns, rows[spec], len(counts[spec]) if spec in counts else 1) for spec in FLEET_TABLES)
+    reports = Table.of_rows(FLEET_REPORTS, [{**columns, **_summary(analysis, mapped, steady)}])
+    return tuple(reports if spec is FLEET_REPORTS else rows_of(spec, columns, rows[spec], len(counts[spec])) for spec in FLEET_TABLES)
 
 
 def _same(spec: Spec, table: Table) -> dict[str, object]:
@@ -142,7 +142,7 @@ def _summary(analysis: Analysis, mapped: MappedTrace, steady: np.ndarray[Any, np
     known = [(part, whole) for part, whole in busy if part is not None]
     capture = tables.capture.only()
     began = mapped.trace.recording.began_at_ns
-    values: dict[str, object] = {
+    return {
         "captured_at_ns": began,
         "nsys_version": capture.maybe_text("nsys_version"),
         "tensorrt_version": capture.maybe_text("tensorrt_version"),
@@ -158,17 +158,6 @@ def _summary(analysis: Analysis, mapped: MappedTrace, steady: np.ndarray[Any, np
         "errors": len(errors),
         "first_error": errors[0] if errors else None,
     }
-    kinds = {column.name: column.kind for column in FLEET_REPORTS.columns}
-    return {name: _column(kinds[name], value) for name, value in values.items()}
-
-
-def _column(kind: str, value: object) -> object:
-    """A column of one row."""
-    if kind == "text":
-        return Text.same(None if value is None else str(value), 1)
-    if kind == "float":
-        return repeated(np.float64(np.nan if value is None else float(str(value))), 1)
-    return repeated(np.int64(MISSING if value is None else int(str(value))), 1)
 
 
 def _median(values: np.ndarray[Any, np.dtype[np.int64]]) -> int | None:

@@ -162,8 +162,8 @@ def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
     if not 0 <= kernel_id < len(kernels):
         last = f"kernel ids go from 0 to {len(kernels) - 1}" if len(kernels) else "it has no kernels at all"
         raise NsysmapError(mapped.trace.source, f"has no kernel {kernel_id}", f"{last}; `nsysmap map -o FILE.csv` lists them")
-    row = kernels.take(np.array([kernel_id])).records()[0]
-    name = str(row["name"])
+    row = kernels.take(np.array([kernel_id])).only()
+    name, engine = row.text("name"), row.maybe_integer("engine")
     graph = _graph_node(mapped, kernel_id)
     inference = _inference(mapped, kernel_id)
     return Explanation(
@@ -171,15 +171,15 @@ def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
         kernel_id=kernel_id,
         name=name,
         says=summary(decode(name)),
-        start_ns=_int(row["start_ns"]),
-        end_ns=_int(row["end_ns"]),
-        device=_int(row["device"]),
-        context=_some(row["context"]),
-        stream=_int(row["stream"]),
-        pid=_int(row["pid"]),
-        grid=(_int(row["grid_x"]), _int(row["grid_y"]), _int(row["grid_z"])),
-        block=(_int(row["block_x"]), _int(row["block_y"]), _int(row["block_z"])),
-        launch=_launch(mapped, _some(row["launch"])),
+        start_ns=row.integer("start_ns"),
+        end_ns=row.integer("end_ns"),
+        device=row.integer("device"),
+        context=row.maybe_integer("context"),
+        stream=row.integer("stream"),
+        pid=row.integer("pid"),
+        grid=(row.integer("grid_x"), row.integer("grid_y"), row.integer("grid_z")),
+        block=(row.integer("block_x"), row.integer("block_y"), row.integer("block_z")),
+        launch=_launch(mapped, row.maybe_integer("launch")),
         graph=graph,
         ranges=_ranges(mapped, kernel_id, graph),
         inference=inference,
@@ -187,28 +187,16 @@ def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
         tactics=_tactics(mapped.engines, name),
         order=_order(mapped, kernel_id),
         answer=Answer(
-            layer=_words(row["layer"]),
-            layer_index=_some(row["layer_index"]),
-            engine=None if row["engine"] is None else mapped.engines[_int(row["engine"])].source,
-            part=_words(row["part"]),
-            part_by=_words(row["part_by"]),
-            method=str(row["method"]),
-            confidence=float(str(row["confidence"])),
-            reason=_words(row["reason"]),
+            layer=row.maybe_text("layer"),
+            layer_index=row.maybe_integer("layer_index"),
+            engine=None if engine is None else mapped.engines[engine].source,
+            part=row.maybe_text("part"),
+            part_by=row.maybe_text("part_by"),
+            method=row.text("method"),
+            confidence=row.real("confidence"),
+            reason=row.maybe_text("reason"),
         ),
     )
-
-
-def _int(value: object) -> int:
-    return int(str(value))
-
-
-def _some(value: object) -> int | None:
-    return None if value is None else _int(value)
-
-
-def _words(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _launch(mapped: MappedTrace, row: int | None) -> Launch | None:
@@ -276,17 +264,17 @@ def _inference(mapped: MappedTrace, kernel: int) -> InInference | None:
     number = int(membership.ints("inference")[kernel])
     if number == MISSING:
         return None
-    row = mapped.inferences.take(np.array([number])).records()[0]
+    row = mapped.inferences.take(np.array([number])).only()
     shape = mapped.inferences.ints("kernel_sequence")
     names = mapped.trace.kernels.text("name").codes
     inside = membership.ints("inference") == number
     return InInference(
         inference=number,
         position=int(membership.ints("position")[kernel]),
-        kernels=_int(row["kernels"]),
-        found_by=str(row["found_by"]),
-        launch_api=_words(row["launch_api"]),
-        complete=bool(row["complete"]),
+        kernels=row.integer("kernels"),
+        found_by=row.text("found_by"),
+        launch_api=row.maybe_text("launch_api"),
+        complete=row.flag("complete"),
         same=int(np.count_nonzero(shape == shape[number])),
         same_name=int(np.count_nonzero(inside & (names == names[kernel]))),
     )
@@ -304,15 +292,15 @@ def _engines(mapped: MappedTrace, inference: int | None) -> tuple[EngineEvidence
             if held is None or verdict.match.share > held.match.share:
                 best[verdict.engine] = verdict
     result = []
-    for row in mapped.mapped.engine_fits.records():
-        number = _int(row["engine"])
+    for row in mapped.mapped.engine_fits:
+        number = row.integer("engine")
         match = best[number].match if number in best else None
         result.append(
             EngineEvidence(
                 engine=number,
-                source=str(row["source"]),
-                verdict=str(row["verdict"]),
-                how=str(row["how"]),
+                source=row.text("source"),
+                verdict=row.text("verdict"),
+                how=row.text("how"),
                 ran_this=number == ran,
                 placed=match.placed if match is not None else None,
                 used=match.used if match is not None else None,

@@ -212,7 +212,8 @@ def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, str])
             title = str(values.pop("name"))
             values["what it is"] = escaped(summary(decode(title)))
             layer, sure = values.pop("layer_id"), values.pop("confidence")
-            values |= {"layer": layers.get(layer) if isinstance(layer, int) else None, "confidence": f"{int(str(sure)) / 1000:g}"}
+            assert isinstance(sure, int)
+            values |= {"layer": layers.get(layer) if isinstance(layer, int) else None, "confidence": f"{sure / 1000:g}"}
             for three in ("grid", "block"):
                 values[three] = " x ".join(str(values.pop(f"{three}_{axis}")) for axis in "xyz")
         found.append(made.say(title, name, values))

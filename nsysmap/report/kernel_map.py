@@ -76,7 +76,7 @@ def write_rows(kernels: Table, file: BinaryIO, *, as_json: bool = False) -> None
 
 def coverage_line(coverage: Table) -> str:
     """One line on schema.COVERAGE: how many kernels have a layer, in kernels and in time, and how that is known."""
-    rows = [(str(row["method"]), int(str(row["kernels"])), int(str(row["time_ns"]))) for row in coverage.records()]
+    rows = [(row.text("method"), row.integer("kernels"), row.integer("time_ns")) for row in coverage]
     kernels, time_ns = sum(row[1] for row in rows), sum(row[2] for row in rows)
     mapped = [row for row in rows if row[0] != "none"]
     share = percent(sum(row[2] for row in mapped), time_ns, 2)

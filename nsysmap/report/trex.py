@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
-from nsysmap.base.table import MISSING, Table
+from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import counted, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import data_type, layout
@@ -39,6 +39,7 @@ class TrexFiles:
 
     graph: dict[str, object]
     profile: Rows
+    inferences: int  # that the times of profile.json are of
     timing: Rows
     notes: tuple[str, ...]
 
@@ -49,8 +50,8 @@ def trex_files(engine: Engine, times: Measured, kernels: Table, inferences: Tabl
     `times` are what the trace measured, `kernels` and `inferences` schema.KERNELS and INFERENCES; the engine is the first of
     the trace.  Raises NsysmapError where the trace shows no kernel of it.
     """
-    spent = [row for row in times.kernel_time.records() if row["engine"] == 0]
-    if not any(row["layer_id"] is not None for row in spent):
+    spent = [row for row in times.kernel_time if row.maybe_integer("engine") == 0]
+    if all(row.maybe_integer("layer_id") is None for row in spent):
         raise NsysmapError(
             engine.source,
             "the trace shows no kernel of this engine, so there are no times to export",
@@ -64,14 +65,16 @@ def trex_files(engine: Engine, times: Measured, kernels: Table, inferences: Tabl
         )
     elif not engine.bindings:
         notes.append("The engine file names no bindings, which trex insists on: those in graph.json are the tensors at its edges.")
-    unmapped = sum(_whole(row["time_ns"]) for row in spent if row["layer_id"] is None)
+    unmapped = sum(row.integer("time_ns") for row in spent if row.maybe_integer("layer_id") is None)
     if unmapped:
-        share = percent(unmapped, sum(_whole(row["time_ns"]) for row in spent))
+        share = percent(unmapped, sum(row.integer("time_ns") for row in spent))
         notes.append(f"{share} of the kernel time belongs to no known layer and is not in profile.json.")
     timing = _timing(kernels, inferences, times.steady_state)
     if not timing:
         notes.append("No inference was recognised: times are totals over the trace, and timing.json is empty.")
-    return TrexFiles(graph_of(engine), _profile(engine, times.layers, spent), timing, tuple(notes))
+    inferences_of_engine = max((row.maybe_integer("inferences") or 1 for row in spent), default=1)
+    profile = _profile(engine, times.layers, spent, inferences_of_engine)
+    return TrexFiles(graph_of(engine), profile, inferences_of_engine, timing, tuple(notes))
 
 
 def trex_name(engine_file: Path) -> str:
@@ -174,28 +177,23 @@ def _edge_tensors(engine: Engine) -> list[str]:
 # --- profile.json and timing.json -------------------------------------------------------------------------------------
 
 
-def _profile(engine: Engine, layers: Table, spent: Sequence[Mapping[str, object]]) -> Rows:
+def _profile(engine: Engine, layers: Table, spent: Sequence[Row], runs: int) -> Rows:
     """One row a layer in the engine's order, as trex joins by place; a layer that ran no kernel took 0, as trtexec says it."""
-    medians = {
-        _whole(row["layer_index"]): row["time_ns"] for row in layers.records() if row["engine"] == 0 and row["layer_index"] is not None
-    }
+    medians = {row.maybe_integer("layer_index"): row.maybe_integer("time_ns") for row in layers if row.maybe_integer("engine") == 0}
     total: dict[int, int] = {}
-    runs = 1
     for row in spent:
-        runs = max(runs, _whole(row["inferences"]) if row["inferences"] is not None else 1)
-        if row["layer_id"] is not None:
-            total[_whole(row["layer_id"])] = total.get(_whole(row["layer_id"]), 0) + _whole(row["time_ns"])
+        if (layer_id := row.maybe_integer("layer_id")) is not None:
+            total[layer_id] = total.get(layer_id, 0) + row.integer("time_ns")
     whole = sum(total.values())
     rows: Rows = [{"count": runs}]
     for layer in engine.layers:
         time = total.get(layer.index, 0)  # the first engine's layer ids are its indices
-        median = medians.get(layer.index)
         rows.append(
             {
                 "name": layer.name,
                 "timeMs": _ms(time),
                 "averageMs": _ms(time / runs),
-                "medianMs": _ms(_whole(median) if median is not None else 0),
+                "medianMs": _ms(medians.get(layer.index) or 0),
                 "percentage": round(100 * time / whole, 4) if whole else 0.0,
             }
         )
@@ -216,17 +214,18 @@ def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
     first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, MISSING)
     np.minimum.at(first, number[inside], start[inside])
     np.maximum.at(last, number[inside], end[inside])
-    wanted = [row for row in inferences.records() if row["engine"] == 0 and row["complete"] and not row["warmup"]]
-    origin = min((_whole(row["start_ns"]) for row in wanted), default=0)
+    wanted = [row for row in inferences if row.maybe_integer("engine") == 0 and row.flag("complete") and not row.flag("warmup")]
+    origin = min((row.integer("start_ns") for row in wanted), default=0)
     for row in wanted:
-        at = _whole(row["inference"])
-        if last[at] == MISSING or row["gpu_start_ns"] is None or row["gpu_end_ns"] is None:
+        at = row.integer("inference")
+        begin, stop = row.maybe_integer("gpu_start_ns"), row.maybe_integer("gpu_end_ns")
+        if last[at] == MISSING or begin is None or stop is None:
             continue
-        begin, stop = _whole(row["gpu_start_ns"]), _whole(row["gpu_end_ns"])
         compute, done = int(first[at]), int(last[at])
-        places = {"startEnqMs": row["enqueue_start_ns"], "endEnqMs": row["enqueue_end_ns"], "startH2dMs": begin, "endH2dMs": compute,
-                  "startComputeMs": compute, "endComputeMs": done, "startD2hMs": done, "endD2hMs": stop}  # fmt: skip
-        times: dict[str, object] = {key: _ms(_whole(place) - origin) for key, place in places.items() if place is not None}
+        enqueue, enqueued = row.maybe_integer("enqueue_start_ns"), row.maybe_integer("enqueue_end_ns")
+        places = {"startEnqMs": enqueue, "endEnqMs": enqueued, "startH2dMs": begin, "endH2dMs": compute, "startComputeMs": compute,
+                  "endComputeMs": done, "startD2hMs": done, "endD2hMs": stop}  # fmt: skip
+        times: dict[str, object] = {key: _ms(place - origin) for key, place in places.items() if place is not None}
         spans = {"h2dMs": compute - begin, "computeMs": done - compute, "d2hMs": stop - done, "latencyMs": stop - begin}
         rows.append({**times, **{key: _ms(span) for key, span in spans.items()}})
     return rows
@@ -236,10 +235,9 @@ def trex_words(files: TrexFiles, paths: Sequence[Path]) -> list[str]:
     """What was written, one line a file, and what the reader must know."""
     layers = files.graph["Layers"]
     assert isinstance(layers, list)
-    runs = files.profile[0]["count"]
     counts = (
         counted(len(layers), "layer"),
-        f"{counted(len(files.profile) - 1, 'layer')}, {counted(int(str(runs)), 'inference')}",
+        f"{counted(len(files.profile) - 1, 'layer')}, {counted(files.inferences, 'inference')}",
         counted(len(files.timing), "inference"),
     )
     return [*(f"{path}: {words}" for path, words in zip(paths, counts, strict=True)), *(f"note: {note}" for note in files.notes)]
@@ -247,7 +245,3 @@ def trex_words(files: TrexFiles, paths: Sequence[Path]) -> list[str]:
 
 def _ms(time_ns: float) -> float:
     return round(time_ns / 1e6, _DIGITS)
-
-
-def _whole(value: object) -> int:
-    return int(str(value))

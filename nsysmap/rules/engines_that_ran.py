@@ -28,14 +28,14 @@ class OfThisRun:
 def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:
     """The tables without the rows of engines that did not run; ids stay as they are."""
     fits = tables[ENGINE_FITS.name]
-    idle = [row for row in fits.records() if row["verdict"] == "did-not-run"]
+    idle = [row for row in fits if row.text("verdict") == "did-not-run"]
     if not idle:
         return OfThisRun(tables)
-    engines = np.array([int(str(row["engine"])) for row in idle], np.int64)
+    engines = np.array([row.integer("engine") for row in idle], np.int64)
     layers = tables[LAYERS.name]
     gone = layers.ints("layer_id")[np.isin(layers.ints("engine"), engines)]
     kept = {spec.name: tables[spec.name] if spec.name in _KEPT else _without(tables[spec.name], engines, gone) for spec in RULE_TABLES}
-    sources = [str(row["source"]) for row in idle]
+    sources = [row.text("source") for row in idle]
     left_out = frozenset(name for name, table in kept.items() if len(table) < len(tables[name]))
     return OfThisRun({**tables, **kept}, left_out, f"{' and '.join(sources)} did not run in this trace")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -179,7 +180,9 @@ def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], i
     more = 0
     if len(answer.rows) > MOST_FINDINGS:
         counted = replace(rule.query, sql=f"SELECT count(*) FROM ({rule.query.sql}\n)")
-        more = int(str(runner.run(rule, counted, "sql", max_rows=1).rows[0][0])) - MOST_FINDINGS
+        found = runner.run(rule, counted, "sql", max_rows=1).rows[0][0]
+        assert isinstance(found, int)
+        more = found - MOST_FINDINGS
     rows = (dict(zip(answer.columns, map(_value, row), strict=True)) for row in answer.rows[:MOST_FINDINGS])
     return [_placed(rule, row, about) for row in rows], more
 
@@ -242,7 +245,8 @@ def _value(value: object) -> Shown:
     """A value from the engine; floats to nine digits, as sums in another order differ in the last ones."""
     if value is None or isinstance(value, bool | int | str):
         return value
-    number = float(str(value))  # float and Decimal
+    assert isinstance(value, float | Decimal)
+    number = float(value)
     return float(f"{number:.9g}") if np.isfinite(number) else None
 
 

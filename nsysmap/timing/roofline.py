@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.result_schema import ROOFLINE
-from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.base.table import MISSING, IntArray, Row, Table
 from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 
@@ -81,16 +81,16 @@ def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *
 
     ``counters`` is the table `layer_counters`: what was measured decides the verdict, what the engine file says stands beside it.
     """
-    machines = {int(str(row["device"])): device_of(row) for row in devices.records()}
-    needed = {int(str(row["layer_id"])): _needed(row) for row in work.records()}
+    machines = {row.integer("device"): device_of(row) for row in devices}
+    needed = {row.integer("layer_id"): _needed(row) for row in work}
     longest = _longest_kernel(kernels)
     counted = {} if counters is None else counted_layers(counters)
     rows: list[dict[str, object]] = []
-    for layer in layers.records():
-        layer_id = int(str(layer["layer_id"]))
+    for layer in layers:
+        layer_id = layer.integer("layer_id")
         row = longest.get(layer_id)
         device = machines.get(int(kernels.ints("device")[row])) if row is not None else next(iter(machines.values()), None)
-        measured = _measured(layer["time_ns"], kernels, row, device)
+        measured = _measured(layer.maybe_integer("time_ns"), kernels, row, device)
         need = needed.get(layer_id, Needed(None, None, None, None, "unknown", "no engine file describes it"))
         limit = limit_of(need, measured, device)
         rows.append(
@@ -176,15 +176,15 @@ def _verdict(need: Needed, measured: Measured, device: Device, floors: tuple[int
     return "memory-bound", f"at {reached:.0%} of the memory bandwidth"
 
 
-def device_of(row: dict[str, object]) -> Device:
+def device_of(row: Row) -> Device:
     """A row of the table `devices`."""
-    major, minor = _whole(row["compute_major"]), _whole(row["compute_minor"])
+    major, minor = row.maybe_integer("compute_major"), row.maybe_integer("compute_minor")
     return Device(
-        name=str(row["name"]),
+        name=row.maybe_text("name") or "",
         capability=None if major is None or minor is None else (major, minor),
-        sm_count=_whole(row["sm_count"]),
-        clock_hz=_whole(row["clock_hz"]),
-        bandwidth_bytes_per_s=_whole(row["bandwidth_bytes_per_s"]),
+        sm_count=row.maybe_integer("sm_count"),
+        clock_hz=row.maybe_integer("clock_hz"),
+        bandwidth_bytes_per_s=row.maybe_integer("bandwidth_bytes_per_s"),
     )
 
 
@@ -192,22 +192,21 @@ def _floor(amount: int | None, per_second: float | None) -> int | None:
     return None if amount is None or not per_second else round(amount / per_second * 1e9)
 
 
-def _needed(row: dict[str, object]) -> Needed:
-    precision, reason = row["precision"], row["reason"]
+def _needed(row: Row) -> Needed:
     return Needed(
-        bytes_moved=_whole(row["bytes"]),
-        flops=_whole(row["flops"]),
-        macs=_whole(row["macs"]),
-        precision=None if precision is None else str(precision),
-        tensor_cores=str(row["tensor_cores"]),
-        reason=None if reason is None else str(reason),
+        bytes_moved=row.maybe_integer("bytes"),
+        flops=row.maybe_integer("flops"),
+        macs=row.maybe_integer("macs"),
+        precision=row.maybe_text("precision"),
+        tensor_cores=row.text("tensor_cores"),
+        reason=row.maybe_text("reason"),
     )
 
 
-def _measured(time_ns: object, kernels: Table, row: int | None, device: Device | None) -> Measured:
+def _measured(time_ns: int | None, kernels: Table, row: int | None, device: Device | None) -> Measured:
     """Time of the layer, and the launch of its longest kernel."""
     if row is None:
-        return Measured(_whole(time_ns))
+        return Measured(time_ns)
 
     def at(name: str) -> int:
         return int(kernels.ints(name)[row])
@@ -218,7 +217,7 @@ def _measured(time_ns: object, kernels: Table, row: int | None, device: Device |
         threads = at("block_x") * at("block_y") * at("block_z")
         held = blocks_per_sm(device.capability, threads, at("registers"), at("static_shared_bytes") + at("dynamic_shared_bytes"))
         waves = blocks / (held * device.sm_count) if held else None
-    return Measured(_whole(time_ns), blocks if blocks > 0 else None, waves)
+    return Measured(time_ns, blocks if blocks > 0 else None, waves)
 
 
 def _longest_kernel(kernels: Table) -> dict[int, int]:
@@ -232,7 +231,3 @@ def _longest_kernel(kernels: Table) -> dict[int, int]:
     np.maximum.at(longest, layer, duration)
     found = np.flatnonzero(duration == longest[layer])[::-1]  # the first of equals is written last
     return dict(zip(layer[found].tolist(), rows[found].tolist(), strict=True))
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import TRTEXEC_TIMES
-from nsysmap.base.table import Table
+from nsysmap.base.table import Row, Table
 from nsysmap.base.units import duration
 from nsysmap.engine.trtexec_times import MEASURES, Measure, TrtexecTimes
 
@@ -20,22 +20,21 @@ def trtexec_table(times: TrtexecTimes | None, groups: Table) -> Table:
     """The table `trtexec_times`: the inferences compared are those of the group with the most; no rows where nothing was given."""
     if times is None:
         return Table.empty(TRTEXEC_TIMES)
-    known = [row for row in groups.records() if row["steady"]]
-    group = max(known, key=lambda row: int(str(row["steady"])), default=None)
+    known = [row for row in groups if row.integer("steady")]
+    group = max(known, key=lambda row: row.integer("steady"), default=None)
     rows = []
     for name in MEASURES:
         measure = times.measures.get(name)
         if measure is None:
             continue
-        traced = group.get(_TRACED.get(name, "")) if group is not None else None
-        traced_ns = None if traced is None else int(str(traced))
+        traced_ns = group.maybe_integer(_TRACED[name]) if group is not None and name in _TRACED else None
         measured_ns = measure.median_ns if measure.median_ns is not None else measure.mean_ns
         cost_ns = None if traced_ns is None or measured_ns is None else traced_ns - measured_ns
         rows.append(
             {
                 "measure": name,
                 "source": times.source,
-                "group_id": group["group_id"] if group is not None and traced_ns is not None else None,
+                "group_id": group.integer("group_id") if group is not None and traced_ns is not None else None,
                 "queries": times.queries,
                 "trtexec_ns": measure.median_ns,
                 "trtexec_mean_ns": measure.mean_ns,
@@ -54,17 +53,18 @@ def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
     """The table in a sentence or two, and what keeps the two runs from being alike."""
     if times is None:
         return []
-    by_measure = {str(row["measure"]): row for row in table.records()}
+    by_measure = {row.text("measure"): row for row in table}
     parts = []
     for name in _SHOWN:
         row = by_measure.get(name)
         if row is not None:
-            value = row["trtexec_ns"] if row["trtexec_ns"] is not None else row["trtexec_mean_ns"]
-            here = "" if row["traced_ns"] is None else f" (here {duration(int(str(row['traced_ns'])))})"
-            parts.append(f"{_WORDS[name]} {'–' if value is None else duration(int(str(value)))}{here}")
+            median, mean, traced = (row.maybe_integer(column) for column in ("trtexec_ns", "trtexec_mean_ns", "traced_ns"))
+            here = "" if traced is None else f" (here {duration(traced)})"
+            parts.append(f"{_WORDS[name]} {duration(mean if median is None else median)}{here}")
     queries = f", {times.queries:,} queries" if times.queries else ""
     notes = [Note("info", f"Without the profiler, as trtexec measured it ({times.source}{queries}): {'; '.join(parts)}.")]
-    notes += [Note("info", str(row["told"])) for row in by_measure.values() if row["told"] and row["measure"] in ("enqueue", "gpu_compute")]
+    told = [row.maybe_text("told") for name, row in by_measure.items() if name in ("enqueue", "gpu_compute")]
+    notes += [Note("info", text) for text in told if text]
     if times.by_layer:
         notes.append(
             Note(
@@ -75,7 +75,7 @@ def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
     return notes
 
 
-def _told(name: str, measure: Measure, traced_ns: int | None, group: dict[str, object] | None) -> str | None:
+def _told(name: str, measure: Measure, traced_ns: int | None, group: Row | None) -> str | None:
     """The difference in words; None where there is nothing to compare."""
     measured_ns = measure.median_ns if measure.median_ns is not None else measure.mean_ns
     if traced_ns is None or not measured_ns or group is None or name not in ("enqueue", "gpu_compute"):
@@ -92,7 +92,7 @@ def _told(name: str, measure: Measure, traced_ns: int | None, group: dict[str, o
         return f"{what} takes as long under the profiler as without it."
     if cost_ns < 0:
         return f"{what} takes {duration(-cost_ns)} less here than with trtexec: the conditions differ (clock, shape, transfers or streams)."
-    kernels = int(str(group["kernels"])) if group["kernels"] is not None else 0
+    kernels = group.maybe_integer("kernels") or 0
     each = f", {duration(cost_ns / kernels)} for each of its {kernels:,} kernels" if kernels else ""
     if name == "enqueue":
         return f"Tracing makes an enqueue {duration(cost_ns)} longer{each}."
