@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.reader import read_engine
-from nsysmap.mapping.kernel_alignment import align_inference, engine_match
+from nsysmap.mapping.kernel_alignment import align_inference, engine_match, optimization_profiles
 from nsysmap.mapping.scores import KernelFacts
 from nsysmap.trace.reader import read_trace
 from tests.places import FIXTURES
@@ -194,3 +194,13 @@ def test_a_cut_inference_is_placed_where_it_was_cut(front: int, back: int) -> No
 
 CAPTURED = kernels_and_truth("bert_trt10")
 ENGINE = read_engine(FIXTURES / "bert_trt10" / "engine.json")
+
+
+def test_an_inference_runs_the_layers_of_one_optimization_profile() -> None:
+    first, second = layer("conv [profile 0]", "convolution", profile=0), layer("conv [profile 1]", "convolution", profile=1)
+    both = engine(first, second)
+    assert optimization_profiles(both) == [both.layers[:1], both.layers[1:]]
+    one = engine(first, layer("relu [profile 0]", "activation", profile=0))
+    assert optimization_profiles(one) == [one.layers]
+    plain = engine(layer("conv", "convolution"))
+    assert optimization_profiles(plain) == [plain.layers]

@@ -300,6 +300,12 @@ def test_the_evidence_names_the_range_the_host_was_in_and_its_time() -> None:
     ]
 
 
+@given(programs())
+def test_a_gap_lasts_from_its_begin_to_its_end(program: Program) -> None:
+    for row in gaps_of(program):
+        assert row.integer("dur_ns") == row.integer("end_ns") - row.integer("start_ns") > 0
+
+
 def test_work_without_gaps_has_no_gap_rows() -> None:
     assert len(gaps_of(Program((), (Work(0, 5, None), Work(5, 9, None)), (), (), ()))) == 0
     assert len(gaps_of(Program((), (), (), (), ()))) == 0

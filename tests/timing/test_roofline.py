@@ -42,6 +42,13 @@ def test_tensor_core_rates_agree_with_datasheets(
     assert rate * sms * clock_ghz / 1e3 == pytest.approx(datasheet_tflops, rel=0.015)
 
 
+def test_a_type_that_tensor_cores_do_not_compute_in_has_no_rate_of_theirs() -> None:
+    assert operations_per_clock((7, 0), "INT8", tensor_cores=True) is None
+    assert operations_per_clock((7, 5), "TF32", tensor_cores=True) is None
+    assert operations_per_clock((8, 6), "FP8", tensor_cores=True) is None
+    assert operations_per_clock((9, 0), "FP4", tensor_cores=True) is None
+
+
 @pytest.mark.parametrize(
     ("capability", "sms", "clock_ghz", "datasheet_tflops"),
     [((7, 0), 80, 1.53, 15.7), ((8, 0), 108, 1.41, 19.5), ((8, 6), 72, 1.695, 31.2), ((8, 9), 58, 2.04, 30.3), ((9, 0), 132, 1.98, 67)],

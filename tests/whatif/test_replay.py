@@ -324,3 +324,16 @@ def test_every_piece_of_gpu_work_survives_a_change_that_drops_none(timeline: Tim
 @given(_programs)
 def test_the_same_timeline_always_gives_the_same_replay(timeline: Timeline) -> None:
     assert replay(timeline) == replay(timeline)
+
+
+def test_a_graph_s_nodes_begin_after_their_lead_on_the_launch_or_on_what_they_wait_for() -> None:
+    first = work(0, 10_000)._replace(lead_ns=1_500)
+    second = work(1, 5_000, after=(0,))._replace(lead_ns=700)
+    launch = step("submit", 0, call_ns=1_000, graph=True, works=(first, second))
+    placed: list[tuple[Work, int, int]] = []
+    replay(Timeline(((launch,),), COSTS, ({},)), placed=placed)
+    (_, began, ended), (_, next_began, _) = placed
+    assert next_began == ended + 700
+    later: list[tuple[Work, int, int]] = []
+    replay(Timeline(((launch._replace(works=(first._replace(lead_ns=4_500), second)),),), COSTS, ({},)), placed=later)
+    assert later[0][1] == began + 3_000
