@@ -63,7 +63,7 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
         "idle": _idle(tables),
         "idle_of": f"of the time from the first to the last {'measured inference' if report.busy_window == 'inferences' else 'GPU work'}",
-        "findings": [_finding(number, row, events.origin_ns) for number, row in enumerate(findings(tables))],
+        "findings": [_finding(number, row, events.origin_ns, len(tables.layers)) for number, row in enumerate(findings(tables))],
         "graphs": _graphs(analysis),
         "samples": [_samples(one, number) for number, one in enumerate(sampled)],
         "measured": of_positions(tables.kernel_counters),
@@ -245,14 +245,17 @@ def _regions(tables: Tables) -> list[dict[str, object]]:
     return [{"name": escaped(key[1]), "engine": key[0], "time": spent[key], "parts": regions[key]} for key in named]
 
 
-def _finding(number: int, row: Row, origin_ns: int) -> dict[str, object]:
+def _finding(number: int, row: Row, origin_ns: int, layers: int) -> dict[str, object]:
+    about = [int(word) for word in (row.maybe_text("about") or "").split() if word.isdecimal() and int(word) < layers]
+    layer = row.maybe_integer("layer_id")
     return {
         "number": number,
         "rule": row.text("rule"),
         "severity": row.text("severity"),
         "start": row.integer("start_ns") - origin_ns,
         "end": row.integer("end_ns") - origin_ns,
-        "layer": row.maybe_integer("layer_id"),
+        "layer": layer,
+        "layers": list(dict.fromkeys(([] if layer is None or about else [layer]) + about)),
     }
 
 

@@ -99,11 +99,19 @@ function detailsOf(trace, panel, on) {
     layerRows(one, null);
     const ran = doc.kernel_time.filter(row => row.layer === id);
     rows(`Its kernels (${doc.per})`, ran.map(row => [`${row.kernels} × ${duration(row.time)}`, `${row.summary}\n${row.name}`]));
-    const found = doc.findings.filter(finding => finding.layer === id);
+    const found = doc.findings.filter(finding => finding.layers.includes(id));
     rows("Findings about it", found.map(finding => [finding.severity, finding.rule, () => on.finding(finding.number)]));
     const tools = element("p", null, panel);
     button("first kernel in the timeline", tools, () => on.first(id));
     if (one.engine !== null && one.index !== null) { tools.append(" · "); button("in the engine graph", tools, () => on.graph(id)); }
+  }
+  /** The layers that a finding is about. */
+  function layers(ids, title) {
+    open();
+    element("h2", title, panel);
+    if (!ids.length) return element("p", "It is about no layer by itself.", panel, "note");
+    rows(`${counted(ids.length, "layer")}, marked in every figure`, ids.map(id => { const one = trace.layers.get(id); return [one.time === null ? one.kind : duration(one.time), one.title, () => on.layer(id)]; }));
+    button("first kernel in the timeline", element("p", null, panel), () => on.first(ids[0]));
   }
   function copy(row, type) {
     const table = tables[TABLES[type]];
@@ -174,6 +182,6 @@ function detailsOf(trace, panel, on) {
       PICTURED[event.type](event.row, event.type);
       panel.scrollTop = 0;
     },
-    layer,
+    layer, layers,
   };
 }

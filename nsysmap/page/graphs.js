@@ -23,8 +23,9 @@ function graphsOf(doc, on) {
       wheel: event => event.ctrlKey || event.metaKey || canvas.contains(document.activeElement),
     });
     const marks = new Map();
-    for (const { layer } of doc.findings) {
-      const one = doc.layers.find(other => other.id === layer);
+    const known = new Map(doc.layers.map(layer => [layer.id, layer]));
+    for (const finding of doc.findings) for (const layer of finding.layers) {
+      const one = known.get(layer);
       if (one && one.engine === shown) marks.set(one.index, (marks.get(one.index) || 0) + 1);
     }
     made.mark(marks);
@@ -58,6 +59,8 @@ function graphsOf(doc, on) {
     const { made } = drawn[shown], one = selection && selection.layer !== null ? doc.layers.find(layer => layer.id === selection.layer) : null;
     const box = one && one.engine === shown ? made.boxOf(one.index) : -1;
     made.select(box < 0 ? null : box);
+    const several = selection && selection.layers ? new Set(selection.layers) : null;
+    if (several && !passes) return made.search(index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && several.has(layer.id)); });
     made.search(passes ? index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && passes(`${layer.title} ${layer.name} ${layer.onnx || ""} ${layer.tactic || ""}`)); } : null);
   }
   picker.addEventListener("change", () => { shown = +picker.value; refresh(); });

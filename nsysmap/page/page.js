@@ -5,7 +5,7 @@ async function start() {
   const doc = (await inflated("doc")).head;
   const trace = traceOf(doc, unpacked(await inflated("rows")));
   const { tables } = trace;
-  let selection = { inference: null, layer: null, range: null, found: null };
+  let selection = { inference: null, layer: null, layers: null, range: null, found: null };  // layers: those of a finding, in place of one
   let hits = [], next = -1;
 
   const details = detailsOf(trace, panel, {
@@ -24,7 +24,7 @@ async function start() {
   const graphs = graphsOf(doc, { layer: id => layer(id) });
 
   function change(given) {
-    selection = { ...selection, ...given };
+    selection = { ...selection, ...("layer" in given ? { layers: null } : {}), ...given };
     timeline.select(selection);
     layers.update(selection);
     idle.update(selection);
@@ -38,11 +38,13 @@ async function start() {
     const chip = (words, clear) => button(words + " ×", chips, () => change(clear), "chip");
     if (selection.inference !== null) chip(`inference ${selection.inference}`, { inference: null });
     if (selection.layer !== null) chip(`layer ${fitted(trace.layers.get(selection.layer).title, 40)}`, { layer: null });
+    if (selection.layers) chip(`${selection.title}: ${counted(selection.layers.length, "layer")}`, { layers: null });
     if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });
     chips.hidden = !chips.children.length;
     const told = new URLSearchParams();
     if (selection.inference !== null) told.set("inference", selection.inference);
     if (selection.layer !== null) told.set("layer", selection.layer);
+    if (selection.layers) told.set("layers", selection.layers.join("."));
     if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
     try { history.replaceState(null, "", "#" + told); } catch { /* some browsers forbid it for files */ }
   }
@@ -114,18 +116,34 @@ async function start() {
     card.classList.add("flash");
     setTimeout(() => card.classList.remove("flash"), 1500);
   }
+  /** Marks all layers of findings, in every figure. */
+  function mark(layers, title) {
+    const all = [...new Set(layers)];
+    if (all.length === 1) return layer(all[0]);
+    change(all.length ? { layer: null, layers: all, title } : { layer: null });
+    details.layers(all, title);
+  }
   for (const card of cards) {
     const one = doc.findings[+card.dataset.finding], place = card.querySelector(".places");
     button("show in the timeline", place, () => {
-      change({ layer: one.layer, inference: null, range: null });
+      change({ inference: null, range: null });
+      mark(one.layers, one.rule);
       const whole = one.end - one.start > doc.duration * 0.5, [from, till] = (whole && typicalInference([one.start, one.end])) || [one.start, one.end];
       if (!whole) change({ range: [one.start, one.end] });
-      if (one.layer !== null) return first(one.layer, [from, till]);
+      if (one.layers.length === 1) return first(one.layers[0], [from, till]);
       timeline.show(from, till);
       to("timeline");
     });
-    if (one.layer !== null) button("its layer", place, () => { layer(one.layer); to("layers"); });
-    if (one.layer !== null && graphs.has(one.layer)) button("in the engine graph", place, () => toGraph(one.layer));
+    if (one.layers.length) button(one.layers.length === 1 ? "its layer" : `its ${one.layers.length} layers`, place, () => { mark(one.layers, one.rule); to("layers"); });
+    const drawn = one.layers.find(id => graphs.has(id));
+    if (drawn !== undefined) button("in the engine graph", place, () => { mark(one.layers, one.rule); to("graph"); graphs.show(drawn); });
+  }
+  for (const article of document.querySelectorAll(".finding")) {
+    const mine = [...article.querySelectorAll("[data-finding]")].map(card => doc.findings[+card.dataset.finding]), layers = [...new Set(mine.flatMap(one => one.layers))];
+    if (mine.length < 2 || layers.length < 2) continue;
+    const tools = element("p", null, null);
+    button(`mark all ${layers.length} layers of these places`, tools, () => { change({ inference: null, range: null }); mark(layers, mine[0].rule); to("timeline"); });
+    article.querySelector("h3").after(tools);
   }
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
   for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); jump(1); to("timeline"); });
@@ -134,15 +152,15 @@ async function start() {
     if (first) one.addEventListener("click", () => layer(first.id)); else one.disabled = true;
   }
   function touched() {
-    const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null;
+    const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null, chosen = chosenLayers(selection);
     let left = 0;
     for (const card of cards) {
       const one = doc.findings[+card.dataset.finding];
-      const off = (timed && (one.end <= from || one.start >= till)) || (selection.layer !== null && one.layer !== selection.layer);
+      const off = (timed && (one.end <= from || one.start >= till)) || (chosen && !one.layers.some(id => chosen.has(id)));
       card.classList.toggle("off", Boolean(off));
       if (!off) left++;
     }
-    document.getElementById("finding-count").textContent = timed || selection.layer !== null ? `${left} of ${cards.length} touch the selection` : "";
+    document.getElementById("finding-count").textContent = timed || chosen ? `${left} of ${cards.length} touch the selection` : "";
   }
 
   // --- search
@@ -239,6 +257,8 @@ async function start() {
   if (asked.has("find")) { find.value = asked.get("find"); search(); }
   if (asked.has("range")) { const range = asked.get("range").split("-").map(Number); if (range.length === 2 && range[1] > range[0]) { change({ range }); timeline.show(...range); } }
   if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
+  const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
+  if (marked.length > 1) mark(marked, "selected");
   if (asked.has("layer") && trace.layers.has(+asked.get("layer"))) layer(+asked.get("layer"));
   document.body.dataset.ready = Math.round(performance.now());
 }

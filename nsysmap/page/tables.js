@@ -23,7 +23,7 @@ function layersOf(trace, place, on) {
   grouped.addEventListener("change", () => update());
 
   function rowsNow() {
-    const part = selection && (selection.range || selection.inference !== null) ? trace.byLayer({ ...selection, layer: null, found: null }) : null;
+    const part = selection && (selection.range || selection.inference !== null) ? trace.byLayer({ ...selection, layer: null, layers: null, found: null }) : null;
     let whole = 0;
     if (part) for (const { time } of part.values()) whole += time;
     let rows = doc.layers.map(layer => {
@@ -69,7 +69,8 @@ function layersOf(trace, place, on) {
   }
   function line(row, most) {
     const made = document.createElement("tr");
-    if (selection && selection.layer !== null && row.layers.some(layer => layer.id === selection.layer)) made.className = "on";
+    const chosen = selection && chosenLayers(selection);
+    if (chosen && row.layers.some(layer => chosen.has(layer.id))) made.className = "on";
     const swatch = doc.kinds[row.swatch] || doc.kinds[doc.kinds.length - 1];
     const share = element("td", null, made, "right");
     bar(most ? (row.share || 0) / most : 0, swatch.fill, share);

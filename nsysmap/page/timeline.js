@@ -316,7 +316,7 @@ function timelineOf(trace, place, on) {
     theme() { colours(); redraw(); },
     select(given) {
       selection = given;
-      const any = given.layer !== null || given.inference !== null || given.range !== null || given.found;
+      const any = given.layer !== null || given.layers || given.inference !== null || given.range !== null || given.found;
       passes = any ? trace.chosenBy(given) : null;
       redraw();
     },

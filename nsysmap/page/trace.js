@@ -60,7 +60,7 @@ function traceOf(doc, tables) {
 
   /** Whether the selection (of a layer, an inference, a part of time) takes in an event. */
   function chosenBy(selection) {
-    const { layer, inference, range, found } = selection;
+    const { inference, range, found } = selection, chosen = chosenLayers(selection);
     const whole = inference === null ? null : [inferences.start[inference], inferences.end[inference]];
     return (type, row) => {
       if (found && !found(type, row)) return false;
@@ -70,9 +70,9 @@ function traceOf(doc, tables) {
         else if (type === INFERENCE) { if (row !== inference) return false; }
         else if (endOf(type, row) <= whole[0] || startOf(type, row) >= whole[1]) return false;
       }
-      if (layer !== null) {
-        if (type === KERNEL) return layerOf(row) === layer;
-        if (type === CALL) return launchedFor(row).has(layer);
+      if (chosen) {
+        if (type === KERNEL) return chosen.has(layerOf(row));
+        if (type === CALL) { for (const layer of launchedFor(row)) if (chosen.has(layer)) return true; return false; }
         return type === INFERENCE;
       }
       return true;
@@ -150,6 +150,10 @@ function traceOf(doc, tables) {
     rangesAt,
   };
 }
+/** The layers of a selection, those of a finding or one; null where it is of no layer. */
+function chosenLayers({ layer, layers }) {
+  return layers ? new Set(layers) : layer === null ? null : new Set([layer]);
+}
 const NONE = new Set(), DEEPEST = 24;
 
 /** What the timeline draws, from top to bottom.  A lane's events are sorted by start. */
@@ -205,7 +209,8 @@ function lanesOf(doc, tables, shared) {
   const others = [OSRT, OVERHEAD].map(type => split(type, row => shared(type, "thread", row)));
   doc.threads.forEach(({ tid }, thread) => {
     stacked(tables, ranges.get(thread) || []).forEach((part, depth) => {
-      add({ name: depth ? "" : `thread ${tid} NVTX`, type: RANGE, height: 16, thread }, part);
+      const name = depth === DEEPEST ? `${counted(part.length, "range")} deeper` : depth ? "" : `thread ${tid} NVTX`;
+      add({ name, type: RANGE, height: 16, thread }, part);
     });
     add({ name: `thread ${tid} CUDA calls`, type: CALL, height: 18, thread }, calls.get(thread) || []);
     ["OS runtime", "profiler"].forEach((what, at) => add({ name: `thread ${tid} ${what}`, type: at ? OVERHEAD : OSRT, height: 14, thread }, others[at].get(thread) || []));
@@ -213,7 +218,7 @@ function lanesOf(doc, tables, shared) {
   return lanes;
 }
 
-/** Events that may lie in one another, as rows in which none overlaps another: the outermost first. */
+/** Events that may lie in one another, as rows in which none overlaps another: the outermost first; what lies too deep is one last row. */
 function stacked(tables, events) {
   const rows = [], reached = [];
   const { start: starts, end: ends } = events.length ? tables[TABLES[events[0][0]]] : {};
@@ -222,7 +227,7 @@ function stacked(tables, events) {
     const start = starts[event[1]], end = ends[event[1]];
     let depth = 0;
     while (depth < reached.length && reached[depth] > start) depth++;
-    if (depth === DEEPEST) continue;
+    if (depth >= DEEPEST) { (rows[DEEPEST] ??= []).push(event); continue; }
     if (depth === rows.length) { rows.push([]); reached.push(0); }
     reached[depth] = end;
     for (let deeper = depth + 1; deeper < reached.length; deeper++) reached[deeper] = Math.min(reached[deeper], start);

@@ -29,6 +29,7 @@ class Finding:
     layer: str | None
     evidence: Mapping[str, int | float | str | bool | None]
     advice: str
+    about: tuple[str, ...] = ()  # all that it is about: ids of `layers`, or names in its rule's words; empty where it is about its device
     command: str | None = None  # the what-if command that works out this finding's saving
     also: tuple[Finding, ...] = ()  # what other rules found of the same problem at the same place; its cost counts there only
 

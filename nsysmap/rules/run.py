@@ -215,6 +215,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
             name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
         },
         advice=advice_to(about.reader, rule.advice),
+        about=words or (),
         command=_command(rule, words, about),
     )
     return Placed(finding, None if words is None else frozenset(words))

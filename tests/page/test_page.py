@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import Table, Text
+from nsysmap.base.table import IntArray, Table, Text
 from nsysmap.page.write import write_page
 from nsysmap.report.build import report_of
 from tests.browser import Browser
@@ -174,7 +175,7 @@ def test_a_finding_leads_to_its_place_in_time_and_graph(browser: Browser, writte
     page = opened(browser, bert(written))
     card = page.locator(".finding", has_text="attention-not-fused").first
     card.get_by_text("in the engine graph").click()
-    page.wait_for_selector(".box.on")
+    page.wait_for_selector(".box.found")
     assert page.locator(".box .badge").count() > 0
     card.get_by_text("show in the timeline").click()
     assert "layer" in page.inner_text("#chips")
@@ -282,3 +283,46 @@ def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) 
     assert "No kernel is in the trace" in page.inner_text("#answer")
     page.keyboard.press("w")
     page.keyboard.press("]")
+
+
+def test_ranges_in_ranges_are_all_there_however_deep(browser: Browser, tmp_path: Path) -> None:
+    whole = analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", rules=())
+    ranges = whole.tables.nvtx_ranges
+    first = ranges.take(np.zeros(40, np.int64))
+    begin, end = int(first.ints("start_ns")[0]), int(first.ints("end_ns")[0])
+    step = max((end - begin) // 100, 1)
+    nested: dict[str, IntArray | Text] = {"start_ns": begin + step * np.arange(40), "end_ns": end - step * np.arange(40)}
+    nested["name"] = Text(np.arange(40, dtype=np.int32), tuple(f"depth {depth}" for depth in range(40)))
+    deep = replace(whole, tables=replace(whole.tables, nvtx_ranges=first.with_columns(first.spec, nested)))
+    write_page(deep, report_of(deep), tmp_path / "x.html")
+    page = opened(browser, tmp_path / "x.html")
+    page.fill("#find", "depth 3")
+    page.get_by_text("13 ranges").wait_for()  # 3, 13, 23, and 30 to 39
+    page.keyboard.press("Enter")
+    for _ in range(10):
+        page.keyboard.press("n") if page.evaluate("document.activeElement.id !== 'find'") else page.click("#next")
+    assert "depth 3" in page.inner_text("#details h2")
+    names = page.evaluate("stacked({ranges: {start: [0, 1, 2], end: [9, 8, 7]}}, [[7, 0], [7, 1], [7, 2]]).map(row => row.length)")
+    assert names == [1, 1, 1]
+    deepest = page.evaluate(
+        "(n => stacked({ranges: {start: [...Array(n).keys()], end: [...Array(n).keys()].map(k => 99 - k)}},"
+        " [...Array(n).keys()].map(k => [7, k])).map(row => row.length))(40)"
+    )
+    assert deepest == [1] * 24 + [16]
+
+
+def test_a_finding_marks_all_its_layers(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    card = page.locator(".finding", has_text="attention-not-fused").first
+    card.get_by_text(re.compile(r"its \d+ layers")).first.click()
+    assert page.locator("#layers tr.on").count() > 1
+    assert re.search(r"layers=\d+(\.\d+)+", page.url)
+    assert "marked in every figure" in page.inner_text("#details")
+    link = page.url
+    page.keyboard.press("Escape")
+    assert page.locator("#layers tr.on").count() == 0
+    again = opened(browser, bert(written), link.partition("#")[2])
+    assert again.locator("#layers tr.on").count() > 1
+    again.locator(".finding", has_text="attention-not-fused").get_by_text("in the engine graph").first.click()
+    again.wait_for_selector(".box.found")
+    assert again.locator(".box.found").count() > 1
