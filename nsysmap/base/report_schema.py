@@ -209,7 +209,7 @@ FINDINGS = Spec(
         integer("inside", "finding_id of the finding that stands for it: the same problem at the same place, priced there", null=True),
         row_in("layer_id", "layers", "what it is about, where that is one layer", null=True),
         text("layer", "that layer's name", null=True),
-        text("about", "all that it is about: ids of layers, or names in its rule's words, spaces between; none: its device", null=True),
+        text("about", "all that it is about: ids of layers, or names in its rule's words; none: its device", null=True),
         text("evidence", "the other columns of the rule's SQL, as JSON"),
         text("advice", "what to do"),
         text("command", "the what-if command that works out its saving", null=True),
