@@ -71,6 +71,8 @@ class Scores:
     drop: FloatArray  # per row
     foreign: BoolArray  # per row: nothing in its name speaks of TensorRT
     helps: BoolArray  # rows x layers: needs no other reason to be in the layer than that the kernel before it is
+    name: IntArray  # per row: kernels of one name have the same number
+    like: IntArray  # per row: kernels that do the same, as far as their names tell, have the same number
 
 
 def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
@@ -99,7 +101,12 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
         if _makes_nothing(layer) or (time == 0 and not layer.tactic)
     ]
     match[:, idle] = np.minimum(match[:, idle], _NEVER)
-    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign, follows | (own_order & (match >= 0)))
+    helps = follows | (own_order & (match >= 0))
+    alike: dict[tuple[object, ...], int] = {}
+    known: dict[str, int] = {}
+    named = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+    like = np.array([alike.setdefault(_told(kernel, named=False), len(alike)) for kernel in decoded], np.int64)
+    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign, helps, named, like)
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:

@@ -13,21 +13,41 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.kernel_alignment import EngineMatch, engine_match, optimization_profiles
-from nsysmap.mapping.other_sequences import other_tracks
+from nsysmap.mapping.recurring import (
+    Usual,
+    habit,
+    how_often,
+    is_part,
+    least_share,
+    missing_rate,
+    other_tracks,
+    steady,
+    usual_kernels,
+    usual_track,
+)
 from nsysmap.mapping.scores import KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, likeliest_runs, sureness
 from nsysmap.mapping.twins import Ran, twins_of, which_ran
 
 _ROUNDS = 4  # alignments, each of which learns from the one before
+_SEVERAL = 2  # runs that tell what is usual
 _ENOUGH = 4  # runs of a track that habits can be learnt from
-_PRESENCE = (1.5, 0.25, -2.5, 2.0)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
-_SELDOM, _FOREIGN_SELDOM = 0.85, -8.0  # a kernel that need not be TensorRT's is in its slot in so many runs, or costs that
+_SELDOM, _SELDOM_IN_PLUGIN, _FOREIGN_SELDOM = (
+    0.85,
+    0.5,
+    -8.0,
+)  # a kernel that need not be TensorRT's is in its slot in so many runs, or costs that
 _FILLED, _EMPTY = 0.7, 0.15  # share of the runs in which a slot has a kernel, for it to be taken as one that always, that never has
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
+_GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
 _NEAR = 0.9  # share of kernels placed and layers used of a run whose tactics are not the file's: a warm-up, another profile
 _STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
 _DAMAGED, _DAMAGED_LIKE = 0.6, 0.5  # … of a run of which there is one, and that differs from the others in at most that share
+_POOLED = 0.25  # … of which one learns what they usually launch
+_OUTSIDE, _RECURS = -1.0, 3  # nats for a kernel between two runs that recurs so often outside all of them, and never within
+_REFINED = 2  # alignments with what runs usually launch
+_ROUNDED = 200  # runs, at most, that chance is reckoned with
 _NEW_RUN, _AT_ONCE = -5.0, -0.5  # nats: a run begins anywhere, and at most where the host paused
 _PAUSE, _SHORTEST_PAUSE_NS = 4.0, 1000  # times the median time between two kernels, and at least so long
 _PAUSE_TELLS, _WAIT_TELLS = (0.0, 6.0), (3.0, 8.0)  # nats that a pause of the host says, a wait for the GPU: the less the more there are
@@ -53,6 +73,14 @@ class Lane:
     engine: int
     layers: tuple[Layer, ...]
     scores: Scores
+
+
+@dataclass(frozen=True)
+class Form:
+    """What one track stands for: a lane, or what runs of it usually launch."""
+
+    lane: int
+    usual: Usual | None = None
 
 
 @dataclass(frozen=True)
@@ -96,24 +124,37 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
         stream = _learnt(first, judged.runs, lanes, believed if believed.any() else np.ones_like(believed))
     if best is None or not best[0]:
         return None
-    stream, judged = _without_others(kernels, lanes, engines, _learnt(first, best[2].runs, lanes, best[2].believed), best[1:])
-    judged = _told_apart(kernels, lanes, judged, engines)
+    plain = tuple(Form(number) for number in range(len(lanes)))
+    forms, (_, stream, judged) = plain, best
+    for _ in range(_REFINED):
+        learnt = _forms(kernels, lanes, forms, judged)
+        stream = _formed(first, lanes, learnt, judged)
+        again = _judged(kernels, [lanes[form.lane] for form in learnt], likeliest_runs(stream), engines, learnt)
+        if not again.believed.any():
+            break
+        forms, judged = learnt, again
+    if forms is plain:
+        stream = _learnt(first, judged.runs, lanes, judged.believed)
+    mine = tuple(lanes[form.lane] for form in forms)
+    stream, judged = _without_others(kernels, mine, forms, engines, (stream, judged))
+    sure = sureness(stream, judged.runs, judged.believed)
+    judged = _told_apart(kernels, (*mine, *lanes), judged, engines)
     kept = _kept(judged.runs, judged.believed)
-    return Found(kernels.row, lanes, kept, sureness(stream, judged.runs, judged.believed), judged.kind[judged.believed], judged.kinds)
+    return Found(kernels.row, (*mine, *lanes), kept, sure, judged.kind[judged.believed], judged.kinds)
 
 
 def _without_others(
-    kernels: StreamKernels, lanes: Sequence[Lane], engines: Sequence[Engine], learnt: Stream, found: tuple[Stream, _Judged]
+    kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form], engines: Sequence[Engine], found: tuple[Stream, _Judged]
 ) -> tuple[Stream, _Judged]:
     """The same with what recurs outside the believed runs taken for what it is, where no run is lost by that."""
-    judged = found[1]
+    learnt, judged = found
     inside = _run_of(_kept(judged.runs, judged.believed), len(kernels.row)) >= 0
     paused = _pauses(kernels.gap_ns) | _pauses(kernels.idle_ns) | kernels.copies | kernels.waits
     others = other_tracks(kernels.row, paused, inside)
     if not others:
         return found
     stream = replace(learnt, tracks=(*learnt.tracks, *others))
-    again = _judged(kernels, lanes, likeliest_runs(stream), engines)
+    again = _judged(kernels, lanes, likeliest_runs(stream), engines, forms)
     return (stream, again) if again.believed.sum() >= judged.believed.sum() else found
 
 
@@ -161,18 +202,16 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray)
             continue
         items = np.flatnonzero((of >= 0) & (runs.slot >= 0))
         items = items[mine[of[items]]]
-        once = np.unique(np.stack([of[items], stream.row[items], runs.slot[items]]), axis=1)
-        often = np.zeros(track.match.shape)
-        np.add.at(often, (once[1], once[2]), 1.0)
-        slope, neutral, least, most = _PRESENCE
-        habit = np.clip(slope * np.log((often / count + 0.03) / neutral), least, most)
-        foreign = lane.scores.foreign[:, None] & (often / count < _SELDOM)
-        habit = np.where(foreign, _FOREIGN_SELDOM, habit)
+        often = how_often((of[items], stream.row[items], runs.slot[items]), lane.scores.name, len(track.skip), count)
+        rate = missing_rate(often.max(axis=1)[np.unique(stream.row[items])])
+        least = min(_SELDOM, least_share(rate, min(count, _ROUNDED)))
+        needed = np.where([layer.kind == "plugin" for layer in lane.layers], _SELDOM_IN_PLUGIN, least)
+        added = np.where(lane.scores.foreign[:, None] & (often < needed), _FOREIGN_SELDOM, habit(often))
         filled = np.bincount(np.unique(np.stack([of[items], runs.slot[items]]), axis=1)[1], minlength=len(track.skip)) / count
         skip = np.where(filled >= _FILLED, np.minimum(track.skip, _SKIP_FILLED), track.skip)
         skip = np.where(filled <= _EMPTY, np.maximum(skip, _SKIP_EMPTY), skip)
         usual, spread = _times(stream, runs, items, len(track.skip))
-        tracks.append(replace(track, match=track.match + habit, skip=skip, usual=usual, spread=spread))
+        tracks.append(replace(track, match=track.match + added, skip=skip, usual=usual, spread=spread))
     return replace(stream, tracks=(*tracks, *stream.tracks[len(lanes) :]))
 
 
@@ -190,6 +229,51 @@ def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[Flo
         if count >= _ENOUGH and off <= _STEADY:
             usual[slot], spread[slot] = middle, max(off, _LEAST_SPREAD)
     return usual, spread
+
+
+# --- what runs usually launch ---------------------------------------------------------------------------------------
+
+
+def _forms(kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged) -> tuple[Form, ...]:
+    """What the runs of each lane whose engine ran usually launch, kind by kind; the lane itself where too few are alike."""
+    found: list[Form] = []
+    ran = {kind.engine for kind in judged.kinds if kind.believed} or {kind.engine for kind in judged.kinds}
+    name = lanes[0].scores.name.tolist()
+    for number, lane in enumerate(lanes):
+        kinds = [at for at, (form, _) in enumerate(judged.usual) if forms[form].lane == number and judged.kinds[at].engine in ran]
+        kinds.sort(key=lambda at: (-judged.kinds[at].believed, -judged.kinds[at].runs))
+        learnt: list[tuple[int, Usual]] = []
+        while kinds:
+            most = judged.usual[kinds[0]][1]
+            pool = [at for at in kinds if at == kinds[0] or _distance(judged.usual[at][1], most, name, cut=True) < _POOLED]
+            kinds = [at for at in kinds if at not in pool]
+            runs = np.flatnonzero(np.isin(judged.kind, pool)).tolist()
+            runs = [at for at in runs if not _maybe_cut(judged.runs, at, len(kernels.row))]
+            if len(runs) >= _SEVERAL:
+                usual = usual_kernels((kernels.row, kernels.took), judged.runs, runs, (lane.scores, lane.layers))
+                learnt.append((len(runs), steady(usual, lane.layers)))
+        kept = [one for one in learnt if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)]
+        found.extend(Form(number, usual) for _, usual in kept)
+        if not kept:
+            found.append(Form(number))
+    return tuple(found)
+
+
+def _formed(stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged) -> Stream:
+    """The same stream with a track for each form, and with what is known of kernels that no engine runs."""
+    plain = [form for form in forms if form.usual is None]
+    own = replace(stream, tracks=tuple(stream.tracks[form.lane] for form in plain))
+    tracks = iter(own.tracks)
+    ran = np.zeros(len(stream.between), np.bool_)
+    made = []
+    for form in forms:
+        made.append(next(tracks) if form.usual is None else usual_track(lanes[form.lane].scores, lanes[form.lane].layers, form.usual))
+        if form.usual is not None:
+            ran[form.usual.row] = True
+    outside = _run_of(_kept(judged.runs, judged.believed), len(stream.row)) < 0
+    often = np.bincount(stream.row[outside], minlength=len(ran)) >= _RECURS
+    between = np.where(often & ~ran, np.maximum(stream.between, _OUTSIDE), stream.between)
+    return replace(stream, tracks=tuple(made), between=between)
 
 
 def _run_of(runs: Runs, count: int) -> IntArray:
@@ -224,14 +308,23 @@ def _signature(stream_row: IntArray, runs: Runs, at: int, slots: int) -> Signatu
     return tuple(tuple(cell) for cell in cells)
 
 
+def _usual_signature(usual: Usual, slots: int) -> Signature:
+    cells: list[list[int]] = [[] for _ in range(2 * slots)]
+    for row, slot in zip(usual.row.tolist(), usual.slot.tolist(), strict=True):
+        cells[2 * slot].append(row)
+    return tuple(tuple(cell) for cell in cells)
+
+
 @dataclass
 class _Group:
     lane: int
     runs: list[int]
     cells: list[Counter[tuple[int, ...]]]
+    usual: Signature | None = None
 
     def consensus(self) -> Signature:
-        return tuple(cell.most_common(1)[0][0] for cell in self.cells)
+        """What its runs mostly launch."""
+        return self.usual if self.usual is not None else tuple(cell.most_common(1)[0][0] for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -247,10 +340,13 @@ class _Judged:
         return np.array([*(one.believed for one in self.kinds), False], np.bool_)[self.kind]
 
 
-def _judged(kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine]) -> _Judged:
-    """The kind of each run, and of each kind whether its engine ran it."""
+def _judged(
+    kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine], forms: Sequence[Form] | None = None
+) -> _Judged:
+    """The kind of each run, and of each kind whether its engine ran it; ``forms`` where the tracks are no lanes."""
     kind = np.full(len(runs.track), -1, np.int64)
     groups: list[_Group] = []
+    name = lanes[0].scores.name.tolist()
     for number, lane in enumerate(lanes):
         mine = np.flatnonzero(runs.track == number).tolist()
         signature = {at: _signature(kernels.row, runs, at, len(lane.layers)) for at in mine}
@@ -258,15 +354,18 @@ def _judged(kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: 
         whole = [at for at in mine if not _maybe_cut(runs, at, len(kernels.row))]
         rest = [at for at in mine if at not in set(whole)]
         own: list[_Group] = []
+        known = forms[number].usual if forms is not None else None
+        if known is not None:
+            own.append(_Group(number, [], [Counter() for _ in range(2 * len(lane.layers))], _usual_signature(known, len(lane.layers))))
         for at in [*sorted(whole, key=lambda one: (-often[signature[one]], one)), *rest]:
-            group = _nearest(own, signature[at], cut=at in rest)
+            group = _nearest(own, signature[at], name, cut=at in rest)
             if group is None:
                 group = _Group(number, [], [Counter() for _ in range(2 * len(lane.layers))])
                 own.append(group)
             group.runs.append(at)
             for cell, value in zip(group.cells, signature[at], strict=True):
                 cell[value] += 1
-        groups.extend(own)
+        groups.extend(group for group in own if group.runs)
     for number, group in enumerate(groups):
         kind[group.runs] = number
     usual = tuple((group.lane, group.consensus()) for group in groups)
@@ -306,29 +405,39 @@ def _maybe_cut(runs: Runs, at: int, count: int) -> bool:
     return at == 0 or (at == len(runs.track) - 1 and int(runs.last[at]) == count - 1)
 
 
-def _nearest(groups: Sequence[_Group], signature: Signature, *, cut: bool) -> _Group | None:
+def _nearest(groups: Sequence[_Group], signature: Signature, name: Sequence[int], *, cut: bool) -> _Group | None:
     """The group of runs that this one is like, None where it is like none."""
-    distances = [_distance(signature, group.consensus(), cut=cut) for group in groups]
+    distances = [_distance(signature, group.consensus(), name, cut=cut) for group in groups]
     best = min(range(len(groups)), key=distances.__getitem__, default=-1)
     return groups[best] if best >= 0 and distances[best] < _LIKE else None
 
 
-def _distance(signature: Signature, usual: Signature, *, cut: bool) -> float:
-    """The share of the usual kernels in which a run differs, one of them left out; of a run that is cut within what it reached."""
-    differs = counted = 0
+def _distance(signature: Signature, usual: Signature, name: Sequence[int], *, cut: bool) -> float:
+    """The share of the usual kernels in which a run differs, one of them left out; of a run that is cut within what it reached.
+
+    ``name``: the number of each distinct kernel's name.  One that differs in its grid only counts for less.
+    """
+    differs, counted = 0.0, 0
     used = [at for at in range(0, len(signature), 2) if signature[at]]
     low, high = (used[0], used[-1] + 1) if cut and used else (0, len(signature))
     for at in range(low, high):
         mine, theirs = signature[at], usual[at]
         counted += len(theirs)
         if mine != theirs:
-            ours, others = Counter(mine), Counter(theirs)
-            differs += max(sum((ours - others).values()), sum((others - ours).values()))
-    return max(differs - 1, 0) / max(counted, 1)
+            exact = _differing(mine, theirs)
+            named = _differing([name[row] for row in mine], [name[row] for row in theirs])
+            differs += named + _GRID_ONLY * max(exact - named, 0)
+    return max(differs - 1.0, 0.0) / max(counted, 1)
+
+
+def _differing(mine: Sequence[int], theirs: Sequence[int]) -> int:
+    ours, others = Counter(mine), Counter(theirs)
+    return max(sum((ours - others).values()), sum((others - ours).values()))
 
 
 def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Group], engines: Sequence[Engine]) -> tuple[RunKind, ...]:
     found = []
+    name = lanes[0].scores.name.tolist()
     for group in groups:
         sequence = [row for cell in group.consensus() for row in cell]
         number = lanes[group.lane].engine
@@ -337,13 +446,13 @@ def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Grou
     proved = {kind.engine for kind in found if kind.believed}
     result = []
     for group, kind in zip(groups, found, strict=True):
-        near = kind.engine in proved and kind.match.evidence > 0 and _is_near(group, kind, groups, found)
+        near = kind.engine in proved and kind.match.evidence > 0 and _is_near(group, kind, groups, found, name)
         alone = kind.unproved and not kind.believed and not any(other.believed for other in found)
         result.append(replace(kind, believed=kind.believed or near or alone, unproved=alone))
     return tuple(result)
 
 
-def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequence[RunKind]) -> bool:
+def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequence[RunKind], name: Sequence[int]) -> bool:
     """Whether an engine that ran for sure ran this too: a warm-up or another kernel sequence, or a single damaged run."""
     explained = min(kind.match.placed, kind.match.used)
     if kind.runs > 1 or explained >= _NEAR:
@@ -352,7 +461,7 @@ def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequ
     like = {
         believed: min(
             (
-                _distance(mine, other.consensus(), cut=True)
+                _distance(mine, other.consensus(), name, cut=True)
                 for other, judged in zip(groups, found, strict=True)
                 if other.lane == group.lane and judged.believed == believed and other is not group
             ),

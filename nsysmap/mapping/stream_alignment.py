@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.base.groups import runs as groups
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 _CUT = -2.0  # nats: that the first run began before the stream, or the last one ends behind it
@@ -26,6 +27,7 @@ class Track:
     prior: float = 0.0  # of the track itself
     usual: FloatArray | None = None  # m: what the item's value mostly is in that slot, nan where not known
     spread: FloatArray | None = None  # m: of the value there
+    whole: IntArray | None = None  # m: the slot that is reported for this one, ascending; of several kernels each may have its own
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,17 @@ def likeliest_runs(stream: Stream) -> Runs:
     worth, inside = between, -1
     if n and best.max() + _CUT > between:
         worth, inside = float(best.max()) + _CUT, int(best.argmax())
-    return _traced(_Back(came, dropped, ended), inside, slots, worth)
+    return _reported(_traced(_Back(came, dropped, ended), inside, slots, worth), stream.tracks)
+
+
+def _reported(runs: Runs, tracks: Sequence[Track]) -> Runs:
+    slot = runs.slot.copy()
+    for track, first, last in zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True):
+        whole = tracks[track].whole
+        if whole is not None:
+            mine = slot[first : last + 1]
+            slot[first : last + 1] = np.where(mine >= 0, whole[np.maximum(mine, 0)], -1)
+    return replace(runs, slot=slot)
 
 
 @dataclass(frozen=True)
@@ -312,4 +324,9 @@ def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> 
         after = after + between[:, i]
         before = before - between[:, i]
     chance: FloatArray = np.exp(np.minimum(placed - whole[:, :, None], 0.0))
-    return chance
+    if track.whole is None:
+        return chance
+    slot, first, _ = groups(track.whole)
+    reported: FloatArray = np.zeros((count, longest, int(slot[-1]) + 1))
+    reported[:, :, slot] = np.add.reduceat(chance, first, axis=2)
+    return reported

@@ -107,6 +107,7 @@ _PLUGIN_FAMILIES = frozenset(("cuda", "unknown", "cub", "tensorrt-llm", "plugin"
 _PLUGIN_WORD = re.compile(r"[A-Z]?[a-z]{3,}")
 _NO_WORDS = frozenset(("plugin", "kernel", "layer", "dynamic", "custom"))
 _MATRIX = ("gemm", "gemv", "convolution", "attention")
+_PLUGIN_MATRIX = {("attention", "gemm"): 0.6, ("attention", "gemv"): 0.6, ("gemm", "attention"): 0.2, ("gemv", "attention"): 0.2}
 
 
 def _plugin_affinity(kernel: KernelName, operation: str, layer_name: str) -> float:
@@ -118,8 +119,10 @@ def _plugin_affinity(kernel: KernelName, operation: str, layer_name: str) -> flo
     named = kernel.name.lower()
     if any(word.lower() in named for word in _PLUGIN_WORD.findall(plugin) if word.lower() not in _NO_WORDS):
         return 0.95
-    if operation != "unknown" and (wanted == operation or (wanted in _MATRIX and operation in _MATRIX)):
+    if operation != "unknown" and wanted == operation:
         return 0.9
+    if wanted in _MATRIX and operation in _MATRIX:
+        return _PLUGIN_MATRIX.get((wanted, operation), 0.9)
     if wanted in _MATRIX and operation == "reduce":
         return 0.6  # split-K
     if operation != "unknown" and wanted != "attention":
