@@ -107,7 +107,20 @@ def compare_given(
         raise NsysmapError(alone, "is the only run of its side", "give at least two runs a side, or one a side")
     every = [*given[0], *given[1]]
     sides = named_apart([read_side(one, model=model, progress=progress) for one in every], every)
-    return compare_sides(together(sides[: len(given[0])]), together(sides[len(given[0]) :]))
+    found = compare_sides(together(sides[: len(given[0])]), together(sides[len(given[0]) :]))
+    return found if model is None else replace(found, notes=(*found.notes, *_of_another_model(sides, model)))
+
+
+def _of_another_model(sides: Sequence[Side], model: OnnxModel) -> list[str]:
+    """Engines that have nothing of the model."""
+    nodes = {node.name for node in model.nodes}
+    others = {
+        engine.source: f"{model.source} has no node or tensor of {engine.source}: it is not its model, or the engine file tells no names."
+        for side in sides
+        for engine in side.engines
+        if not any(node in nodes for layer in engine.layers for node in layer.onnx)
+    }
+    return list(others.values())
 
 
 def _paths(engines: str | Path | Sequence[str | Path]) -> tuple[str, ...]:

@@ -134,7 +134,11 @@ def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:
 
 def _nodes(layer: Layer) -> tuple[tuple[str, ...], str]:
     """The ONNX nodes that a layer computes, and what tells them."""
-    if layer.kind in ("reformat", "foreign_node", "constant") or (layer.kind in CARRIERS and not layer.onnx):
+    if (
+        layer.kind in ("reformat", "constant")
+        or (layer.kind == "foreign_node" and not layer.onnx)
+        or (layer.kind in CARRIERS and not layer.onnx)
+    ):
         found: Sequence[str] = () if layer.kind != "noop" else nodes_of(split_layer_name(layer.name).node)
         return tuple(node for node in found if _computes(node)), "name"
     if layer.onnx:

@@ -10,6 +10,7 @@ from pathlib import Path
 from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
+from nsysmap.comparison.model_nodes import with_model_nodes
 from nsysmap.comparison.pace import Pace, pace_of
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.onnx_model import OnnxModel
@@ -79,10 +80,16 @@ def read_side(given: Given, *, model: OnnxModel | None = None, progress: Progres
     """The side that these files are of."""
     if is_report(given.path):
         engines = read_engines(given.engines)
-        return side_of(
-            analyze_mapped(map_report(given.path, engines, model=model, reader=given.reader, progress=progress), progress=progress)
-        )
-    return _engine_side(given)
+        mapped = map_report(given.path, engines, model=model, reader=given.reader, progress=progress)
+        return _with_nodes(side_of(analyze_mapped(mapped, progress=progress)), model)
+    return _with_nodes(_engine_side(given), model)
+
+
+def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
+    """The side, its layers with the model's nodes that they compute."""
+    if model is None:
+        return side
+    return replace(side, engines=tuple(replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines))
 
 
 def side_of(analysis: Analysis) -> Side:

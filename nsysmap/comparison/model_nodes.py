@@ -1,0 +1,132 @@
+"""The nodes of the ONNX model that each layer of an engine computes: those it is called after, and what lies between its tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from nsysmap.engine.model import Layer
+from nsysmap.engine.onnx_model import OnnxModel
+from nsysmap.names.layers import nodes_of, split_layer_name
+
+_ENDS = re.compile(r"\{ForeignNode\[(.*?)(?:\.\.\.(.*))?\]\}$", re.DOTALL)
+_SUFFIX = re.compile(r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$")  # what TensorRT puts behind a node's name
+
+
+def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, ...]:
+    """The layers, each with the nodes of the model that it computes as its ONNX nodes; as they are where the model tells none of it.
+
+    A layer computes the nodes that its metadata or its name tell, and those between the tensors that it reads and writes: TensorRT keeps
+    the names of the model's tensors.  A region that the engine file does not open is found the same way, by its last node where its
+    tensors have other names.
+    """
+    work = _Work(layers, _Graph(model))
+    return tuple(replace(layer, onnx=nodes) if nodes else layer for layer, nodes in zip(layers, work.nodes(), strict=True))
+
+
+@dataclass(frozen=True)
+class _Graph:
+    model: OnnxModel
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """A node's place by its name."""
+        return {node.name: at for at, node in enumerate(self.model.nodes)}
+
+    @cached_property
+    def producer(self) -> Mapping[str, int]:
+        """The place of the node that makes a tensor."""
+        return {tensor: at for at, node in enumerate(self.model.nodes) for tensor in node.outputs if tensor}
+
+    @cached_property
+    def tensors(self) -> frozenset[str]:
+        """Every tensor of the model that is no constant."""
+        named = (tensor for node in self.model.nodes for tensor in (*node.inputs, *node.outputs) if tensor)
+        return frozenset(named) - self.model.constants
+
+
+class _Work:
+    def __init__(self, layers: Sequence[Layer], graph: _Graph) -> None:
+        self.layers, self.graph = layers, graph
+        self.carried = _carried(layers, graph.tensors)
+        self.claimed = [self._claims(layer) for layer in layers]
+        self.owner = {node: at for at in range(len(layers) - 1, -1, -1) for node in self.claimed[at]}
+
+    def nodes(self) -> list[tuple[str, ...]]:
+        """For each layer its nodes, in the model's order."""
+        found: list[tuple[str, ...]] = []
+        writes = [self._tensors(tensor.name for tensor in layer.outputs) if _computes(layer) else set[str]() for layer in self.layers]
+        writers: dict[str, int] = {}
+        for at, held in enumerate(writes):
+            for tensor in held:
+                writers.setdefault(tensor, at)
+        for at, layer in enumerate(self.layers):
+            between: set[int] = set()
+            if _computes(layer):
+                ends = {self.graph.producer[tensor] for tensor in writes[at] if tensor in self.graph.producer}
+                last = _last_node(layer)
+                ends |= {self.graph.place[last]} if not ends and last in self.graph.place else set()
+                stops = self._tensors(tensor.name for tensor in layer.inputs)
+                between = self._between(at, ends, stops, writers)
+                for node in between:
+                    self.owner.setdefault(node, at)
+            places = sorted(between.union(self.claimed[at]))
+            found.append(tuple(self.graph.model.nodes[place].name for place in places))
+        return found
+
+    def _claims(self, layer: Layer) -> set[int]:
+        """The nodes that a layer's metadata or name tells."""
+        if not layer.onnx and not _computes(layer):
+            return set()
+        ends = _ENDS.match(split_layer_name(layer.name).node)
+        told = layer.onnx or ([one for one in ends.groups() if one] if ends else nodes_of(split_layer_name(layer.name).node))
+        return {self.graph.place[name] for one in told for name in (one, _SUFFIX.sub("", one)) if name in self.graph.place}
+
+    def _tensors(self, names: Iterable[str]) -> set[str]:
+        """The model's tensors that these are, under their own names or as what was reformatted."""
+        return {self.carried.get(name, name) for name in names} & self.graph.tensors
+
+    def _between(self, at: int, ends: set[int], stops: set[str], writers: Mapping[str, int]) -> set[int]:
+        """The nodes from these back to the tensors that the layer reads; none where that leads past them to an input of the model."""
+        found: set[int] = set()
+        frontier = [node for node in ends if self.owner.get(node, at) == at]
+        while frontier:
+            place = frontier.pop()
+            if place in found:
+                continue
+            found.add(place)
+            for tensor in self.graph.model.nodes[place].inputs:
+                if not tensor or tensor in stops or tensor in self.graph.model.constants or writers.get(tensor, at) != at:
+                    continue
+                if tensor not in self.graph.producer:
+                    return set()
+                if self.owner.get(self.graph.producer[tensor], at) == at:
+                    frontier.append(self.graph.producer[tensor])
+        return found
+
+
+def _computes(layer: Layer) -> bool:
+    return layer.kind not in ("reformat", "constant", "noop", "signal")
+
+
+def _last_node(layer: Layer) -> str:
+    found = _ENDS.match(split_layer_name(layer.name).node)
+    return (found[2] or found[1]) if found else ""
+
+
+def _carried(layers: Sequence[Layer], known: frozenset[str]) -> dict[str, str]:
+    """The model's tensor that one of another name holds: reformats rename what they carry, on either side."""
+    result: dict[str, str] = {}
+    ends = [
+        (layer.inputs[0].name, layer.outputs[0].name)
+        for layer in layers
+        if not _computes(layer) and len(layer.inputs) == len(layer.outputs) == 1
+    ]
+    for _ in range(4):  # a chain of them
+        for read, written in ends:
+            for one, other in ((read, written), (written, read)):
+                if one not in known and one not in result and (other in known or other in result):
+                    result[one] = result.get(other, other)
+    return result

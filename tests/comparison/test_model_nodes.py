@@ -1,0 +1,149 @@
+"""Which nodes of the ONNX model each layer computes, and layers of two engines of one model joined by that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nsysmap.comparison.model_nodes import with_model_nodes
+from nsysmap.engine.model import Layer
+from nsysmap.engine.onnx_model import OnnxModel, read_model
+from tests.comparison.networks import layer, network, told
+from tests.onnx_models import bert
+from tests.places import FIXTURES
+
+NORM = "/encoder/layer.0/attention/output/LayerNorm"
+WHOLE = "/encoder/layer.0/attention/output"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> OnnxModel:
+    return read_model(bert(tmp_path_factory.mktemp("model") / "bert.onnx", layers=1))
+
+
+def made(node: str) -> str:
+    """The tensor that a node makes."""
+    return f"{node}_output_0"
+
+
+def first_half() -> list[Layer]:
+    """A region up to the first residual."""
+    return [
+        layer(
+            "{ForeignNode[/embeddings/Gather.../encoder/layer.0/attention/output/Add]}",
+            "ids mask",
+            made(f"{WHOLE}/Add"),
+            kind="foreign_node",
+        )
+    ]
+
+
+def second_half() -> list[Layer]:
+    reads = made(f"{NORM}/Add_1")
+    return [
+        layer("{ForeignNode[/encoder/layer.0/intermediate/MatMul.../classifier/Mul]}", reads, made("/classifier/Mul"), kind="foreign_node")
+    ]
+
+
+PLUGIN = layer("anything", made(f"{WHOLE}/Add"), made(f"{NORM}/Add_1"), kind="plugin")
+
+
+def nodes(layers: list[Layer], model: OnnxModel) -> list[set[str]]:
+    return [set(one.onnx) for one in with_model_nodes(layers, model)]
+
+
+def test_a_plugin_computes_the_nodes_between_its_tensors(model: OnnxModel) -> None:
+    _, norm, _ = nodes([*first_half(), PLUGIN, *second_half()], model)
+    assert norm == {node.name for node in model.nodes if node.name.startswith(f"{NORM}/")}
+    assert len(norm) == 9
+
+
+def test_every_node_is_of_one_layer_and_a_region_has_all_inside(model: OnnxModel) -> None:
+    found = nodes([*first_half(), PLUGIN, *second_half()], model)
+    folded = {node.name for node in model.nodes if set(node.outputs) <= model.constants}
+    assert sum(map(len, found)) == len(set.union(*found)) == len(model.nodes) - len(folded)
+    assert "/embeddings/Add" in found[0] and "/pooler/activation/Tanh" in found[2]
+
+
+def test_a_reformat_carries_the_tensor_that_it_renames(model: OnnxModel) -> None:
+    carried = [
+        layer("Reformatting CopyNode for Input Tensor 0 to anything", made(f"{WHOLE}/Add"), "r0"),
+        layer("anything", "r0", "r1", kind="plugin"),
+        layer("Reformatting CopyNode for Output Tensor 0 to anything", "r1", made(f"{NORM}/Add_1")),
+    ]
+    _, before, norm, after, _ = nodes([*first_half(), *carried, *second_half()], model)
+    assert norm == {node.name for node in model.nodes if node.name.startswith(f"{NORM}/")}
+    assert before == after == set()
+
+
+def test_the_model_of_another_network_tells_nothing(model: OnnxModel) -> None:
+    layers = [layer("Conv_0", "in", "a"), layer("Conv_1", "a", "out")]
+    assert with_model_nodes(layers, model) == tuple(layers)
+
+
+def test_what_reads_other_tensors_than_the_model_knows_is_left_as_it_is(model: OnnxModel) -> None:
+    """Else it would have all that comes before it in the model."""
+    assert nodes([layer("anything", "renamed", made(f"{NORM}/Add_1"), kind="plugin")], model) == [set()]
+
+
+def test_layers_of_two_engines_of_one_model_are_joined_by_its_nodes(model: OnnxModel) -> None:
+    pieces = {f"{NORM}/{node}" for node in ("ReduceMean", "Sub", "Pow", "ReduceMean_1", "Add", "Sqrt", "Div", "Mul", "Add_1")}
+    reads = {node.name: node.inputs for node in model.nodes}
+    plain = [
+        layer(name, " ".join(read for read in reads[name] if read not in model.constants), made(name), kind="pointwise")
+        for name in (node.name for node in model.nodes) if name in pieces
+    ]  # fmt: skip
+    renamed = [
+        layer("region A", "ids mask", made(f"{WHOLE}/Add"), kind="foreign_node"), PLUGIN,
+        layer("region B", made(f"{NORM}/Add_1"), made("/classifier/Mul"), kind="foreign_node"),
+    ]  # fmt: skip
+    before = with_model_nodes([*first_half(), *plain, *second_half()], model)
+    after = with_model_nodes(renamed, model)
+    found = told(network(before), network(after))
+    assert [(len(one), two, relation, by) for one, two, relation, by in found] == [
+        (1, ["region A"], "one-to-one", "onnx"), (9, ["anything"], "merged", "onnx"), (1, ["region B"], "one-to-one", "onnx"),
+    ]  # fmt: skip
+
+
+def test_a_region_that_came_to_cover_a_layer_has_it_by_its_nodes(model: OnnxModel) -> None:
+    before = with_model_nodes([*first_half(), PLUGIN, *second_half()], model)
+    after = with_model_nodes([layer("all of it", "ids mask", made("/classifier/Mul"), kind="foreign_node")], model)
+    ((one, two, relation, by),) = told(network(before), network(after))
+    assert (len(one), two, relation, by) == (3, ["all of it"], "moved-into-region", "onnx")
+
+
+def test_the_command_joins_by_the_model_that_it_is_given(tmp_path: Path) -> None:
+    import json
+
+    from nsysmap.comparison.compare import compare
+
+    model_file = bert(tmp_path / "bert.onnx", layers=1)
+
+    def write(name: str, layers: list[Layer]) -> Path:
+        rows = [
+            {
+                "Name": one.name,
+                "LayerType": "PluginV2" if one.kind == "plugin" else "Myelin",
+                "Inputs": [{"Name": tensor.name, "Dimensions": [1, 8]} for tensor in one.inputs],
+                "Outputs": [{"Name": tensor.name, "Dimensions": [1, 8]} for tensor in one.outputs],
+            }
+            for one in layers
+        ]
+        (tmp_path / name).write_text(json.dumps({"Layers": rows, "Bindings": ["ids", "mask", made("/classifier/Mul")]}), encoding="utf-8")
+        return tmp_path / name
+
+    sides = (
+        write("before.json", [*first_half(), PLUGIN, *second_half()]),
+        write("after.json", [layer("{ForeignNode[x...y]}", "ids mask", made("/classifier/Mul"), kind="foreign_node")]),
+    )
+    with_model = compare(*sides, onnx=model_file).layers.records()
+    assert [(row["relation"], row["joined_by"]) for row in with_model] == [("moved-into-region", "onnx")]
+
+
+def test_a_model_of_another_network_is_told(tmp_path: Path) -> None:
+    from nsysmap.comparison.compare import compare
+
+    engine = FIXTURES / "aux_streams/engine.json"
+    notes = compare(engine, engine, onnx=bert(tmp_path / "bert.onnx", layers=1)).notes
+    assert [note for note in notes if "bert.onnx has no node or tensor of engine.json" in note]
