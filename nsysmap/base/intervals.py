@@ -9,6 +9,7 @@ import numpy as np
 from nsysmap.base.groups import rows_by_value, runs, sorted_order
 from nsysmap.base.table import MISSING, BoolArray, IntArray
 
+_AT_ONCE = 1 << 18  # queries: what is in work stays in the processor's cache
 _STEPS = 64  # how far the search walks outwards one range at a time before it doubles its steps
 
 
@@ -36,23 +37,36 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
         asked = asked_of.get(thread)
         if asked is None:
             continue
-        order = rows[sorted_order(ranges.start_ns[rows], -ranges.end_ns[rows])]
-        at = _enclosing(ranges.start_ns[order], ranges.end_ns[order], queries.start_ns[asked], queries.end_ns[asked])
-        result[asked[at >= 0]] = order[at[at >= 0]]
+        starts, ends = ranges.start_ns[rows], ranges.end_ns[rows]
+        order = sorted_order(starts, -ends)
+        starts, ends = starts[order], ends[order]
+        order = rows[order]
+        outer: list[IntArray] = []
+        for first in range(0, len(asked), _AT_ONCE):
+            some = asked[first : first + _AT_ONCE]
+            at = _enclosing((starts, ends, outer), queries.start_ns[some], queries.end_ns[some])
+            held = at >= 0
+            if held.all():
+                result[some] = order[at]
+            else:
+                result[some[held]] = order[at[held]]
     return result
 
 
-def _enclosing(starts: IntArray, ends: IntArray, query_starts: IntArray, query_ends: IntArray) -> IntArray:
+def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: IntArray, query_ends: IntArray) -> IntArray:
     """Positions in ranges of one thread, sorted by start up and end down; -1 where none encloses the query.
 
     Between i and the nearest earlier range that ends later than i, all end no later than i: none of them can hold what i
-    does not hold.  So the search may go from i straight to that one.
+    does not hold.  So the search may go from i straight to that one, which is worked out once it is needed and then kept.
     """
+    starts, ends, outers = ranges
     at = np.searchsorted(starts, query_starts, side="right") - 1
     open_queries = np.flatnonzero((at >= 0) & (ends[at] < query_ends))
     if len(open_queries) == 0:
         return at
-    outer = earlier_ending_later(ends)
+    if not outers:
+        outers.append(earlier_ending_later(ends))
+    outer = outers[0]
     for _ in range(_STEPS):
         at[open_queries] = outer[at[open_queries]]
         position = at[open_queries]

@@ -123,7 +123,7 @@ Held = Data | Narrow
 # Such a column is stored once, as an array whose rows are all the same place in memory (stride 0); it cannot be written into.
 
 _MANY_ROWS = 1 << 16  # from so many on, a table looks for such columns
-_LARGE = 1 << 21  # from so many rows on, memory counts for more than the time to make integers wide again at each use
+_LARGE = 1 << 19  # from so many rows on, memory counts for more than the time to make integers wide again at each use
 
 Values = TypeVar("Values", bound=np.generic)
 Other = TypeVar("Other", bound=np.generic)
@@ -149,15 +149,15 @@ def mapped(values: NDArray[Values], work: Callable[[NDArray[Values]], NDArray[Ot
     return work(values)
 
 
-def packed(data: Data) -> Data:
-    """The column, stored once if it holds one value in all rows."""
+def _packed(data: Data) -> Data:
     if isinstance(data, Text):
-        codes = _packed(data.codes)
+        codes = packed(data.codes)
         return data if codes is data.codes else Text(codes, data.values)
-    return _packed(data)  # type: ignore[return-value]  # of the same type as it was
+    return packed(data)  # type: ignore[return-value]  # of the same type as it was
 
 
-def _packed(values: NDArray[Values]) -> NDArray[Values]:
+def packed(values: NDArray[Values]) -> NDArray[Values]:
+    """The column, stored once if it holds one value in all rows."""
     if not len(values) or values.strides == (0,) or values[0] != values[-1] or not (values == values[0]).all():
         return values
     return repeated(values[0], len(values))
@@ -248,7 +248,7 @@ class Table:
         self.rows = lengths.pop() if lengths else 0
         self.columns: dict[str, Held] = {column.name: columns[column.name] for column in spec.columns}
         if self.rows >= _MANY_ROWS:
-            self.columns = {name: data if isinstance(data, Narrow) else packed(data) for name, data in self.columns.items()}
+            self.columns = {name: data if isinstance(data, Narrow) else _packed(data) for name, data in self.columns.items()}
         if self.rows >= _LARGE:
             start = self.columns.get("start_ns")
             near = start if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start) else None

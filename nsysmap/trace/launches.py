@@ -39,21 +39,18 @@ class Launches:
 
     def rows(self, process: IntArray, correlation: IntArray) -> IntArray:
         """The api_calls row of each (process, correlation id); MISSING where the trace has none."""
-        result = np.full(len(process), MISSING, np.int64)
-        if len(self.keys) == 0:
-            return result
+        if len(self.keys) == 0 or len(process) == 0:
+            return np.full(len(process), MISSING, np.int64)
         wanted = _join_keys(self.processes, process, correlation)
         low, high = int(self.keys[0]), int(self.keys[-1])
         if high - low < 8 * len(self.keys) + 1_000_000:  # ids are dense: a direct table beats a search
-            table = np.full(high - low + 1, -1, np.int64)
+            table = np.full(high - low + 2, MISSING, np.int64)  # the last place is for all that are not in it
             table[self.keys - low] = self.order
-            inside = (wanted >= low) & (wanted <= high)
-            found = np.where(inside, table[np.where(inside, wanted - low, 0)], -1)
-        else:
-            at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-            found = np.where((self.keys[at] == wanted) & (wanted >= 0), self.order[at], -1)
-        result[found >= 0] = found[found >= 0]
-        return result
+            if wanted.min() >= low and wanted.max() <= high:
+                return table[wanted - low]
+            return table[np.where((wanted >= low) & (wanted <= high), wanted - low, high - low + 1)]
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where((self.keys[at] == wanted) & (wanted >= 0), self.order[at], np.int64(MISSING))
 
     def columns(self, process: IntArray, correlation: IntArray) -> dict[str, IntArray]:
         """The columns that every table of launched GPU work has of its launch."""
@@ -81,6 +78,8 @@ def _join_keys(processes: IntArray, process: IntArray, correlation: IntArray) ->
     """Process number << 32 | correlation; -1 where either is unknown."""
     if len(processes) == 0:
         return np.full(len(process), -1, np.int64)
+    if len(processes) == 1 and uniform(process) and process[0] == processes[0] and 0 <= correlation.min() and correlation.max() < 2**32:
+        return correlation  # of one process, and known in all rows: the usual case
     number = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
     known = (processes[number] == process) & (correlation >= 0) & (correlation < 2**32)
     return np.where(known, (number << 32) | np.where(known, correlation, 0), np.int64(-1))

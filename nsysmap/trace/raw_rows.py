@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text, mapped, taken, uniform
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text, mapped, packed, taken, uniform
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 
@@ -110,8 +110,8 @@ def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArra
 
 
 def process_of(thread: IntArray) -> IntArray:
-    """The process (nsys's globalPid) in globalTid or globalPid values."""
-    return mapped(thread, lambda held: held & _PROCESS_MASK)
+    """The process (nsys's globalPid) in globalTid or globalPid values; stored once where it is the same in all rows."""
+    return packed(mapped(thread, lambda held: held & _PROCESS_MASK))
 
 
 def pid_of(process: IntArray) -> IntArray:
