@@ -47,12 +47,15 @@ def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
 
 def sorted_order(*keys: IntArray) -> IntArray:
     """The stable order that sorts by the first key, then the second, …; quick where the rows are in that order already."""
-    if len(keys[0]) == 0 or _is_sorted(keys):
+    if is_sorted(*keys):
         return np.arange(len(keys[0]))
     return np.lexsort(keys[::-1])
 
 
-def _is_sorted(keys: tuple[IntArray, ...]) -> bool:
+def is_sorted(*keys: IntArray) -> bool:
+    """Whether the rows are in order of the first key, then the second, …"""
+    if len(keys[0]) == 0:
+        return True
     undecided = np.ones(len(keys[0]) - 1, np.bool_)
     for key in keys:
         before, after = key[:-1], key[1:]

@@ -37,10 +37,13 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
         asked = asked_of.get(thread)
         if asked is None:
             continue
-        starts, ends = ranges.start_ns[rows], ranges.end_ns[rows]
-        order = sorted_order(starts, -ends)
-        starts, ends = starts[order], ends[order]
-        order = rows[order]
+        starts, ends = ranges.start_ns, ranges.end_ns
+        if len(rows) < len(starts):
+            starts, ends = starts[rows], ends[rows]
+        order = rows
+        if not _nested(starts, ends):
+            at = sorted_order(starts, -ends)
+            starts, ends, order = starts[at], ends[at], rows[at]
         outer: list[IntArray] = []
         for first in range(0, len(asked), _AT_ONCE):
             some = asked[first : first + _AT_ONCE]
@@ -51,6 +54,11 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
             else:
                 result[some[held]] = order[at[held]]
     return result
+
+
+def _nested(starts: IntArray, ends: IntArray) -> bool:
+    """Whether the ranges are in order of start, and of those that start together the longer comes first."""
+    return bool(((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] <= ends[:-1]))).all())
 
 
 def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: IntArray, query_ends: IntArray) -> IntArray:
@@ -150,12 +158,14 @@ def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], cou
     if room > (2**62) // (count + 1):
         return lengths
     shift = group * room - origin
-    start, end = start_ns + shift, end_ns + shift
+    start, end = start_ns + shift, shift  # each array is used again for what follows: there may be millions of rows
+    end += end_ns
     reached = np.maximum.accumulate(end)
-    before = np.concatenate([[np.int64(0)], reached[:-1]])
-    fresh = np.maximum(end - np.maximum(start, before), 0)
+    np.maximum(start[1:], reached[:-1], out=start[1:])
+    end -= start
+    np.maximum(end, 0, out=end)
     present, first, _ = runs(group)
-    lengths[present] = np.add.reduceat(fresh, first)
+    lengths[present] = np.add.reduceat(end, first)
     return lengths
 
 

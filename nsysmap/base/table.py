@@ -165,9 +165,17 @@ def packed(values: NDArray[Values]) -> NDArray[Values]:
 
 def taken(data: Held, rows: IntArray) -> Data:
     """The rows at these positions."""
-    if isinstance(data, (Text, Narrow)) or not uniform(data):
-        return data.take(rows)
-    return repeated(data[0], len(rows))
+    return data.take(rows) if isinstance(data, (Text, Narrow)) else taken_values(data, rows)  # type: ignore[return-value]
+
+
+def taken_values(values: NDArray[Values], rows: IntArray) -> NDArray[Values]:
+    """The same of an array."""
+    return repeated(values[0], len(rows)) if uniform(values) else values.take(rows)  # type: ignore[arg-type]
+
+
+def slim(values: IntArray, near: IntArray | None = None) -> Held:
+    """The column as a table of so many rows holds it: while a large table is being made, each column is given up for that at once."""
+    return values if len(values) < _LARGE else _narrow(packed(values), near)
 
 
 class Row:

@@ -32,14 +32,12 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     """
     kernels = trace.kernels
     replayed = kernels.ints("graph_node_id") != MISSING
-    launches = distinct_rows(kernels.ints("launch")[~replayed], len(trace.api_calls))
-    spot = np.full(len(trace.api_calls), MISSING, np.int64)
-    spot[launches] = innermost(spans(trace.nvtx_ranges, tensorrt.layers), spans(trace.api_calls, launches))
-    place = gather(spot, kernels.ints("launch"))
-    stray = distinct_rows(kernels.ints("launch")[place == MISSING], len(trace.api_calls))
+    launched = kernels.ints("launch")
+    launches = distinct_rows(launched[~replayed] if replayed.any() else launched, len(trace.api_calls))
+    place = _spot(trace, tensorrt.layers, launches, launched)
+    stray = distinct_rows(launched[place == MISSING], len(trace.api_calls))
     around = np.zeros(len(trace.api_calls), np.bool_)
     around[stray] = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(trace.api_calls, stray)) >= 0
-    launched = kernels.ints("launch")
     in_call = (place == MISSING) & (launched >= 0)
     in_call[in_call] = around[launched[in_call]]
     created = np.zeros(len(kernels), np.bool_)
@@ -53,6 +51,16 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
         node_call = gather(innermost(spans(trace.nvtx_ranges, tensorrt.calls), moments), root)
         in_call = np.where(replayed, node_call >= 0, in_call)
     return Evidence(place, in_call & (place == MISSING), replayed, created)
+
+
+def _spot(trace: Trace, ranges: IntArray, launches: IntArray, launched: IntArray) -> IntArray:
+    """For each kernel, by its launch call, the position in ``ranges`` of the innermost one around that call, MISSING where none is."""
+    found = innermost(spans(trace.nvtx_ranges, ranges), spans(trace.api_calls, launches))
+    if len(launches) == len(launched) and np.array_equal(launches, launched):
+        return found  # a kernel a launch, in the same order
+    spot = np.full(len(trace.api_calls), MISSING, np.int64)
+    spot[launches] = found
+    return gather(spot, launched)
 
 
 def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:

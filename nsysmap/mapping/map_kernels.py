@@ -11,7 +11,7 @@ from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.groups import counts, distinct_rows
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, slim, uniform
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
@@ -100,13 +100,12 @@ def map_kernels(
     if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
         placed.reason.codes[layer == MISSING] = -1
     reason = either(placed.reason, reason)
-    engine = gather(table.ints("engine"), layer)
     mapping = Table(
         MAPPING,
         {
             "layer_id": layer,
-            "engine": engine,
-            "layer_index": gather(table.ints("layer_index"), layer),
+            "engine": slim(gather(table.ints("engine"), layer)),
+            "layer_index": slim(gather(table.ints("layer_index"), layer)),
             "layer": table.text("name").take(layer),
             "part": parts.part,
             "method": Text(method, METHODS),
@@ -121,7 +120,7 @@ def map_kernels(
         notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
     if model is not None and placing is not None:
         notes += (*placing.notes, note_of(model, parts.by))
-    return Mapped(mapping, table, _engine_of_inference(found, engine), fits, notes, evidence, placed)
+    return Mapped(mapping, table, _engine_of_inference(found, mapping.ints("engine")), fits, notes, evidence, placed)
 
 
 @dataclass(frozen=True)
@@ -278,6 +277,9 @@ def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
     """The engine of most of each inference's kernels."""
     number = inferences.membership.ints("inference")
     result = np.full(len(inferences.table), MISSING, np.int64)
+    if uniform(engine) and engine[0] >= 0:
+        result[number[number >= 0]] = engine[0]
+        return result
     rows = np.flatnonzero((number >= 0) & (engine >= 0))
     if len(rows):
         wide = int(engine.max()) + 1

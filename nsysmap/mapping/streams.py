@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import numbered, rows_by_value
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, repeated
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import Alignment
 from nsysmap.mapping.scores import SPEAKS, KernelFacts
@@ -74,23 +74,22 @@ class Streams:
 
 
 def no_streams(count: int) -> Streams:
-    """Nothing aligned, for that many kernels."""
-    none = np.full(count, -1, np.int64)
-    no = np.zeros(count, np.bool_)
+    """Nothing aligned, for that many kernels; each column is one value, and cannot be written into."""
+    none, no, nought = repeated(np.int64(-1), count), repeated(np.bool_(False), count), repeated(np.float64(0), count)
     return Streams(
         asked=no,
-        run=np.full(count, MISSING, np.int64),
+        run=repeated(np.int64(MISSING), count),
         engine=none,
-        layer=none.copy(),
-        confidence=np.zeros(count),
-        rival=none.copy(),
-        rival_confidence=np.zeros(count),
-        explained=no.copy(),
-        by_tactic=no.copy(),
-        foreign=no.copy(),
-        unproved=no.copy(),
-        several=no.copy(),
-        lane=none.copy(),
+        layer=none,
+        confidence=nought,
+        rival=none,
+        rival_confidence=nought,
+        explained=no,
+        by_tactic=no,
+        foreign=no,
+        unproved=no,
+        several=no,
+        lane=none,
         orders=(),
         verdicts=(),
     )
@@ -99,14 +98,13 @@ def no_streams(count: int) -> Streams:
 def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> Streams:
     """The inferences of ``engines`` among these kernels, thread by thread (by stream where the launch is not in the trace)."""
     kernels = trace.kernels
-    empty = no_streams(len(kernels))
     thread = kernels.ints("thread")[rows]
     stream = np.where(thread == MISSING, kernels.ints("stream")[rows], -1)
     _, home = numbered(kernels.ints("process")[rows], kernels.ints("context")[rows], thread, stream)
-    asked, engine, run = empty.asked.copy(), empty.engine.copy(), empty.run.copy()
+    columns = {name: value.copy() for name, value in vars(no_streams(len(kernels))).items() if isinstance(value, np.ndarray)}
     orders: list[tuple[int, ...]] = []
     verdicts: list[StreamVerdict] = []
-    result = Streams(**{**vars(empty), "asked": asked, "engine": engine, "run": run})
+    result = Streams(**columns, orders=(), verdicts=())
     done = 0
     for _, members in rows_by_value(home):
         mine = launch_order(kernels, rows[members], np.zeros(len(members), np.int64))
@@ -115,7 +113,7 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
         found = find_runs(_stream_kernels(trace, mine), engines)
         if found is None:
             continue
-        asked[mine] = True
+        result.asked[mine] = True
         _write(result, mine, found, (done, len(orders)))
         done += len(found.runs.track)
         orders.extend(tuple(layer.index for layer in lane.layers) for lane in found.lanes)

@@ -161,8 +161,8 @@ def _filled(column: NDArray[Any], values: NDArray[Any] | int, rows: slice) -> ND
 
 
 def _grown(column: NDArray[Any], used: int, room: int) -> NDArray[Any]:
-    if uniform(column):
-        return repeated(column[0], room)
+    if not used or uniform(column):
+        return repeated(column[0] if used else column.dtype.type(0), room)
     larger = np.empty(room, column.dtype)
     larger[:used] = column[:used]
     return larger

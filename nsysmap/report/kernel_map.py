@@ -32,7 +32,7 @@ COLUMNS = {
 """The map's columns, in order, and which column of schema.KERNELS each is."""
 _DISTINCT = ("kernel_id", "start_ns", "end_ns", "inference", "position")  # formatted row by row; the others repeat and are looked up
 _BATCH_ROWS = 16_384
-_GROUP_ROWS = 1 << 20  # of a Parquet file
+_GROUP_ROWS = 1 << 18  # of a Parquet file
 _WORKERS = 2
 _CONFIDENCE_DIGITS = 4
 _FORMULA = ("=", "+", "-", "@")

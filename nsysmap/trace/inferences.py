@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import counts, distinct, distinct_rows, numbered, runs, sorted_order
+from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, sorted_order
 from nsysmap.base.intervals import innermost, union_ns_by_group
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, taken_values
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
 from nsysmap.trace.gpu_work import gpu_column, gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
@@ -164,13 +164,11 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     """Numbers the executions by start time and totals what each ran."""
     count = len(executions.start_ns)
     order = np.argsort(executions.start_ns, kind="stable")
-    renumber = np.empty(count, np.int64)
-    renumber[order] = np.arange(count)
-    of_call, of_kernel = gather(renumber, of_call), gather(renumber, of_kernel)
-    work = _gpu_work(trace, of_call, of_kernel)
-    first_start = _extreme(np.minimum, work.start_ns, work.inference, count)
-    last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
-    busy = union_ns_by_group(work.inference, (work.start_ns, work.end_ns), count)
+    if not is_sorted(order):
+        renumber = np.empty(count, np.int64)
+        renumber[order] = np.arange(count)
+        of_call, of_kernel = gather(renumber, of_call), gather(renumber, of_kernel)
+    first_start, last_end, busy = _gpu_times(_gpu_work(trace, of_call, of_kernel), count)
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
     inside = np.flatnonzero(of_kernel >= 0)
     launched = launch_order(trace.kernels, inside, of_kernel[inside])
@@ -229,9 +227,19 @@ def _gpu_work(trace: Trace, of_call: IntArray, of_kernel: IntArray) -> _Work:
     """Kernels, and the copies, memsets and whole-graph runs launched inside an inference; sorted by inference, then start."""
     others = [gather(of_call, table.ints("launch")) for table in gpu_work(trace)[1:]]
     number, start, end = np.concatenate([of_kernel, *others]), gpu_column(trace, "start_ns"), gpu_column(trace, "end_ns")
-    rows = np.flatnonzero(number >= 0)
+    inside = number >= 0
+    if inside.all() and is_sorted(number, start):
+        return _Work(number, start, end)
+    rows = np.flatnonzero(inside)
     rows = rows[sorted_order(number[rows], start[rows])]
     return _Work(number[rows], start[rows], end[rows])
+
+
+def _gpu_times(work: _Work, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Of each inference the first start and the last end on the GPU, and how long it was busy in between."""
+    first_start = _extreme(np.minimum, work.start_ns, work.inference, count)
+    last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
+    return first_start, last_end, union_ns_by_group(work.inference, (work.start_ns, work.end_ns), count)
 
 
 def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) -> IntArray:
@@ -272,7 +280,7 @@ def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, In
     result = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
     rows = np.flatnonzero(of_kernel >= 0)
     if len(rows):
-        places, place = numbered(*(kernels.ints(name)[rows] for name in ("device", "context", "stream")))
+        places, place = numbered(*(taken_values(kernels.ints(name), rows) for name in ("device", "context", "stream")))
         pair, size = counts(of_kernel[rows] * len(places[0]) + place)
         order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
         for target, column in zip(result, places, strict=True):

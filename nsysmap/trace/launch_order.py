@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.groups import runs, sorted_order
-from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.base.groups import is_sorted, runs, sorted_order
+from nsysmap.base.table import MISSING, IntArray, Table, taken_values, uniform
 
 
 def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
@@ -14,9 +14,14 @@ def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
     A graph launch launches its kernels in the order of their graph nodes, in which stream capture created them.  A kernel whose
     launch is not in the trace counts as launched when it began.
     """
-    node, start = kernels.ints("graph_node_id")[rows], kernels.ints("start_ns")[rows]
+    launched, node, start = launch_time(kernels), kernels.ints("graph_node_id"), kernels.ints("start_ns")
+    if len(rows) < len(kernels) or (rows[1:] <= rows[:-1]).any():
+        launched, node, start = launched[rows], taken_values(node, rows), start[rows]
+    node = start if uniform(node) and node[0] == MISSING else np.where(node == MISSING, start, node)
+    if is_sorted(group, launched, node, start):
+        return rows
     # mostly they are in order of launch already, group by group: two quick sorts of nearly sorted rows
-    by_launch = sorted_order(launch_time(kernels)[rows], np.where(node == MISSING, start, node), start)
+    by_launch = sorted_order(launched, node, start)
     by_group: IntArray = np.argsort(group[by_launch], kind="stable")
     return rows[by_launch[by_group]]
 

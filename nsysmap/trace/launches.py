@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import distinct
-from nsysmap.base.table import MISSING, IntArray, Table, repeated, uniform
+from nsysmap.base.table import MISSING, Held, IntArray, Table, repeated, slim, uniform
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class Launches:
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         return np.where((self.keys[at] == wanted) & (wanted >= 0), self.order[at], np.int64(MISSING))
 
-    def columns(self, process: IntArray, correlation: IntArray) -> dict[str, IntArray]:
-        """The columns that every table of launched GPU work has of its launch."""
+    def columns(self, process: IntArray, correlation: IntArray, start_ns: IntArray) -> dict[str, Held]:
+        """The columns that every table of launched GPU work has of its launch; ``start_ns`` is when the work began."""
         rows = self.rows(process, correlation)
         return {
-            "correlation": correlation,
-            "launch": rows,
-            "launch_start_ns": gather(self.calls.ints("start_ns"), rows),
-            "launch_end_ns": gather(self.calls.ints("end_ns"), rows),
-            "thread": gather(self.calls.ints("thread"), rows),
+            "correlation": slim(correlation),
+            "launch_start_ns": slim(gather(self.calls.ints("start_ns"), rows), start_ns),
+            "launch_end_ns": slim(gather(self.calls.ints("end_ns"), rows), start_ns),
+            "thread": slim(gather(self.calls.ints("thread"), rows)),
+            "launch": slim(rows),
         }
 
 
@@ -78,7 +78,7 @@ def _join_keys(processes: IntArray, process: IntArray, correlation: IntArray) ->
     """Process number << 32 | correlation; -1 where either is unknown."""
     if len(processes) == 0:
         return np.full(len(process), -1, np.int64)
-    if len(processes) == 1 and uniform(process) and process[0] == processes[0] and 0 <= correlation.min() and correlation.max() < 2**32:
+    if len(processes) == 1 and uniform(process) and process[0] == processes[0] and correlation.min() >= 0 and correlation.max() < 2**32:
         return correlation  # of one process, and known in all rows: the usual case
     number = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
     known = (processes[number] == process) & (correlation >= 0) & (correlation < 2**32)

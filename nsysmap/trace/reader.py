@@ -12,8 +12,9 @@ import numpy as np
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.groups import distinct
+from nsysmap.base.memory import Narrow
 from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, mapped, uniform
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, mapped, slim, uniform
 from nsysmap.base.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
@@ -197,11 +198,11 @@ def _absent(tables: NsysTables) -> tuple[str, ...]:
 # --- the tables -----------------------------------------------------------------------------------------------------
 
 
-def _where(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _where(raw: dict[str, Any]) -> dict[str, Any]:
     process = process_of(zero_for_missing(raw["globalPid"]))
     return {
         "start_ns": raw["start"],
-        "end_ns": raw["end"],
+        "end_ns": slim(raw.pop("end"), raw["start"]),
         "device": zero_for_missing(raw["deviceId"]),
         "context": raw["contextId"],
         "stream": zero_for_missing(raw["streamId"]),
@@ -254,9 +255,9 @@ def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: 
     return Table(
         GPU_KERNELS,
         {
-            "kernel_id": np.arange(len(node)),
+            "kernel_id": slim(np.arange(len(node))),
             **where,
-            **launches.columns(where["process"], raw["correlationId"]),
+            **launches.columns(where["process"], raw.pop("correlationId"), raw["start"]),
             "name": name,
             "graph_id": graph,
             "graph_node_id": node,
@@ -295,15 +296,15 @@ def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
 def _launched(raw: dict[str, Any], launches: Launches, dropped: list[Dropped], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     raw, _ = kept(name, raw, dropped, gpu=True)
     where = _where(raw)
-    return raw, {**where, **launches.columns(where["process"], raw["correlationId"])}
+    return raw, {**where, **launches.columns(where["process"], raw["correlationId"], raw["start"])}
 
 
 def _labels(values: IntArray, labels: Mapping[int, str], other: str) -> Text:
     return Text.of(labels.get(value, other) for value in values.tolist())
 
 
-def _api_of(launches: Launches, rows: IntArray) -> Text:
-    return compact(launches.calls.text("api").take(rows))
+def _api_of(launches: Launches, rows: IntArray | Narrow) -> Text:
+    return compact(launches.calls.text("api").take(rows.wide() if isinstance(rows, Narrow) else rows))
 
 
 def _asynchronous(api: Text) -> BoolArray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.intervals import Spans, innermost
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, taken_values
 
 TENSORRT = "TensorRT"
 MYELIN = "myelin-exec"
@@ -71,7 +71,7 @@ def spans(table: Table, rows: IntArray | None = None) -> Spans:
     """The threads and times of these rows; of all rows where none are given."""
     if rows is None:
         return Spans(table.ints("thread"), table.ints("start_ns"), table.ints("end_ns"))
-    return Spans(table.ints("thread")[rows], table.ints("start_ns")[rows], table.ints("end_ns")[rows])
+    return Spans(taken_values(table.ints("thread"), rows), table.ints("start_ns")[rows], table.ints("end_ns")[rows])
 
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
