@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from nsysmap.analysis import Tables
+from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.schema import ALL_TABLES
 from tests.reports import analysis

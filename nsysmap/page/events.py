@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.analysis import Tables
+from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.groups import distinct_rows, numbered
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.base.terminal import escaped

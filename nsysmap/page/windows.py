@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.analysis import Tables
+from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.groups import numbered
 from nsysmap.base.intervals import union
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
