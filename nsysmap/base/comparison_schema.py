@@ -55,5 +55,3 @@ INFERENCE_KERNELS = Spec(
     key=("position",),
 )
 """One inference's kernels beside the usual ones."""
-
-COMPARISON_TABLES = (JOINED_LAYERS, INFERENCE_KERNELS)

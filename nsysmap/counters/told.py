@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, IntArray
+from nsysmap.base.table import BoolArray
 from nsysmap.counters.estimate import Estimate, Estimates
 
 WELL_KNOWN = 5.0
@@ -99,10 +99,3 @@ def _rounded_up(count: int) -> int:
     """With two digits."""
     step = int(10 ** max(len(str(count)) - 2, 0))
     return -(-count // step) * step
-
-
-def quality(estimates: Estimates, estimate: Estimate) -> tuple[IntArray, float]:
-    """Groups that are told, and the part of the time of all groups that is theirs."""
-    known = told(estimates, estimate)
-    time = estimates.layout.duration_ns * estimates.layout.executions
-    return np.flatnonzero(known), float(time[known].sum() / max(time.sum(), 1.0))

@@ -111,16 +111,6 @@ def common_path(nodes: Iterable[str]) -> str | None:
     return "/".join(best) or None
 
 
-def ancestors(flow: Flow, index: int, steps: int) -> Iterable[int]:
-    """Layers that this one depends on, nearest first, at most so many steps away."""
-    seen, frontier = {index}, [index]
-    for _ in range(steps):
-        frontier = [writer for at in frontier for writer in flow.writers.get(at, ()) if writer not in seen]
-        frontier = list(dict.fromkeys(frontier))
-        seen.update(frontier)
-        yield from frontier
-
-
 def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:
     """Producer, consumer and the tensor that passes between them, each pair and name once; see `edges_table`.
 

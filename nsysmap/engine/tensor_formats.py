@@ -14,7 +14,6 @@ TYPE_BITS = {
 """Bits that one element of each data type takes in memory (TensorRT's nvinfer1::DataType)."""
 
 FLOATING = frozenset({"FP64", "FP32", "TF32", "FP16", "BF16", "FP8", "FP4"})
-REDUCED = frozenset({"FP16", "BF16", "FP8", "FP4", "INT8", "INT4"})
 
 _WORDS = {
     "double": "FP64", "fp64": "FP64", "float": "FP32", "fp32": "FP32", "float32": "FP32", "kfloat": "FP32", "tf32": "TF32",

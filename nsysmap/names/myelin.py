@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from nsysmap.names.model import Op, Pattern, compiled
-from nsysmap.names.myelin_tables import MOVE, OPS, PATTERNS, OpRow
+from nsysmap.names.myelin_tables import MOVE, OPS, PATTERNS
 
 _CODES = r"[A-Z][a-z0-9]*"
 _EITHER_MAX = Op("Max", "Max or ReduceMax", "pointwise or reduction", "likely")
@@ -120,11 +120,6 @@ def _pattern_expression() -> tuple[re.Pattern[str], list[tuple[str, str, str]]]:
         body = re.sub(r"[A-Z][a-z0-9]*", lambda code: keys[code.group()], body).replace(" ", "")
         parts.append(f"{body}()")
     return re.compile("|".join(parts)), [(row.name, row.text, row.evidence) for row in PATTERNS]
-
-
-def op_row(code: str) -> OpRow | None:
-    """The table's row of a code of either generation; None where there is none."""
-    return next((row for row in OPS if code and code in (row.code4, row.code3)), None)
 
 
 class MyelinName(NamedTuple):

@@ -29,11 +29,6 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
     return tuple(titles)
 
 
-def layer_title(layer: Layer) -> str:
-    """One layer's title among no others: its patterns, or the last two parts of its first node's path and how many more nodes it has."""
-    return layer_titles([layer])[0]
-
-
 def _split(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The path that a layer lies in, and the words that say what it is: those of its name, or the end of its path."""
     node = split_layer_name(layer.name).node

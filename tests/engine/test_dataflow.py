@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.dataflow import MOST_EDGES, ancestors, common_path, engine_graph, flow_of, links, runs
+from nsysmap.engine.dataflow import MOST_EDGES, common_path, engine_graph, flow_of, links, runs
 from nsysmap.engine.model import Engine, Tensor
 from nsysmap.engine.operations import operations
 from nsysmap.engine.reader import read_engine
@@ -42,12 +42,6 @@ def test_two_branches_into_one_reader_make_one_run() -> None:
 def test_bytes_between_two_layers_are_those_of_all_tensors_that_pass() -> None:
     engine = made(step("__myl_Add{}", "x", "ab"), step("__myl_Mul{}", "ab", "y"))
     assert flow_of(engine).bytes_between(0, 1) == 2 * 4 * 4 * 2
-
-
-def test_ancestors_come_nearest_first() -> None:
-    engine = made(step("__myl_Add{}", "x", "a"), step("__myl_Add{}", "a", "b"), step("__myl_Add{}", "b", "c"))
-    assert list(ancestors(flow_of(engine), 2, 5)) == [1, 0]
-    assert list(ancestors(flow_of(engine), 2, 1)) == [1]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
