@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from nsysmap.base.table import IntArray, uniform
+import numpy as np
+from numpy.typing import NDArray
+
+from nsysmap.base.table import BoolArray, IntArray, uniform
 
 _FEW = 32
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
 _MARKS = 16_000_000  # bytes that marking the used rows may take whatever their number
 
 
@@ -95,6 +99,25 @@ def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
     both.sort()
     result: IntArray = both % span + least
     return result
+
+
+def like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolArray) -> IntArray:
+    """For each row one of the same size that holds the same words, which is its own: few rows are left to be looked at one by one.
+
+    A row that is not ``whole`` has more than these words, and is its own.
+    """
+    mixed = size.astype(np.uint64)
+    for word in words:
+        mixed = (mixed ^ word) * _MIX
+    last = np.empty(1 << 16, np.int64)
+    slot = mixed >> np.uint64(48)
+    own = np.arange(len(size))
+    last[slot] = own
+    other = last[slot]
+    same = (size == size[other]) & whole
+    for word in words:
+        same &= word == word[other]
+    return np.where(same, other, own)
 
 
 def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:

@@ -108,6 +108,11 @@ class Text:
         passes = np.array([*(test(value) for value in self.values), missing], np.bool_)  # code -1 reads the last one
         return mapped(self.codes, lambda codes: passes[codes])
 
+    def numbers(self, number: Callable[[str], int], *, missing: int) -> IntArray:
+        """The number of each row's text, asked for once for each distinct text; ``missing`` where there is no text."""
+        found = np.array([*(number(value) for value in self.values), missing], np.int64)  # code -1 reads the last one
+        return mapped(self.codes, lambda codes: found[codes])
+
     def equals(self, value: str) -> BoolArray:
         """True where a row holds exactly this text."""
         return self.where(value.__eq__) if value in self.values else np.zeros(len(self.codes), np.bool_)

@@ -86,7 +86,7 @@ def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: K
     kernels, memcpys = tables["kernels"], tables["memcpys"]
     layer = kernels.ints("layer_id")
     copy = memcpys.text("kind")
-    of_copy = np.array([*(_COPY_KINDS.get(value, 2) for value in copy.values), 2], np.int64)[copy.codes]
+    of_copy = copy.numbers(lambda kind: _COPY_KINDS.get(kind, 2), missing=2)
     columns = {
         "kernels": np.where(layer >= 0, layer, np.int64(kinds.work(_NO_LAYER))),
         "memcpys": kinds.work(_FIRST_COPY) + of_copy,
@@ -121,7 +121,7 @@ def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
     layer = tables["kernels"].ints("layer_id")
     of_kind = {"kernel": _NO_LAYER, "HtoD": _FIRST_COPY, "DtoH": _FIRST_COPY + 1, "copy": _FIRST_COPY + 2, "memset": _MEMSET}
     kind = work.text("kind")
-    column = np.array([*(kinds.work(of_kind.get(value, _GRAPH)) for value in kind.values), kinds.work(_GRAPH)], np.int64)[kind.codes]
+    column = kind.numbers(lambda name: kinds.work(of_kind.get(name, _GRAPH)), missing=kinds.work(_GRAPH)).copy()
     known = np.flatnonzero(kind.equals("kernel") & (kernel != MISSING))
     of_layer = layer[kernel_rows(tables["kernels"], kernel[known])]
     column[known[of_layer >= 0]] = of_layer[of_layer >= 0]

@@ -160,7 +160,7 @@ def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places)
     place = places.place[kernels]
     shown = place.copy()
     name = ranges.text("name").take(tensorrt.layers)
-    tagged = np.array([*(value.startswith("$$myelin$$") for value in name.values), False])[name.codes[place]]
+    tagged = name.take(place).where(lambda text: text.startswith("$$myelin$$"))
     outer = tensorrt.outer(place[tagged])
     shown[tagged] = np.where(outer >= 0, outer, place[tagged])
     myelin = ranges.text("domain").take(tensorrt.layers).equals(MYELIN)
@@ -196,8 +196,7 @@ def _in_split_region(tensorrt: TensorRtRanges, engines: Sequence[Engine], place:
     if not any(layer.region is not None for engine in engines for layer in engine.layers):
         return np.zeros(len(place), np.bool_)
     names = tensorrt.ranges.text("name").take(tensorrt.layers)
-    regions = np.array([*(value.startswith("{ForeignNode[") for value in names.values), False])
-    return _at(regions[names.codes], place)
+    return _at(names.where(lambda name: name.startswith("{ForeignNode[")), place)
 
 
 def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen) -> None:

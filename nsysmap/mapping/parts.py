@@ -77,16 +77,17 @@ def _traced(tensorrt: TensorRtRanges, settled: Settled, layers: Table, opaque: B
         return Text.same(None, count), np.full(count, -1, np.int32)
     ranges = tensorrt.ranges
     names = ranges.text("name").take(tensorrt.layers)
-    is_tag = np.array([*(value.startswith(_TAGS) for value in names.values), False])
+    is_tag = names.where(lambda name: name.startswith(_TAGS))
     place = np.where(opaque, settled.place, -1)
     if is_tag.any():
-        place = _up_to_tags(tensorrt, place, is_tag[names.codes])
+        place = _up_to_tags(tensorrt, place, is_tag)
     range_name = names.take(place)
     layer_name = layers.text("name").take(settled.layer)
     index = {value: code for code, value in enumerate(layer_name.values)}
-    as_layer = np.array([*(index.get(value, -2) for value in range_name.values), -3])
-    finer = opaque & (range_name.codes >= 0) & (as_layer[range_name.codes] != layer_name.codes)
-    by = np.where(finer, np.where(is_tag[range_name.codes], _TAG, _NODE), -1).astype(np.int32)
+    as_layer = range_name.numbers(lambda name: index.get(name, -2), missing=-3)
+    finer = opaque & (range_name.codes >= 0) & (as_layer != layer_name.codes)
+    tagged = range_name.where(lambda name: name.startswith(_TAGS))
+    by = np.where(finer, np.where(tagged, _TAG, _NODE), -1).astype(np.int32)
     part = Text(np.where(finer, range_name.codes, -1).astype(np.int32), range_name.values)
     payload = ranges.text("payload").take(tensorrt.layers)
     if not (payload.codes >= 0).any():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.base.groups import like_rows
 from nsysmap.base.table import MISSING, IntArray, Text
 from nsysmap.nsys.report_container import Container, damage, decompressed
 from nsysmap.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, Kind
@@ -22,7 +23,6 @@ _EVENT, _GENERIC = 0x0A, 0x12  # the tags of the two kinds of messages in a bloc
 _TYPE_TAG = 0x08  # the first byte of an event: its type follows
 _BATCH_BYTES = 4 << 20
 _MOST_WORDS = 8  # longer texts are few, or each is another
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
 _KEPT = np.array([(1 << 8 * size) - 1 for size in range(8)] + [(1 << 64) - 1], np.uint64)  # the bytes of a word that are in a text
 
 
@@ -265,21 +265,9 @@ def _alike(buffer: Bytes, first: IntArray, size: IntArray) -> IntArray:
     words = np.ndarray((len(buffer) - 7,), "<u8", buffer, 0, (1,))
     longest = min(int(size.max(initial=0)), _MOST_WORDS * 8)
     kept = _KEPT[np.minimum(size, 8)]
-    texts = []
-    mixed = size.astype(np.uint64)
-    for offset in range(0, longest, 8):
-        word = words[first + np.minimum(offset, np.maximum(size - 8, 0))] & kept  # the text's last 8 bytes, when it is at its end
-        texts.append(word)
-        mixed = (mixed ^ word) * _MIX
-    last = np.empty(1 << 16, np.int64)
-    slot = (mixed >> np.uint64(48)).astype(np.int64)
-    own = np.arange(len(size))
-    last[slot] = own
-    other = last[slot]
-    same = (size == size[other]) & (size <= longest)
-    for word in texts:
-        same &= word == word[other]
-    return np.where(same, other, own)
+    last = np.maximum(size - 8, 0)  # where a text's last 8 bytes are
+    held = [words[first + np.minimum(offset, last)] & kept for offset in range(0, longest, 8)]
+    return like_rows(size, held, size <= longest)
 
 
 # --- generic events, and the end ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.base.groups import like_rows
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
 
 _MAGIC = b"SQLite format 3\0"
@@ -31,7 +32,6 @@ _SPARE = 16  # zero bytes behind the pages, which a read of 8 bytes at the last 
 # bytes of a value by its serial type: 0 is NULL, 1 to 6 are integers, 8 and 9 the integers 0 and 1
 _LENGTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64)
 _MAX_WORDS = 8  # longer texts are few, or each is another
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
 _REAL, _EMPTY_TEXT = 7, 13  # odd types from 13 on are text, the even ones between are blobs
 
 Bytes = NDArray[np.uint8]
@@ -434,22 +434,12 @@ def _alike(buffer: Bytes, first: IntArray, size: IntArray) -> IntArray:
     words = _words(buffer)
     longest = min(int(size.max(initial=0)), _MAX_WORDS * 8)
     before = np.maximum(64 - 8 * size, 0)  # bits of a word that are not in the text, if that is shorter
-    texts = []
-    mixed = size.astype(np.uint64)
+    held = []
     for offset in range(0, longest, 8):
         word = words[first + np.minimum(offset, size - 8)].astype(np.int64)  # the text's last 8 bytes, when it is at its end
         word <<= before
-        texts.append(word)
-        mixed = (mixed ^ word.view(np.uint64)) * _MIX
-    last = np.empty(1 << 16, np.int64)
-    slot = mixed >> np.uint64(48)
-    own = np.arange(len(size))
-    last[slot] = own
-    other = last[slot]
-    same = (size == size[other]) & (size <= longest)
-    for word in texts:
-        same &= word == word[other]
-    return np.where(same, other, own)
+        held.append(word.view(np.uint64))
+    return like_rows(size, held, size <= longest)
 
 
 def numbering() -> dict[bytes, int]:

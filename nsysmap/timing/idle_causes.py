@@ -230,9 +230,7 @@ def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
 
 
 def _label(names: Text, labels: dict[str, int], prefix: str) -> IntArray:
-    codes = np.array([*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0], np.int64)
-    result: IntArray = codes[names.codes]
-    return result
+    return names.numbers(lambda name: labels.setdefault(f"{prefix}{name.strip()}", len(labels)), missing=0)
 
 
 def _near(spans: Spans, idle: Spans) -> IntArray:

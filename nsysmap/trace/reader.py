@@ -308,9 +308,7 @@ def _api_of(launches: Launches, rows: IntArray | Narrow) -> Text:
 
 
 def _asynchronous(api: Text) -> BoolArray:
-    is_async = np.array([*(cuda_api.is_asynchronous(value) or value.endswith("GraphLaunch") for value in api.values), True])
-    result: BoolArray = is_async[api.codes]
-    return result
+    return api.where(lambda name: cuda_api.is_asynchronous(name) or name.endswith("GraphLaunch"), missing=True)
 
 
 def _memcpys(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
@@ -405,8 +403,7 @@ def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
     parts = [tables.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
     raw, _ = kept("overheads", {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
-    by_cuda = np.array([*(_CUDAS_OWN.search(value) is not None for value in names.values), False])[names.codes]
-    rows = np.flatnonzero(~by_cuda)
+    rows = np.flatnonzero(~names.where(lambda name: _CUDAS_OWN.search(name) is not None))
     names = names.take(rows)
     return Table(
         OVERHEADS,
