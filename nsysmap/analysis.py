@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.note import Note, notes_table
 from nsysmap.base.report_schema import HIDDEN_REPLAYS
 from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.schema import ANSWER_TABLES
+from nsysmap.base.schema import ANSWER_TABLES, Tables
 from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted

@@ -6,9 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import ALL_TABLES
+from nsysmap.base.schema import ALL_TABLES, Tables
 from tests.reports import analysis
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nsysmap.analysis import Analysis
-from nsysmap.base.analysis_tables import Tables
+from nsysmap.base.schema import Tables
 from nsysmap.base.table import IntArray, Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted

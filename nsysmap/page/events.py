@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.groups import distinct_rows, numbered
+from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.base.terminal import escaped
 from nsysmap.page.windows import Windows, left_out

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.groups import numbered
 from nsysmap.base.intervals import union
+from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 
 MOST_KERNELS = 150_000

@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 
 from nsysmap.analysis import Analysis
-from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.note import Level
+from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.base.units import rounded_share
 from nsysmap.report.model import (

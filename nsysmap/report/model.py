@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from nsysmap.base.analysis_tables import Tables
 from nsysmap.base.note import Note
+from nsysmap.base.schema import Tables
 from nsysmap.base.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.summary.model import Summary
