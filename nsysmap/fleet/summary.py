@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.units import duration, percent
+from nsysmap.base.units import counted, duration, percent
 from nsysmap.fleet.schema import FLEET_TABLES
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _drift(database: duckdb.DuckDBPyConnection) -> Section:
     for (group, engine), held in series.items():
         told = _trend(held[:: max(1, -(-len(held) // _IN_TIME))])
         if told is not None:
-            shown.append((group, engine or "–", f"{len(held):,}", duration(held[-1][0] - held[0][0]), *told))
+            shown.append((group, engine or "–", f"{len(held):,}", _apart(held[-1][0] - held[0][0]), *told))
     return _cut(
         "Drift over time",
         "The change is from the first capture to the last, by the median slope over all pairs of a group's reports (Theil-Sen). "
@@ -186,7 +186,14 @@ def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
     order = float(np.sign(difference[later]).sum())
     spread = (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
     sure = abs(order) - 1 > _SURE * spread
-    return f"{100 * slope:+.1f}%", ("slower" if order > 0 else "faster") if sure else "no drift that is sure"
+    return (f"{100 * slope:+.1f}%", "slower" if order > 0 else "faster") if sure else ("–", "no drift that is sure")
+
+
+def _apart(time_ns: int) -> str:
+    """A time between two captures, in the largest unit of which it is two or more."""
+    seconds = time_ns / 1e9
+    units = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+    return next((counted(round(seconds / length), name) for name, length in units if seconds >= 2 * length), duration(time_ns))
 
 
 def _findings(database: duckdb.DuckDBPyConnection) -> Section:

@@ -188,8 +188,7 @@ def test_stragglers_and_drift_are_of_one_group(tmp_path: Path, fleet: tuple[Path
     (drift,) = named(told, "Drift over time").rows
     assert drift[0] == "all"
     assert drift[2] == "8"
-    assert drift[4].startswith("+")
-    assert drift[5] in ("slower", "no drift that is sure")
+    assert drift[4:] == ("+9.5%", "slower")  # as made: the captures get slower one after the other
     (median,) = named(told, "Medians by group").rows
     assert median[2] == "8"
 
