@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +12,14 @@ import numpy as np
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.groups import rows_by_value
-from nsysmap.base.table import FloatArray, IntArray, Table
+from nsysmap.base.table import FloatArray, IntArray, Row, Table
 from nsysmap.comparison.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
 from nsysmap.comparison.network import Piece, network_of
 from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of, mean_of_runs, run_to_run
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Layer
+from nsysmap.timing.layer_sums import common_name
 
 _NODE_NS = 120.0
 """By so much the profiler may lengthen a graph's node more than another kernel (see whatif.profiler): not known where launches differ."""
@@ -27,6 +29,9 @@ _TICK_NS = 32.0
 """The resolution of a kernel's times on the GPU: a difference of less than half of it, in the mean, says nothing.
 
 Of another version of nsys, times may be rounded otherwise: a tick a kernel."""
+
+_INDEX = re.compile(r"(?<![A-Za-z])\d+|(?<=__mye)\d+")  # of a block, node or region; fc1 and fc2 are two layers of one block
+_ALIKE = 2.0  # differences in one part are at most that many times one another
 
 
 @dataclass(frozen=True)
@@ -259,3 +264,40 @@ def layer_means(side: Side) -> dict[str, Mean]:
         if ran[at]:
             by_name.setdefault(layer.name, []).append(at)
     return {name: times.of_group(ids) for name, ids in by_name.items()}
+
+
+def blocks_of(rows: Iterable[Row]) -> list[list[Row]]:
+    """The rows of JOINED_LAYERS in parts: the layers of a part have names that differ in indices only, and changed in the same way.
+
+    Differences beyond the noise are of one sign and within a factor of two of each other, so that one layer that changed more
+    than its likes in the other blocks stands alone.
+    """
+    found: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        sure = row.flag("significant")
+        found.setdefault((*_way(row), sure and row.integer("difference_ns") > 0, sure), []).append(row)
+    return [part for (*_, sure), mine in found.items() for part in (_of_like_difference(mine) if sure else [mine])]
+
+
+def block_name(rows: list[Row], side: str) -> str | None:
+    """The name of the layers on one side, with a * for each number that is not the same in all; None where they are not on that side."""
+    names = [name for row in rows if (name := row.maybe_text(side)) is not None]
+    return common_name(names) if names else None
+
+
+def _way(row: Row) -> tuple[object, ...]:
+    """What the rows of a part have in common."""
+    names = (_INDEX.sub("*", row.maybe_text(side) or "") for side in ("before", "after"))
+    kernels = (row.maybe_text(f"{side}_kernels") for side in ("before", "after"))
+    precision = (row.maybe_text(f"{side}_precision") for side in ("before", "after"))
+    return row.text("change"), row.text("relation"), row.maybe_text("joined_by"), *names, *kernels, *precision
+
+
+def _of_like_difference(rows: list[Row]) -> list[list[Row]]:
+    parts: list[list[Row]] = []
+    for row in sorted(rows, key=lambda row: -abs(row.integer("difference_ns"))):
+        if parts and abs(parts[-1][0].integer("difference_ns")) <= _ALIKE * abs(row.integer("difference_ns")):
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+    return parts

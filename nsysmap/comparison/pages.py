@@ -14,6 +14,7 @@ from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
+from nsysmap.comparison.joined import block_name, blocks_of
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 
@@ -226,45 +227,58 @@ def signed_microseconds(time_ns: int | None) -> str:
 
 
 def _layers(found: Comparison) -> Grid:
-    rows = [row for row in found.layers if row["difference_ns"] is not None or row["before"] is None or row["after"] is None]
-    rows.sort(key=lambda row: (not row.flag("significant"), -_moved(row)))
-    shown = [row for row in rows if row.flag("significant") or _moved(row) >= 100][:_TOP_LAYERS]
+    blocks = blocks_of(row for row in found.layers if row["difference_ns"] is not None or row["before"] is None or row["after"] is None)
+    blocks.sort(key=lambda rows: (not rows[0].flag("significant"), -_moved(rows)))
+    shown = [rows for rows in blocks if rows[0].flag("significant") or _moved(rows) >= 100 * len(rows)][:_TOP_LAYERS]
     cells = tuple(
         (
-            signed_microseconds(row.maybe_integer("difference_ns")),
-            microseconds(row.maybe_integer("before_ns")),
-            microseconds(row.maybe_integer("after_ns")),
-            "yes" if row.flag("significant") else "",
-            row.text("relation"),
-            row.maybe_text("joined_by") or "",
-            escaped(_pair(row)),
+            signed_microseconds(_sum(rows, "difference_ns")),
+            microseconds(_sum(rows, "before_ns")),
+            microseconds(_sum(rows, "after_ns")),
+            "yes" if rows[0].flag("significant") else "",
+            str(len(rows)),
+            rows[0].text("relation"),
+            rows[0].maybe_text("joined_by") or "",
+            escaped(_pair(rows)),
         )
-        for row in shown
+        for rows in shown
     )
-    header = ("difference", "before", "after", "sure", "relation", "known by", "layer")
-    return Grid("Layers, kernel time in µs", header, cells, "rrrllln", len(rows) - len(shown))
+    header = ("difference", "before", "after", "sure", "layers", "relation", "known by", "layer")
+    left = sum(map(len, blocks)) - sum(map(len, shown))
+    return Grid("Layers, kernel time in µs", header, cells, "rrrlrlln", left)
 
 
-def _moved(row: Row) -> int:
-    """By how much a layer's time differs."""
-    return abs(row.maybe_integer("difference_ns") or 0)
+def _sum(rows: Sequence[Row], column: str) -> int | None:
+    """The sum over the rows; None where none of them has a value."""
+    known = [value for row in rows if (value := row.maybe_integer(column)) is not None]
+    return sum(known) if known else None
 
 
-def _pair(row: Row) -> str:
-    before, after = row.maybe_text("before"), row.maybe_text("after")
+def _moved(rows: Sequence[Row]) -> int:
+    """By how much the layers' times differ together."""
+    return abs(_sum(rows, "difference_ns") or 0)
+
+
+def _pair(rows: list[Row]) -> str:
+    before, after = block_name(rows, "before"), block_name(rows, "after")
     return after or before or "" if before == after or not before or not after else f"{before} → {after}"
 
 
 def _changed(found: Comparison) -> Iterator[Grid]:
     layers = list(found.layers)
     for change, heading in _CHANGES:
-        rows = sorted((row for row in layers if row.text("change") == change), key=lambda row: -_moved(row))
-        cells = tuple((signed_microseconds(row.maybe_integer("difference_ns")), *_what(change, row)) for row in rows[:_TOP_CHANGES])
-        yield Grid(f"{heading}: {len(rows)}", ("µs", "before", "after"), cells, "rnn", max(len(rows) - _TOP_CHANGES, 0))
+        changed = [row for row in layers if row.text("change") == change]
+        blocks = sorted(blocks_of(changed), key=lambda rows: -_moved(rows))
+        cells = tuple(
+            (signed_microseconds(_sum(rows, "difference_ns")), str(len(rows)), *_what(change, rows)) for rows in blocks[:_TOP_CHANGES]
+        )
+        left = sum(map(len, blocks[_TOP_CHANGES:]))
+        yield Grid(f"{heading}: {len(changed)}", ("µs", "layers", "before", "after"), cells, "rrnn", left)
 
 
-def _what(change: str, row: Row) -> tuple[str, str]:
-    before, after = (escaped(row.maybe_text(side) or "–") for side in ("before", "after"))
+def _what(change: str, rows: list[Row]) -> tuple[str, str]:
+    row = rows[0]
+    before, after = (escaped(block_name(rows, side) or "–") for side in ("before", "after"))
     if change == "precision":
         return f"{row['before_precision']} {before}", f"{row['after_precision']} {after}"
     if change == "tactic":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import FloatArray, IntArray, Row, Table
-from nsysmap.comparison.joined import JoinedGroup
+from nsysmap.comparison.joined import JoinedGroup, block_name, blocks_of
 from nsysmap.comparison.pace import Pace
 from nsysmap.timing.idle_causes import CAUSES
 
@@ -57,18 +57,22 @@ def contributions(
     parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
     found: list[Contribution] = []
     buckets: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    rows = list(joined)
-    sums = [(int(parts[0][list(group.before)].sum()), int(parts[1][list(group.after)].sum())) for group in groups]
+    blocks = blocks_of(joined)
+    held = [[groups[row.integer("group")] for row in rows] for rows in blocks]
+    sums = [
+        (sum(int(parts[0][list(one.before)].sum()) for one in mine), sum(int(parts[1][list(one.after)].sum()) for one in mine))
+        for mine in held
+    ]
     least = _LEAST * min(wholes)
-    largest = set(sorted(range(len(groups)), key=lambda at: -abs(sums[at][1] - sums[at][0]))[:_NAMED])
+    largest = set(sorted(range(len(blocks)), key=lambda at: -abs(sums[at][1] - sums[at][0]))[:_NAMED])
     taken: set[str] = set()
-    for at, ((ours, theirs), row) in enumerate(zip(sums, rows, strict=True)):
+    for at, ((ours, theirs), rows) in enumerate(zip(sums, blocks, strict=True)):
         if at in largest and abs(theirs - ours) >= least:
-            name = _own_name(row, taken)
+            name = _own_name(rows, taken)
             taken.add(name)
             found.append(Contribution(name, theirs - ours, ours, theirs, "layers"))
         else:
-            buckets[_BUCKETS[row.text("change")]].append((ours, theirs))
+            buckets[_BUCKETS[rows[0].text("change")]].append((ours, theirs))
     found += [_sum(name, pairs, "layers") for name, pairs in buckets.items()]
     layers = [pace.kinds.layers for pace in paces]
     for column in range(paces[0].kinds.count - layers[0]):
@@ -108,8 +112,9 @@ def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution
     return Contribution(name, theirs - ours, ours, theirs, kind)
 
 
-def _own_name(row: Row, taken: set[str]) -> str:
-    before, after = (row.maybe_text(side) or "" for side in ("before", "after"))
-    words = {"one-to-one": "", "new": " (new)", "gone": " (gone)"}.get(row.text("relation"), f" ({row.text('relation')})")
-    name = (after or before) + words
-    return name if name not in taken else f"{name} #{row['group']}"
+def _own_name(rows: list[Row], taken: set[str]) -> str:
+    relation = rows[0].text("relation")
+    words = [] if relation == "one-to-one" else [relation]
+    words += [f"{len(rows)} layers"] if len(rows) > 1 else []
+    name = (block_name(rows, "after") or block_name(rows, "before") or "") + (f" ({', '.join(words)})" if words else "")
+    return name if name not in taken else f"{name} #{rows[0]['group']}"
