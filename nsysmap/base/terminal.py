@@ -10,6 +10,7 @@ from collections.abc import Sequence
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with what parts it from the one before
 _LONGEST_SPLIT = 4000  # characters; of a longer name the middle goes first
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
+_LEAST_BACK = 5  # characters of a word that are worth showing
 _LEAST_CUT = 12  # columns that a cut name is left, however many its number takes
 
 
@@ -84,24 +85,50 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
 
 
 def _without_shared(words: Sequence[str], held: Counter[str], width: int) -> str:
-    """The words without those that come most often, until they fit; each run left out is one ellipsis."""
-    kept = [True] * len(words)
+    """The words without those that come most often, until they fit; each run left out is one ellipsis.
+
+    What fits again once the last of them is gone comes back, of one word as much as there is room for.
+    """
+    kept = list(words)
     text = "".join(words)
+    gone: list[int] = []
     for at in sorted(range(len(words)), key=lambda at: -held[words[at]]):  # of those as frequent, the first goes first
         if columns(text) <= width:
-            return text
+            return _filled(words, kept, gone, width)
         if held[words[at]] == 1:  # it stands nowhere else: cut only with all the rest
             break
-        kept[at] = False
+        kept[at] = ""
+        gone.append(at)
         text = _joined(words, kept)
-    return shortened(text, width)
+    return _filled(words, kept, gone, width) if columns(text) <= width else shortened(text, width)
 
 
-def _joined(words: Sequence[str], kept: Sequence[bool]) -> str:
-    parts: list[str] = []
+def _filled(words: Sequence[str], kept: list[str], gone: Sequence[int], width: int) -> str:
+    """The kept words with what else there is room for; the rarest word comes back first."""
+    room = width - columns(_joined(words, kept))
+    for at in reversed(gone):
+        if room < 1:
+            break
+        kept[at] = words[at]
+        if columns(text := _joined(words, kept)) > width:
+            kept[at] = ""
+        else:
+            room = width - columns(text)
+    for at in reversed(gone):
+        for cut in (room, room - 1):  # an ellipsis before it takes a column too
+            if not kept[at] and _LEAST_BACK < cut < len(words[at]):
+                kept[at] = words[at][:cut]
+                if columns(text := _joined(words, kept)) <= width:
+                    return text
+                kept[at] = ""
+    return _joined(words, kept)
+
+
+def _joined(words: Sequence[str], kept: Sequence[str]) -> str:
+    """The kept words; an ellipsis for each run of what is left out."""
+    text = ""
     for word, keep in zip(words, kept, strict=True):
-        if keep:
-            parts.append(word)
-        elif not parts or parts[-1] != "…":
-            parts.append("…")
-    return "".join(parts)
+        text += keep if keep == word or not keep else keep + "…"
+        if not keep and not text.endswith("…"):
+            text += "…"
+    return text

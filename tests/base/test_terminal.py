@@ -49,3 +49,13 @@ def test_a_shortened_text_is_never_wider_than_asked_for(text: str, width: int) -
 def test_a_name_of_a_megabyte_is_cut_without_walking_through_it() -> None:
     shown = told_apart(["x" * 1_000_000 + "a", "x" * 1_000_000 + "b"], 40)
     assert len(set(shown)) == 2
+
+
+def test_what_names_share_comes_back_where_there_is_room() -> None:
+    names = [f"__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_myl0_{number}" for number in (6, 9, 13)]
+    assert told_apart(names, 49)[:2] == names[:2]
+    assert told_apart(names, 36) == [
+        "__myl_AddMeanSubMulMeanAddSq…_myl0_6",
+        "__myl_AddMeanSubMulMeanAddSq…_myl0_9",
+        "__myl_AddMeanSubMulMeanAddS…_myl0_13",
+    ]
