@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import shutil
+import signal
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -363,6 +365,40 @@ def test_a_full_disk(nsysmap: Command) -> None:
     done = nsysmap("map", SYNC, ENGINE, "-o", "full.csv")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert "No space left" in done.err
+
+
+@contextmanager
+def small_files(most_bytes: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        *((f"out{suffix}", ("analyze", SYNC, ENGINE)) for suffix in (".html", ".perfetto-trace", ".json", ".md", ".db")),
+        *((f"out{suffix}", ("plot", SYNC, ENGINE, "idle")) for suffix in (".png", ".svg")),
+        *((f"out{suffix}", ("compare", SYNC, SYNC)) for suffix in (".html", ".md", ".json")),
+        *((f"out{suffix}", ("graph", ENGINE)) for suffix in (".html", ".svg", ".png", ".dot")),
+    ],
+)
+def test_what_a_full_disk_cuts_short_is_one_line_and_leaves_nothing(nsysmap: Command, name: str, arguments: tuple[object, ...]) -> None:
+    Path("reports").mkdir()
+    Path(f"reports/{name}").symlink_to(f"../kept-{name}")
+    Path(f"kept-{name}").write_text("kept")
+    before = contents(Path())
+    with small_files(1024):
+        done = nsysmap(*arguments, "-o", f"reports/{name}")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"nsysmap: reports/{name}: cannot be written (")
+    assert contents(Path()) == before
 
 
 @pytest.mark.parametrize("outputs", [("out.json",), ("out.md", "out.db")])

@@ -51,15 +51,26 @@ def test_each_shell_has_its_script(shell: str, capfd: pytest.CaptureFixture[str]
     assert f"_NSYSMAP_COMPLETE={shell}_complete" in done.out
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-def test_bash_completes_with_the_script(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+WITH_THE_SCRIPT = {  # what each shell is told, and says, of the word that is begun
+    "bash": 'source ./complete; COMP_WORDS=(nsysmap what); COMP_CWORD=1; _nsysmap_completion nsysmap; echo "${COMPREPLY[@]}"',
+    "zsh": 'compdef() { :; }; _describe() { print -l "${(@P)3}"; }; source ./complete; words=(nsysmap what); CURRENT=2; _nsysmap_completion',
+    "fish": 'source ./complete; complete -C "nsysmap what"',
+}
+
+
+@pytest.mark.parametrize("shell", WITH_THE_SCRIPT)
+def test_the_shell_itself_completes_with_the_script(shell: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
     (tmp_path / "nsysmap").write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from nsysmap.cli.main import main; main()' \"$@\"\n")
     (tmp_path / "nsysmap").chmod(0o755)
-    (tmp_path / "complete.sh").write_text(run(capfd, "completion", "bash").out)
-    script = 'source ./complete.sh; COMP_WORDS=(nsysmap what); COMP_CWORD=1; _nsysmap_completion nsysmap; echo "${COMPREPLY[@]}"'
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["what-if"]
+    (tmp_path / "complete").write_text(run(capfd, "completion", shell).out)
+    quiet = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}[shell]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    command = [shell, quiet, "-c", WITH_THE_SCRIPT[shell]]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert re.match(r"what-if\b", done.stdout)
+    assert len(done.stdout.splitlines()) == 1
 
 
 def test_the_page_on_shells_says_how_for_each() -> None:
