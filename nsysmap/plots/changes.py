@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.units import duration
+from nsysmap.base.table import Row
+from nsysmap.base.units import ranged, rounded
 from nsysmap.plots.shares import BUSY
 from nsysmap.report.words import change_words
 
@@ -38,9 +39,8 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     for place, (_, middle, low, high, fill) in enumerate(bars):
         axes.barh(place, middle / 1e3, color=fill, height=0.6)
         axes.plot([low / 1e3, high / 1e3], [place, place], color="#1a1d21", linewidth=1.2, marker="|", markersize=8)
-        saved = f", saves {duration(first.integer('before_ns') - middle)}" if place and middle < first.integer("before_ns") else ""
         axes.annotate(
-            f"{duration(middle)}{saved}",
+            f"{rounded(middle)}{_saved(rows[place - 1]) if place else ''}",
             (max(high, middle) / 1e3, place),
             xytext=(6, -3),
             textcoords="offset points",
@@ -54,3 +54,8 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     per = analysis.summary.unit
     axes.set_xlabel(f"µs per {per} without the profiler, predicted; lines: from a quicker to a slower host")
     return "What each change would bring"
+
+
+def _saved(row: Row) -> str:
+    saving, low, high = (row.integer(f"{end}saving_ns") for end in ("", "low_", "high_"))
+    return f", saves {ranged(saving, low, high)}" if saving > 0 else ""

@@ -9,8 +9,9 @@ import numpy as np
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING
-from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration
+from nsysmap.timing.layer_sums import alike, common_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +20,7 @@ _COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#
 _MARKS = "os^vDP*X"
 _SLOW = 1.5
 _NAMED = 5
+_NAME = 40
 _VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bound": "#ff9600", "unknown": "#d0d3d6"}
 
 
@@ -75,7 +77,6 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     Raises NsysmapError where no layer has a time, operations and bytes.
     """
     tables = analysis.tables
-    names = {row.integer("layer_id"): row.text("name") for row in tables.layers}
     rows = [row for row in tables.roofline if row.maybe_integer("time_ns") and row.maybe_integer("flops") and row.maybe_integer("bytes")]
     bandwidth = next((row.maybe_integer("bandwidth_bytes_per_s") for row in tables.devices), None)
     if not rows or not bandwidth:
@@ -113,20 +114,6 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
         ha="right",
         fontsize=8,
     )
-    costly = sorted(range(len(rows)), key=lambda at: -rows[at].integer("time_ns"))[:_NAMED]
-    told: set[tuple[int, int]] = set()
-    for at in costly:
-        place = round(float(np.log10(per_byte[at])) * 4), round(float(np.log10(rate[at])) * 6)
-        if place not in told:  # names of layers at one place would hide one another
-            told.add(place)
-            axes.annotate(
-                shortened(escaped(names[rows[at].integer("layer_id")]), 40),
-                (per_byte[at], rate[at]),
-                xytext=(-6, -3),
-                ha="right",
-                textcoords="offset points",
-                fontsize=7,
-            )
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
@@ -135,5 +122,38 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_xlabel("operations per byte read and written at the least")
     axes.set_ylabel("10⁹ operations a second")
     axes.legend(fontsize=8, frameon=False, loc="lower right")
+    place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
+    groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
+    costly = sorted((mine for mine in groups if mine), key=lambda mine: -sum(row.integer("time_ns") for row in mine))[:_NAMED]
+    told = told_apart([escaped(common_name([row.text("name") for row in mine])) for mine in costly], _NAME)
+    points = []
+    for like, name in zip(costly, told, strict=True):
+        at = place[like[len(like) // 2].integer("layer_id")]
+        points.append((f"{len(like)} × {name}" if len(like) > 1 else name, float(per_byte[at]), float(rate[at])))
+    _named(axes, points)
     without = sum(1 for row in tables.roofline if row.maybe_integer("time_ns")) - len(rows)
     return "Roofline" + (f" ({counted(without, 'layer')} of unknown operations or bytes, or without any, left out)" if without else "")
+
+
+def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
+    """Writes each name beside its point where it hides no other; a name that fits nowhere is left out."""
+    from matplotlib.transforms import Bbox
+
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # sets where the axes stand
+    whole = axes.get_window_extent()
+    taken: list[Bbox] = []
+    for name, x, y in points:
+        for side, (right, up) in (
+            ("right", (-6, -3)),
+            ("left", (6, -3)),
+            ("right", (-6, 7)),
+            ("left", (6, 7)),
+            ("right", (-6, -13)),
+            ("left", (6, -13)),
+        ):
+            text = axes.annotate(name, (x, y), xytext=(right, up), ha=side, textcoords="offset points", fontsize=7)
+            box = text.get_window_extent()
+            if not any(box.overlaps(other) for other in taken) and whole.x0 <= box.x0 and box.x1 <= whole.x1:
+                taken.append(box)
+                break
+            text.remove()

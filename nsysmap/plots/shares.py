@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
@@ -30,9 +30,9 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     shown, rest = rows[:_MOST_BARS], rows[_MOST_BARS:]
     names, times, fills = [], [], []
     used: dict[Swatch, None] = {}
-    for row in shown:
+    for row, told in zip(shown, told_apart([escaped(row.text("name")) for row in shown], _NAME), strict=True):
         count, swatch = row.integer("layers"), kind_swatch(row.text("kind"), row.text("name"))
-        names.append((f"{count} × " if count > 1 else "") + shortened(escaped(row.text("name")), _NAME))
+        names.append((f"{count} × " if count > 1 else "") + told)
         times.append(row.integer("time_ns"))
         fills.append(swatch.fill)
         used[swatch] = None

@@ -53,7 +53,8 @@ def test_each_shell_has_its_script(shell: str, capfd: pytest.CaptureFixture[str]
 
 WITH_THE_SCRIPT = {  # what each shell is told, and says, of the word that is begun
     "bash": 'source ./complete; COMP_WORDS=(nsysmap what); COMP_CWORD=1; _nsysmap_completion nsysmap; echo "${COMPREPLY[@]}"',
-    "zsh": 'compdef() { :; }; _describe() { print -l "${(@P)3}"; }; source ./complete; words=(nsysmap what); CURRENT=2; _nsysmap_completion',
+    "zsh": 'compdef() { :; }; _describe() { print -l "${(@P)3}"; }; source ./complete; words=(nsysmap what); CURRENT=2; '
+    "_nsysmap_completion",
     "fish": 'source ./complete; complete -C "nsysmap what"',
 }
 
