@@ -196,3 +196,17 @@ def test_selecting_where_there_is_nothing_to_select_from_is_an_error_of_use(capf
     here = FIXTURES / "bert_trt10"
     assert run(capfd, "layers", here / "engine.json", "--device", "0").status == 2
     assert run(capfd, "map", here / "sync.sqlite", "--explain", "3", "--device", "0").status == 2
+
+
+def test_of_the_host_stays_what_the_chosen_process_did_in_the_chosen_time() -> None:
+    whole = mapped("two_processes", "processes.nsys-rep", ())
+    calls = whole.trace.api_calls
+    pid = int(calls.ints("pid")[0])
+    mine = np.flatnonzero(whole.trace.kernels.ints("pid") == pid)
+    begin, end = (int(whole.trace.kernels.ints("start_ns")[mine[at]]) for at in (len(mine) // 3, len(mine) // 2))
+    part = mapped("two_processes", "processes.nsys-rep", (), Selection(pids=(pid,), since_ns=begin, until_ns=end)).trace.api_calls
+    assert 0 < len(part) < np.count_nonzero(calls.ints("pid") == pid) < len(calls)
+    assert set(part.ints("pid").tolist()) == {pid}
+    kept = set(zip(part.ints("start_ns").tolist(), part.ints("thread").tolist(), strict=True))
+    inside = (calls.ints("pid") == pid) & (calls.ints("start_ns") >= begin) & (calls.ints("end_ns") <= end)
+    assert kept >= set(zip(calls.ints("start_ns")[inside].tolist(), calls.ints("thread")[inside].tolist(), strict=True))
