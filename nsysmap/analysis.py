@@ -60,6 +60,7 @@ from nsysmap.whatif.model import Observed, read_model
 from nsysmap.whatif.predict import predicted, what_if
 from nsysmap.whatif.profiler import MACHINES
 from nsysmap.whatif.replayed import replayed_tables
+from nsysmap.whatif.selection import check_named
 
 if TYPE_CHECKING:
     import pandas
@@ -335,9 +336,10 @@ def predict_changes(mapped: MappedTrace, names: Sequence[str] = (), layers: Sequ
     """The table `whatif` of an analysis, for the changes of these names only (none: all).
 
     ``layers`` are those that drop-layers leaves out and that join-kernels makes one of.
-    Raises NsysmapError for a change that does not exist.
+    Raises NsysmapError for a change that does not exist, and for a name that no layer, part of a layer or kernel has.
     """
     observed, facts = observed_of(mapped)
+    check_named(layers, [facts.layers.text("name"), *(mapped.kernels.text(name) for name in ("layer", "part", "name"))])
     return what_if(observed, facts, chosen_changes(names, layers, facts))
 
 

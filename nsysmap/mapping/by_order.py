@@ -139,11 +139,14 @@ def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArra
     if not found.any():
         return alone
     for shapes in _homes(trace, inferences, found):
-        (shape, *others) = shapes
-        if others or len(shape.rows) > 1 or not found[shape.rows[0, 0]]:
+        if any(len(shape.rows) > 1 for shape in shapes):
             continue
-        known = len(shape.codes) <= _LONGEST and any(_match(shape, tried, number)[0].accepted for number in range(len(tried.engines)))
-        alone[shape.rows[0]] = not known
+        for shape in shapes:
+            if found[shape.rows[0, 0]]:
+                known = len(shape.codes) <= _LONGEST and any(
+                    _match(shape, tried, number)[0].accepted for number in range(len(tried.engines))
+                )
+                alone[shape.rows[0]] = not known
     return alone
 
 

@@ -6,15 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-PYTORCH = "pytorch"
+PYTORCH, TENSORRT, CUDA = "pytorch", "tensorrt", "cuda"
 _VERSION = re.compile(r"tensorrt (<|>=) (\d+(?:\.\d+)*)")
+
+_HEADINGS = {PYTORCH: "In PyTorch: ", TENSORRT: "With TensorRT: ", CUDA: "Without TensorRT and PyTorch: "}
 
 Version = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One paragraph of advice, and to whom it is given: "pytorch", "tensorrt < 11", "tensorrt >= 10.14"; None is everybody."""
+    """One paragraph of advice, and to whom it is given: None is everybody.
+
+    "pytorch", "tensorrt" and "cuda" (neither of the two) are programs, "tensorrt < 11" and "tensorrt >= 10.14" some of TensorRT's versions.
+    """
 
     text: str
     to: str | None = None
@@ -23,8 +28,8 @@ class Part:
         """To whom it is given, in words; empty for everybody."""
         if self.to is None:
             return ""
-        if self.to == PYTORCH:
-            return "In PyTorch: "
+        if self.to in _HEADINGS:
+            return _HEADINGS[self.to]
         comparison, version = _told(self.to)
         return f"Before TensorRT {version}: " if comparison == "<" else f"From TensorRT {version} on: "
 
@@ -35,11 +40,18 @@ class Reader:
 
     tensorrt: Version | None = None
     pytorch: bool = False
+    engine: bool = True  # TensorRT runs
+
+    def runs(self, what: str) -> bool:
+        """Whether the program is one of these: of PyTorch, of TensorRT (any version), or of CUDA alone."""
+        if what == PYTORCH:
+            return self.pytorch
+        return self.engine if what.startswith(TENSORRT) else not self.engine and not self.pytorch
 
 
 def is_condition(text: str) -> bool:
     """Whether the text says to whom a part of the advice is given."""
-    return text == PYTORCH or _VERSION.fullmatch(text) is not None
+    return text in _HEADINGS or _VERSION.fullmatch(text) is not None
 
 
 def version_of(text: str | None) -> Version | None:
@@ -53,9 +65,11 @@ def advice_to(reader: Reader, parts: Sequence[Part]) -> str:
     said = []
     for part in parts:
         text = " ".join(part.text.split())
-        if part.to is None or (part.to == PYTORCH and reader.pytorch):
+        if part.to is not None and not reader.runs(part.to):
+            continue
+        if part.to is None or part.to in _HEADINGS:
             said.append(text)
-        elif part.to != PYTORCH:
+        else:
             comparison, version = _told(part.to)
             if reader.tensorrt is None:
                 said.append(part.heading() + text)

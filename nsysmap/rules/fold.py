@@ -35,6 +35,34 @@ class Windows:
         return sum(known) if len(known) == len(devices) else sum(self.by_device.values())
 
 
+def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
+    """The findings of one rule, with those that several GPUs have alike as one: told of the GPU where it costs most, the cost that of all.
+
+    Alike are those about the same, of which each of these GPUs has one.
+    """
+    groups: dict[tuple[object, ...], list[Placed]] = {}
+    for one in placed:
+        groups.setdefault((one.about, one.finding.layer), []).append(one)
+    result = []
+    for group in groups.values():
+        devices = [one.device for one in group]
+        if len(group) < 2 or None in devices or len(set(devices)) < len(group):
+            result += group
+            continue
+        first = min(group, key=lambda one: order(one.finding))
+        costs = [one.finding.cost_ns for one in group if one.finding.cost_ns is not None]
+        cost, window = (sum(costs) if len(costs) == len(group) else None), windows.of(set(devices))
+        finding = replace(
+            first.finding,
+            message=f"On {len(group)} GPUs alike, of which GPU {first.device}: {first.finding.message}",
+            cost_ns=cost,
+            share_of_window=min(cost / window, 1.0) if cost is not None and window else first.finding.share_of_window,
+            evidence={**first.finding.evidence, "device": None, "devices": ", ".join(sorted(map(str, devices)))},
+        )
+        result.append(replace(first, finding=finding))
+    return result
+
+
 def fold(
     outcomes: Sequence[Outcome], placed: Mapping[str, Sequence[Placed]], supersedes: Mapping[str, Sequence[str]], windows: Windows
 ) -> tuple[Outcome, ...]:

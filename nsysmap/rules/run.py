@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,13 +19,13 @@ from nsysmap.base.trace_schema import STEADY_STATE
 from nsysmap.rules.advice import Reader, advice_to, version_of
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
-from nsysmap.rules.fold import Placed, Windows, fold
+from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
 from nsysmap.rules.message import Shown, fill
 from nsysmap.rules.parameters import Params, with_params
 from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
 from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError
 from nsysmap.rules.strangers import AnySandbox, Strangers
-from nsysmap.trace.steady import steady_windows
+from nsysmap.trace.steady import only_repeats, steady_windows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,6 +37,8 @@ _BEYOND = 2**62  # ns: no time, and no number that every form of the report can 
 
 MOST_FINDINGS = 200
 """Findings kept of one rule: the most costly."""
+
+_INFERENCE = re.compile(r"\b(an |An |)(inference)(s?)\b(?![^{]*\})")  # in a template's own words
 
 _CORRECT = "correct the SQL, or leave this rule out"
 _WHY_EMPTY = {
@@ -82,7 +85,8 @@ def _answers(rules: Sequence[Rule], given: Mapping[str, Table], time_limit_s: fl
     arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
     runner = _Runner(sandbox, arrow, time_limit_s, told)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
-    about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables))
+    repeats = only_repeats(tables["inferences"])
+    about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables), repeats)
     outcomes, placed = [], {}
     for rule in rules:
         outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
@@ -184,7 +188,7 @@ def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], i
         assert isinstance(found, int)
         more = found - MOST_FINDINGS
     rows = (dict(zip(answer.columns, map(_value, row), strict=True)) for row in answer.rows[:MOST_FINDINGS])
-    return [_placed(rule, row, about) for row in rows], more
+    return alike_on_gpus([_placed(rule, row, about) for row in rows], about.window.windows), more
 
 
 def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
@@ -204,7 +208,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
-        message=fill(rule.message, row),
+        message=fill(about.worded(rule.message), row),
         start_ns=start,
         end_ns=end,
         cost_ns=cost,
@@ -233,6 +237,10 @@ def _command(rule: Rule, places: Sequence[str] | None, about: _About) -> str | N
             return None
         words += [f"--layer {shlex.quote(escaped(str(names[row])))}" for row in rows]
     return " ".join(words)
+
+
+def _repetition(found: re.Match[str]) -> str:
+    return f"{found[1].replace('n', '')}repetition{found[3]}"
 
 
 def _nanoseconds(value: Shown, fallback: int) -> int:
@@ -269,6 +277,11 @@ class _About:
     layers: Table
     has_engine: bool  # an engine file of this run was given
     can_replay: bool
+    repeats: bool  # nothing shows that what repeats is an inference
+
+    def worded(self, template: str) -> str:
+        """The template as it is said of this program."""
+        return _INFERENCE.sub(_repetition, template) if self.repeats else template
 
 
 def _window(tables: Mapping[str, Table]) -> _Window:
@@ -288,7 +301,9 @@ def _reader(tables: Mapping[str, Table]) -> Reader:
     capture = tables["capture"]
     told = [version for name in ("capture", "engines_with_tensors") for version in tables[name].text("tensorrt_version").list()]
     versions = {version_of(None if version is None else str(version)) for version in told} - {None}
-    return Reader(versions.pop() if len(versions) == 1 else None, bool(len(capture) and capture.bools("has_pytorch").any()))
+    ranges = bool(capture.bools("has_layer_ranges").any()) or bool(tables["inferences"].text("found_by").equals("range").any())
+    engine = bool(versions) or ranges or bool((tables["layers"].ints("engine") != MISSING).any()) or not len(tables["kernels"])
+    return Reader(versions.pop() if len(versions) == 1 else None, bool(capture.bools("has_pytorch").any()), engine)
 
 
 def _what_if(tables: Mapping[str, Table]) -> bool:

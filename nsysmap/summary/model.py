@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNKNOWN_GPU = "unknown GPU"
+INFERENCE, REPETITION = "inference", "repetition"
+"""What times are given of: a repetition where no range, graph launch or engine file shows that it is an inference."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Summary:
     """The answer of one analysis; times are in ns, and per unit where nothing else is said."""
 
     source: str
-    unit: str  # what times are of: "inference", or "pass of 2 inferences"
+    unit: str  # what times are of: "inference", "repetition", or "pass of 2 inferences"
     inferences: int
     steady: int
     tensorrt_version: str | None

@@ -13,6 +13,8 @@ from nsysmap.base.units import counted
 from nsysmap.names.decode import decode
 from nsysmap.summary.actions import Runs, actions
 from nsysmap.summary.model import (
+    INFERENCE,
+    REPETITION,
     UNKNOWN_GPU,
     Doubt,
     EngineRan,
@@ -32,6 +34,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.paste import Version
+from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
 _TOLD = 2  # patterns or classes of one kernel's operations
@@ -105,7 +108,8 @@ def _unit(tables: Mapping[str, Table]) -> _Unit:
     told = {row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")}
     told = told or {row.integer("inferences_a_pass") for row in tables["inference_loops"]}
     number = told.pop() if len(told) == 1 else 1
-    return _Unit(number, "inference" if number == 1 else f"pass of {number} inferences")
+    one = REPETITION if only_repeats(tables["inferences"]) else INFERENCE
+    return _Unit(number, one if number == 1 else f"pass of {number} {one}s")
 
 
 def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) -> Figure | None:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import PurePath
 
 from nsysmap.base.units import counted, percent, ranged, rate, rounded
-from nsysmap.summary.model import UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, Summary
+from nsysmap.summary.model import INFERENCE, REPETITION, UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, Summary
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -38,7 +38,9 @@ _PARTS = 5  # of a region
 def title(summary: Summary) -> str:
     """What ran, where."""
     ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
-    parts = [f"{counted(summary.inferences, 'inference')}" if summary.inferences else "no inference recognised"]
+    parts = [counted(summary.inferences, "inference") if summary.inferences else "no inference recognised"]
+    if summary.inferences and REPETITION in summary.unit:
+        parts = [f"{counted(summary.inferences, REPETITION)} of the same kernels (no range marks an inference)"]
     if ran:
         parts[0] += f" of {' and '.join(ran)}"
     names = [gpu.name for gpu in summary.gpus]
@@ -75,7 +77,12 @@ def times(summary: Summary) -> list[str]:
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
-    return f"{rate(1e9 / max(unit_ns, 1))} {'per second' if summary.unit == 'inference' else 'passes/s'}"
+    return f"{rate(1e9 / max(unit_ns, 1))} {'passes/s' if summary.unit.startswith('pass') else 'per second'}"
+
+
+def _one(summary: Summary) -> str:
+    """What one of those that repeat is called."""
+    return REPETITION if REPETITION in summary.unit else INFERENCE
 
 
 def _short(summary: Summary) -> str:
@@ -105,7 +112,7 @@ def kinds(summary: Summary) -> str:
         return ""
     shown = [f"{kind.what or 'other'}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for kind in known[:_KINDS]]
     more = f" and {len(known) - _KINDS} more kinds" if len(known) > _KINDS else ""
-    return f"median per inference: {', '.join(shown)}{more}"
+    return f"median per {_one(summary)}: {', '.join(shown)}{more}"
 
 
 def where(summary: Summary) -> list[str]:
@@ -226,7 +233,7 @@ def slowest(summary: Summary) -> str:
     found = summary.slowest
     if found is None:
         return ""
-    told = f"inference {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
+    told = f"{_one(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.cause and found.extra_ns and found.times_median >= _OUTLIER:
         told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}"
     return told

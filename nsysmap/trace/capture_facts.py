@@ -52,7 +52,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "has_tensorrt_ranges": bool(domain.equals(TENSORRT).any()) or len(tensorrt.calls) > 0,
         "has_layer_ranges": len(tensorrt.layers) > 0,
         "has_myelin_ranges": bool(domain.equals(MYELIN).any()),
-        "has_pytorch": _has_pytorch(trace),
+        "has_pytorch": has_pytorch(trace),
         "has_api_calls": len(calls) > 0,
         "has_syncs": len(trace.syncs) > 0 or bool(calls.text("kind").equals("sync").any()),
         "has_osrt": len(trace.osrt_calls) > 0,
@@ -68,7 +68,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
     return Table.of_rows(CAPTURE, [row])
 
 
-def _has_pytorch(trace: Trace) -> bool:
+def has_pytorch(trace: Trace) -> bool:
     """Whether a kernel is PyTorch's own, or a range is of one of its operators (torch.autograd.profiler.emit_nvtx)."""
     kernels = any(decode(name).family == "pytorch" for name in trace.kernels.text("name").values if any(word in name for word in _PYTORCH))
     return kernels or bool(trace.nvtx_ranges.text("name").where(lambda name: name.startswith("aten::")).any())

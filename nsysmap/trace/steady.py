@@ -37,6 +37,12 @@ def steady_inferences(inferences: Table) -> IntArray:
     return rows
 
 
+def only_repeats(inferences: Table) -> bool:
+    """Whether nothing shows that these are inferences: they are repetitions of the same kernels, which no range or engine file marks."""
+    unmarked = inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING)
+    return bool(len(inferences)) and bool(unmarked.all())
+
+
 _LONGEST_TURN = 8  # inferences of a pass
 
 

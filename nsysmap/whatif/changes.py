@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from nsysmap.base.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, inference_count, main_queue
 
+ALREADY_A_GRAPH = "the inferences are replayed from a CUDA graph already"
+
 EMPTY_KERNEL_NS = 140  # what CUPTI reports for a kernel that does nothing (640 on an H200), less its own excess
 
 
@@ -37,7 +39,7 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
     """Every inference's enqueue captured once and replayed by one graph launch, which takes so much longer where it has branches."""
     enqueues = [step for step in all_steps(timeline) if step.enqueue and step.works]
     if enqueues and all(step.graph for step in enqueues):
-        return DoesNotApply("the inferences are replayed from a CUDA graph already")
+        return DoesNotApply(ALREADY_A_GRAPH)
     threads = []
     for steps in timeline.threads:
         changed: list[Step] = []

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from nsysmap.base.table import MISSING, FloatArray, Table
+from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_column
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.profiler import Machine, ProfilerCosts, profiler_costs, unprofiled
+from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
-from nsysmap.whatif.timeline import Timeline, Work
+from nsysmap.whatif.timeline import Timeline, Work, all_steps, inference_count
 from nsysmap.whatif.window import NoWindow, Window, steady_window
+
+_WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
+
+PYTHON_PACED = 0.2
+"""Share of the time that Python's own work between inferences takes, from which on it is taken to set the pace."""
 
 TOLERANCE = 0.05
 """A replay further than this from the trace it was made from answers nothing."""
@@ -39,6 +45,7 @@ class NoModel:
     """Why the trace cannot be replayed."""
 
     reason: str
+    graphs: bool = False  # all of its work is launched by CUDA graphs
     recorded_ns: int | None = None
     error: float | None = None
 
@@ -54,6 +61,7 @@ class Model:
     profiler: ProfilerCosts
     recorded_ns: int
     error: float
+    python: bool  # PyTorch runs: what the host does of its own is Python's work
     without: dict[Machine, Timeline]  # without the profiler, on each machine; the first is the likely one
 
     @cached_property
@@ -84,8 +92,29 @@ class Model:
         return self.without[self.machines[0]]
 
     def period(self, timeline: Timeline) -> int:
-        """Time per inference, or per pass, in ns."""
-        return round(period_ns(timeline, replay(timeline)) * self.window.inferences_a_pass)
+        """Time per inference, or per pass, in ns; what the replay misses of the trace is taken off in proportion."""
+        return round(self._replayed_ns(timeline) * self._correction)
+
+    @cached_property
+    def _correction(self) -> float:
+        """So that the likely time without a change misses nothing of what the replay under the profiler misses of the trace."""
+        likely = self._replayed_ns(self.likely)
+        return 1 - self.error * self.recorded_ns / likely if likely > 0 else 1.0
+
+    def _replayed_ns(self, timeline: Timeline) -> float:
+        return period_ns(timeline, replay(timeline)) * self.window.inferences_a_pass
+
+    def outside_share(self, timeline: Timeline) -> float:
+        """The share of its time in which the host does work of its own between inferences."""
+        passes = inference_count(timeline) / self.window.inferences_a_pass
+        outside = sum(step.outside_ns for step in all_steps(timeline)) / max(passes, 1.0)
+        return outside / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0)
+
+    def host_share(self, timeline: Timeline) -> float:
+        """The share of its time in which the host is at work, its calls included, but for its waits."""
+        passes = inference_count(timeline) / self.window.inferences_a_pass
+        busy = sum(step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns) for step in all_steps(timeline))
+        return busy / max(passes, 1.0) / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0)
 
     @property
     def unit(self) -> str:
@@ -95,6 +124,24 @@ class Model:
 
 def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]) -> Model | NoModel:
     """The model of a trace, or why there is none."""
+    found = _read(observed, facts, machines)
+    return replace(found, graphs=launches_graphs_only(observed)) if isinstance(found, NoModel) else found
+
+
+def launches_graphs_only(observed: Observed) -> bool:
+    """Whether every inference is a graph launch; without inferences, whether no kernel is launched by itself among the graph launches."""
+    trace, inferences = observed.trace, observed.inferences
+    if len(inferences):
+        return bool(inferences.bools("cuda_graph").all())
+    launches = trace.api_calls.take(trace.api_calls.text("kind").equals("graph-launch"))
+    if not len(launches):
+        return False
+    start, alone = trace.kernels.ints("start_ns"), trace.kernels.ints("graph_node_id") == MISSING
+    within = (start >= launches.ints("start_ns").min()) & (start <= launches.ints("end_ns").max())
+    return not (within & alone).any()
+
+
+def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]) -> Model | NoModel:
     trace, inferences = observed.trace, observed.inferences
     hidden = _hides_work(trace)
     if not len(trace.kernels) and not len(trace.cuda_graph_traces):
@@ -103,7 +150,7 @@ def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Ma
         return NoModel("CUDA API calls were not traced: nothing is known of the host; capture again with nsys profile -t cuda,nvtx")
     window = steady_window(trace, inferences)
     if isinstance(window, NoWindow):
-        return NoModel(hidden or window.reason)
+        return NoModel(hidden or (_WHOLE_GRAPHS if len(trace.cuda_graph_traces) else window.reason))
     if hidden and _hides_work(trace, window):
         return NoModel(hidden)
     costs = calibrate(trace, window)
@@ -111,17 +158,22 @@ def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Ma
     timeline = read_timeline(trace, inferences, window, (costs, profiler), _roofline(observed, facts))
     wanted, replayed = (period_ns(timeline, ends) * window.inferences_a_pass for ends in (recorded(timeline), replay(timeline)))
     if math.isnan(wanted) or math.isnan(replayed):
-        return NoModel("fewer than two of the steady inferences have GPU work with a launch call in the trace")
+        return NoModel("fewer than two of the inferences after the warm-up have GPU work with a launch call in the trace")
     error = replayed / wanted - 1
     if abs(error) > TOLERANCE:
         return NoModel(
             f"the replay does not reproduce this trace: {replayed / 1000:.1f} µs per inference instead of {wanted / 1000:.1f}; "
             "something held it up that the trace does not show",
-            round(wanted),
-            error,
+            recorded_ns=round(wanted),
+            error=error,
         )
+    python = has_pytorch(trace)
     without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
-    return Model(observed, facts, window, timeline, profiler, round(wanted), error, without)
+    model = Model(observed, facts, window, timeline, profiler, round(wanted), error, python, without)
+    if python and model.outside_share(model.likely) >= PYTHON_PACED:
+        without = {machine: unprofiled(timeline, profiler, machine) for machine in as_python(machines)}
+        model = replace(model, without=without)
+    return model
 
 
 def _hides_work(trace: Trace, window: Window | None = None) -> str:
@@ -137,7 +189,7 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
     kernels = trace.kernels
     if ((kernels.ints("graph_node_id") != MISSING) & (kernels.ints("launch") == MISSING)).any():
         return "the trace does not tell which launch the kernels of its CUDA graphs belong to"
-    return "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
+    return _WHOLE_GRAPHS
 
 
 def _roofline(observed: Observed, facts: EngineFacts | None) -> FloatArray:

@@ -131,7 +131,7 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
     if not here:
         by_hand = bool(change.layers) and change.layers != REFORMATS
         what = "none of the layers runs a kernel" if by_hand else "no kernel is of a layer that TensorRT put in to reformat"
-        return DoesNotApply(f"{what} in the steady inferences")
+        return DoesNotApply(f"{what} in the inferences that are replayed")
     count = len(here) / len(inferences)
 
     def make(timeline: Timeline, _: Machine) -> Changed:
@@ -153,7 +153,7 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     runs = model.selection.runs(change.runs)
     here = [run for run in runs if present.issuperset(run)]
     if not here:
-        return DoesNotApply("none of the runs has two kernels or more in the steady inferences")
+        return DoesNotApply("none of the runs has two kernels or more in the inferences that are replayed")
     floor = shortest_kernel_ns(model.likely)
 
     def joined(durations: list[int]) -> int:

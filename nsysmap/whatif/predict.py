@@ -15,7 +15,7 @@ from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration
 from nsysmap.whatif.change import Change
-from nsysmap.whatif.changes import DoesNotApply, as_cuda_graph
+from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
@@ -25,13 +25,17 @@ from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 NOISE = 0.007
 """Share of the time by which two runs of one program differ where the GPU sets the pace."""
 
-RUN_TO_RUN = 0.5
+RUN_TO_RUN = 0.6
 """Two runs of one program differ: of what a quicker or slower host changes of the time after, so much may come between the runs before and
 after as well."""
 
 
 _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
 """Changes that let more kernels run at once than in the trace; others save nothing where the GPU is never idle."""
+
+_PYTHON_BUSY = 0.5  # share of the time in which the host is at work
+_PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
+_SURE = 0.25  # share of a saving that is saved at the least, from which on it is told where Python sets the pace
 
 _FILLED = 0.75
 """Share of the GPU that kernels take on average, from which on they are taken to leave no room for others."""
@@ -52,7 +56,9 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Table:
             "recorded_ns": model.recorded_ns,
             "replay_error": model.error,
         }
-        return Table.of_rows(WHATIF, [{"change": change.name, **shared} for change in changes])
+        made = {"answer": "does-not-apply", "reason": ALREADY_A_GRAPH}
+        rows = [{"change": change.name, **shared, **(made if model.graphs and change.name == "cuda-graph" else {})} for change in changes]
+        return Table.of_rows(WHATIF, rows)
     return Table.of_rows(WHATIF, [_row(model, change) for change in changes])
 
 
@@ -71,12 +77,16 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     plan = plan_of(model, change)
     if isinstance(plan, DoesNotApply):
         return {**row, "answer": "does-not-apply", "reason": plan.reason}
+    if reason := _interpreter_reason(model, change):
+        return {**row, "answer": "cannot-tell", "reason": reason}
+    likeliest: Timeline | None = None
     after: list[dict[Machine, int]] = []
     for make in plan.makes:
         timelines = {machine: make(timeline, machine) for machine, timeline in model.without.items()}
         first = timelines[likely]
         if not isinstance(first, Timeline):
             return {**row, "answer": "does-not-apply" if isinstance(first, DoesNotApply) else "cannot-tell", "reason": first.reason}
+        likeliest = likeliest or first
         after.append({machine: model.period(timeline) for machine, timeline in timelines.items() if isinstance(timeline, Timeline)})
     savings = [before[machine] - times[machine] for times in after for machine in times]
     spread = RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
@@ -90,6 +100,8 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     if saving > most_saved + spread:
         saving, low, high = most_saved, min(low, most_saved - spread), min(high, most_saved + spread)
         assumptions += " No more is saved than the GPU's idle time and the time of kernels that go: the others fill the GPU."
+    if likeliest is not None and (reason := _python_reason(model, likeliest, saving, (low, high))):
+        return {**row, "answer": "cannot-tell", "reason": reason}
     figure = before[likely] - saving
     # a host slower than the likely one may have more to save than the likely one takes altogether: no larger share than there
     most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
@@ -104,6 +116,32 @@ def _row(model: Model, change: Change) -> dict[str, object]:
         "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
         "assumptions": assumptions,
     }
+
+
+def _interpreter_reason(model: Model, change: Change) -> str:
+    """Why it cannot be told what a second thread brings to Python; empty for other changes and programs."""
+    share = model.host_share(model.likely)
+    if not model.python or change.name != "two-in-flight" or share < _PYTHON_BUSY:
+        return ""
+    return (
+        f"the host's Python is at work for {share:.0%} of the time, one thread at a time: what a second one brings depends on how much of "
+        "that is done without the interpreter's lock"
+    )
+
+
+def _python_reason(model: Model, changed: Timeline, saving: float, between: tuple[float, float]) -> str:
+    """Why it cannot be told whether anything is saved where Python sets the pace; empty where it can."""
+    share, (low, high) = (model.outside_share(changed) if model.python else 0.0), between
+    if share < _PYTHON_STAYS or low > _SURE * saving:
+        return ""
+    return (
+        f"Python's own work between CUDA calls would be {share:.0%} of the time after it, which differs by a quarter or more from run to "
+        f"run: the saving may be anything from {_signed(low)} to {_signed(high)}"
+    )
+
+
+def _signed(time_ns: float) -> str:
+    return f"{'-' if time_ns < 0 else ''}{duration(abs(time_ns))}"
 
 
 def _gpu_allows(model: Model, change: Change, make: Make) -> int:

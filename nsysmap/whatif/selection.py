@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import BoolArray, IntArray, Table, Text
 from nsysmap.trace.model import Trace
+
+_NEAR = 3  # names that a misspelt one is answered with
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,22 @@ class Selection:
         shown = [name if len(name) <= 60 else f"{name[:57]}…" for name in found[:3]]
         more = len(found) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def check_named(names: Sequence[str], known: Sequence[Text]) -> None:
+    """NsysmapError, with the names that are near, for a name that no layer, part or kernel has."""
+    for name in names:
+        if any(_matches(column, [name]).any() for column in known):
+            continue
+        values = list(dict.fromkeys(value for column in known for value in column.values if value))
+        near = get_close_matches(name.removesuffix("*"), values, n=_NEAR, cutoff=0.6)
+        near = near or [value for value in values if name.removesuffix("*").lower() in value.lower()][:_NEAR]
+        remedy = (
+            f"take one of these: {', '.join(near)}"
+            if near
+            else "nsysmap layers lists those of an engine file, nsysmap map those of a report"
+        )
+        raise NsysmapError(f"--layer {name}", "no layer, part of a layer or kernel has this name", remedy)
 
 
 def _matches(column: Text, names: Sequence[str]) -> BoolArray:

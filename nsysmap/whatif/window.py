@@ -60,7 +60,7 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
         usable &= inferences.ints(name) != MISSING
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
-        return NoWindow("the trace does not show three steady inferences of one thread in a row")
+        return NoWindow("the trace does not show three inferences of one thread in a row that are complete and after the warm-up")
     process, device, thread = inferences.ints("process"), inferences.ints("device"), inferences.ints("thread")
     pairs, count = np.unique(np.stack([process[rows], device[rows]]), axis=1, return_counts=True)
     home = pairs[:, int(np.argmax(count))].tolist()
@@ -70,7 +70,7 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
     chosen = [_Thread.of(inferences, order[thread[order] == one], usable) for one in distinct(thread[rows[here[rows]]]).tolist()]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
-        return NoWindow("the trace does not show three steady inferences of one thread in a row")
+        return NoWindow("the trace does not show three inferences of one thread in a row that are complete and after the warm-up")
     uneven = [one.uneven for one in chosen if one.uneven]
     if uneven:
         return NoWindow(uneven[0])
@@ -133,7 +133,7 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
         return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
     mark = nothing.copy()
     mark[odd] = True
-    return mark, "", (f"Of the steady run, {told}; those {len(odd)} are left out.",)
+    return mark, "", (f"{told[0].upper()}{told[1:]}; those {len(odd)} are left out.",)
 
 
 def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: list[_Thread]) -> Window | NoWindow:
@@ -157,7 +157,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         numbers.append(int(inferences.ints("thread")[one.rows[0]]))
         weights.append(_weights(one, inside, counts))
     if not any(weights):
-        return NoWindow("the trace does not show three steady inferences of one thread in a row")
+        return NoWindow("the trace does not show three inferences of one thread in a row that are complete and after the warm-up")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like[main.like != MISSING])
     window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes)

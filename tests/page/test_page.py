@@ -84,10 +84,10 @@ def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, wri
 
 
 def test_findings_of_one_rule_stand_together(browser: Browser, written: Callable[..., Path]) -> None:
-    page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
-    assert page.locator(".finding h3", has_text="under-filled-gpu").count() == 1
-    assert "under-filled-gpu × 2" in page.inner_text("#answer")
-    assert page.locator(".finding", has_text="under-filled-gpu").locator(".place").count() == 2
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    assert page.locator(".finding h3", has_text="attention-not-fused").count() == 1
+    assert "attention-not-fused × 2" in page.inner_text("#answer")
+    assert page.locator(".finding", has_text="attention-not-fused").locator(".place").count() == 2
 
 
 def test_parts_of_a_region_that_are_alike_are_one_row(browser: Browser, written: Callable[..., Path]) -> None:

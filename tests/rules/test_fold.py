@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nsysmap.base.note import Level
 from nsysmap.rules.finding import Finding, Outcome
-from nsysmap.rules.fold import Placed, Windows, fold
+from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
 
 WINDOWS = Windows({0: 1000, 1: 3000})
 
@@ -114,3 +114,15 @@ def test_every_finding_is_told_exactly_once(
     told = [other.message for outcome in answers.values() for one in outcome.findings for other in (one, *one.also)]
     assert sorted(told) == sorted(one.finding.message for one in found)
     assert all(len(outcome.findings) + len(outcome.folded) == len([r for r in rows if r[0] == name]) for name, outcome in answers.items())
+
+
+def test_what_each_gpu_has_alike_is_one_finding_of_all_of_them() -> None:
+    windows = Windows({0: 1000, 1: 3000})
+    each = [placed("launch-bound", 400, device=0), placed("launch-bound", 600, device=1)]
+    (one,) = alike_on_gpus(each, windows)
+    assert one.finding.message.startswith("On 2 GPUs alike, of which GPU 1: ")
+    assert (one.finding.cost_ns, one.finding.share_of_window, one.device) == (1000, 0.25, None)
+    assert one.finding.evidence["devices"] == "0, 1"
+    two_places = [placed("launch-bound", 400, device=0), placed("launch-bound", 100, device=0)]
+    assert alike_on_gpus(two_places, windows) == two_places
+    assert alike_on_gpus([placed("x", 400, "a", device=0), placed("x", 600, "b", device=1)], windows)[1].device == 1

@@ -77,7 +77,7 @@ def test_no_line_is_wider_than_the_terminal(name: str) -> None:
 def test_the_answer_is_the_first_ten_lines(name: str) -> None:
     first = "\n".join(report_text(held(name), width=80).splitlines()[:10])
     for told in (
-        r"per inference in the trace, [\d,]+ per second",
+        r"per (inference|repetition) in the trace, [\d,]+ per second",
         r"predicted without the profiler",
         r"\d+% busy",
         r"1\. .*saves .*\(.* to .*\)",

@@ -23,6 +23,7 @@ from nsysmap.whatif.changes import (
     without_kernels,
     without_waits,
 )
+from nsysmap.whatif.profiler import LIKELY, ProfilerCosts, unprofiled
 from nsysmap.whatif.replay import period_ns, replay
 from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work, WorkKind
 
@@ -337,3 +338,11 @@ def test_a_graph_s_nodes_begin_after_their_lead_on_the_launch_or_on_what_they_wa
     later: list[tuple[Work, int, int]] = []
     replay(Timeline(((launch._replace(works=(first._replace(lead_ns=4_500), second)),),), COSTS, ({},)), placed=later)
     assert later[0][1] == began + 3_000
+
+
+def test_a_blocking_copy_of_a_gigabyte_is_as_fast_without_the_profiler() -> None:
+    profiler = ProfilerCosts(call_ns=1_000, edge_ns=0, range_ns=0, kernel_ns=600)
+    for call_ns, least, most in ((50_000, 56_000, 60_000), (300_000_000, 299_999_000, 300_019_000)):
+        copy = step("block", 0, call_ns=call_ns, call_profiler_ns=1_000)
+        ((found,),) = unprofiled(Timeline(((copy,),), COSTS, ({},)), profiler, LIKELY).threads
+        assert least <= found.call_ns <= most

@@ -26,7 +26,8 @@ def test_its_inferences_take_on_average_what_every_change_is_compared_with(name:
         mine = replayed.take(replayed.ints("thread") == thread)
         weight = mine.floats("weight")
         rate += weight.sum() / ((mine.ints("end_ns") - mine.ints("begin_ns")) * weight).sum()
-    assert {row.integer("before_ns") for row in tables.whatif} == {round(1 / rate)}
+    missed = {round(1 / rate - row.real("replay_error") * row.integer("recorded_ns")) - row.integer("before_ns") for row in tables.whatif}
+    assert {abs(one) for one in missed} <= {0, 1}  # what the replay misses of the trace is left out
 
 
 @pytest.mark.parametrize("name", CAPTURES)
