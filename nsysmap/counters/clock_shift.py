@@ -15,6 +15,7 @@ from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, l
 
 _FAR_SAMPLES = 64  # the offset is looked for within so many samples' length either way
 _MOST_SAMPLES = 10_000  # that the search looks at …
+_FEWEST_SAMPLES = 50
 _STRETCHES = 8  # … in so many stretches spread over the run
 _ALIKE = 0.97  # of the best agreement: sequences repeat, and the smallest offset that agrees as well is taken
 _AGREES = 0.3  # correlation of activity and busy time below which the clocks cannot be joined
@@ -28,6 +29,8 @@ _SEARCHES = 3
 _LEAST_ERROR_NS = 50.0  # kernels begin and end on ticks of 32 ns
 _CERTAIN = 4.0  # times its error: a smaller drift is none
 _NO_WORSE = 8.0  # logarithm of likelihoods: an offset of 0 that explains the samples nearly as well is taken
+_NONE = 2.0  # times its error: a smaller offset is none, as nsys joins the clocks itself
+_CLOSE = 0.25  # of the error: the offset is not looked for more finely
 _FAR = 8.0  # times what is usual for samples of the same kernels: left out
 
 
@@ -121,14 +124,16 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
         if low < here or high < here:
             best += -step if low < high else step
             continue
-        best += 0.5 * step * (low - high) / max(low - 2 * here + high, 1e-9)
-        if step <= finest:
+        bend = max(low - 2 * here + high, 1e-9)
+        best += 0.5 * step * (low - high) / bend
+        if step <= max(finest, _CLOSE * step / np.sqrt(bend)):
             break
         step = max(step / 3, finest)
+    error = _offset_error(search, shift, best)
     if abs(best) < search.period_ns and not shift.drift:
         gain = float((_misfit(search, shift, 0.0) - _misfit(search, shift, best)).sum())
-        best = 0.0 if gain < _NO_WORSE else best
-    return Shift(best, shift.drift, shift.origin_ns, _offset_error(search, shift, best))
+        best = 0.0 if gain < _NO_WORSE or abs(best) < _NONE * error else best
+    return Shift(best, shift.drift, shift.origin_ns, error)
 
 
 def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
@@ -178,20 +183,22 @@ def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
 
 
 def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[_Stretch]:
-    """Some stretches of samples spread over the time in which the sequence runs."""
+    """Some stretches of samples spread over the time in which the sequence runs; none where nsys lost nearly all of them."""
     inside = work.group >= 0
     if not inside.any():
         return []
     margin = _FAR_SAMPLES * samples.period_ns
-    begin = np.searchsorted(samples.end_ns, float(work.start_ns[inside].min()) - margin)
-    end = np.searchsorted(samples.start_ns, float(work.end_ns[inside].max()) + margin)
-    count = min(_STRETCHES, max(int(end - begin) // 200, 1))
-    length = min(_MOST_SAMPLES // count, int(end - begin) // count)
+    early, late = Shift(-margin), Shift(margin)
+    near = np.flatnonzero(touched(work, inside, early.moved(samples.start_ns), late.moved(samples.end_ns)))
+    if len(near) < _FEWEST_SAMPLES:
+        return []
+    count = min(_STRETCHES, max(len(near) // 200, 1))
+    length = min(_MOST_SAMPLES // count, len(near) // count)
     rows = np.array(activity)
     found = []
-    for first in np.linspace(begin, end - length, count).astype(np.int64).tolist():
-        part = slice(first, first + length)
-        found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], samples.values[rows, part]))
+    for first in np.linspace(0, len(near) - length, count).astype(np.int64).tolist():
+        part = near[first : first + length]
+        found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], samples.values[rows[:, None], part]))
     return found
 
 
@@ -248,14 +255,18 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
     layout = _layout(work, period / 2)
     some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
     every = np.zeros(sum(len(each.start_ns) for each in some), np.bool_)
-    looked = [
-        _looked(work, layout, some, Shift(offset, rough.drift, rough.origin_ns), every)
-        for offset in (rough.offset_ns + period * _COARSE * np.arange(-_STEPS, _STEPS + 1)).tolist()
-    ]
-    like = fit_rates(looked[_STEPS].sums(), layout)
-    noise = [float(np.log(quick_noise(each.sums(), layout, like)).sum()) for each in looked]
-    best = int(np.argmin(noise))
-    return Shift(rough.offset_ns + (best - _STEPS) * _COARSE * period, rough.drift, rough.origin_ns)
+    like = fit_rates(_looked(work, layout, some, rough, every).sums(), layout)
+    noise: dict[int, float] = {}
+
+    def tried(steps: range) -> int:
+        for step in set(steps) - set(noise):
+            moved = Shift(rough.offset_ns + step * _COARSE * period, rough.drift, rough.origin_ns)
+            noise[step] = float(np.log(quick_noise(_looked(work, layout, some, moved, every).sums(), layout, like)).sum())
+        return min(noise, key=noise.__getitem__)
+
+    best = tried(range(-_STEPS, _STEPS + 1, 2))
+    best = tried(range(best - 1, best + 2))
+    return Shift(rough.offset_ns + best * _COARSE * period, rough.drift, rough.origin_ns)
 
 
 def _layout(work: Work, part_ns: float) -> Layout:

@@ -15,6 +15,7 @@ from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.run_facts import clock_run, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
+from nsysmap.counters.shares import taking_part
 from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, command, told, why_not
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
@@ -75,7 +76,8 @@ def samples_of(gpu: GpuSamples) -> Samples:
 def _gpu(gpu: GpuSamples, found: Repeated, kernels: Table) -> tuple[dict[str, object], Estimates | None]:
     samples = samples_of(gpu)
     activity = tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
-    reason, shift, estimates = _cannot(gpu, found, activity), None, None
+    sampled = _sampled(gpu, found)
+    reason, shift, estimates = _cannot(gpu, found, activity, sampled), None, None
     if reason is None:
         shift = clock_shift(samples, found.work, activity)
         if shift is None:
@@ -93,7 +95,7 @@ def _gpu(gpu: GpuSamples, found: Repeated, kernels: Table) -> tuple[dict[str, ob
         "holes": gpu.holes,
         "mistrusted": gpu.mistrusted,
         "thinned": estimates is not None and estimates.thinned,
-        "inferences": found.inferences,
+        "inferences": sampled,
         "clock_offset_ns": None if shift is None else shift.offset_ns,
         "clock_offset_error_ns": None if shift is None else shift.error_ns,
         "clock_drift": None if shift is None else shift.drift,
@@ -103,18 +105,36 @@ def _gpu(gpu: GpuSamples, found: Repeated, kernels: Table) -> tuple[dict[str, ob
     return facts, estimates
 
 
-def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...]) -> str | None:
+def _sampled(gpu: GpuSamples, found: Repeated) -> int:
+    """Of how many inferences there are samples."""
+    covered = (
+        taking_part(found.work, gpu.start_ns.astype(np.float64), gpu.end_ns.astype(np.float64)).repeat
+        if len(gpu.start_ns)
+        else found.work.repeat[:0]
+    )
+    return len(np.unique(covered[covered >= 0]))
+
+
+def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int) -> str | None:
     """Why nothing can be estimated by kernel."""
     if len(gpu.start_ns) < _FEWEST_SAMPLES:
         return f"{len(gpu.start_ns)} samples are too few"
     if not activity:
         return "no metric of SM activity was sampled, by which samples are put beside kernels"
-    if found.inferences < _FEWEST_INFERENCES:
-        told = (
-            f"{found.inferences} steady-state inferences were sampled; samples are longer than most kernels, so that only repeats tell them"
+    if sampled >= _FEWEST_INFERENCES:
+        return None
+    if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
+        return (
+            f"nsys lost samples in {_times(gpu.holes)}, and with them those of all but {sampled} of {found.inferences} steady-state "
+            "inferences: sample less often (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing but "
+            "them (--capture-range=cudaProfilerApi)"
         )
-        return f"{told} apart: {command(10_000)} over 100 inferences or more"
-    return None
+    told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
+    return f"{told}, so that only repeats tell them apart: {command(10_000)} over 100 inferences or more"
+
+
+def _times(count: int) -> str:
+    return "one stretch" if count == 1 else f"{count} stretches"
 
 
 def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int, ...]) -> dict[str, float | None]:

@@ -173,6 +173,16 @@ def gram_of(columns: int, pairs: list[tuple[IntArray, IntArray, FloatArray]], sq
     return Gram(_trimmed(band), edge, float(squares[-1]))
 
 
+def gram_of_dense(matrix: FloatArray) -> Gram:
+    """The same from all entries."""
+    ring = len(matrix) - 1
+    at = np.arange(ring)
+    band = np.stack([matrix[at, (at + away) % ring] for away in range(ring // 2 + 1)])
+    if ring > 1 and not ring % 2:
+        band[ring // 2, ring // 2 :] = 0.0  # each pair once
+    return Gram(_trimmed(band), matrix[:-1, -1].copy(), float(matrix[-1, -1]))
+
+
 def _trimmed(band: FloatArray) -> FloatArray:
     """Without the farthest couplings, where they are hardly any."""
     own = np.sqrt(np.maximum(band[0], 1e-300))

@@ -8,10 +8,13 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
-from nsysmap.counters.ring import Gram, gram_of
+from nsysmap.counters.ring import Gram, gram_of, gram_of_dense
 
 MOST_PARTS = 24
 """A kernel is divided into at most that many parts."""
+_PAIR = 150  # times what a product takes within a matrix: a pair of entries put together by itself
+_ROWS = 2048  # samples at a time
+_SHORT = 1.5  # of a part's length: kernels shorter than that are divided in two, where in them a counter counts makes little difference
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 
 def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
-    """Into how many parts of about ``part_ns`` the kernels of each group are divided."""
+    """Into how many parts of about ``part_ns`` the kernels of each group are divided, ``fewest`` unless they are shorter still."""
     inside = work.group >= 0
     group = work.group[inside]
     duration = (work.end_ns - work.start_ns)[inside].astype(np.float64)
@@ -113,7 +116,10 @@ def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
     ran = executions > 0
     median = np.zeros(work.groups)
     median[ran] = duration[order][(begins + executions // 2)[ran]]
-    parts = np.clip(np.round(median / part_ns), fewest, MOST_PARTS).astype(np.int64) if part_ns > 0 else np.full(work.groups, fewest)
+    parts = np.full(work.groups, fewest)
+    if part_ns > 0:
+        least = np.where(median < _SHORT * part_ns, min(fewest, 2), fewest)
+        parts = np.clip(np.round(median / part_ns), least, MOST_PARTS).astype(np.int64)
     return Layout(np.concatenate([[0], np.cumsum(parts)]), median, executions)
 
 
@@ -193,6 +199,9 @@ def concurrent_share(work: Work) -> FloatArray:
 
 def gram(shares: Shares) -> Gram:
     """The matrix transposed times itself."""
+    by_sample = np.bincount(shares.sample, minlength=shares.samples)
+    if _PAIR * int((by_sample**2).sum()) > int((by_sample > 0).sum()) * shares.columns**2:
+        return gram_of_dense(_dense_gram(shares))
     pairs = []
     step = 1
     here = np.flatnonzero(shares.sample[1:] == shares.sample[:-1])
@@ -202,6 +211,17 @@ def gram(shares: Shares) -> Gram:
         here = here[here + step < len(shares.sample)]
         here = here[shares.sample[here + step] == shares.sample[here]]
     return gram_of(shares.columns, pairs, summed(shares.column, shares.share**2, shares.columns))
+
+
+def _dense_gram(shares: Shares) -> FloatArray:
+    """The same with all entries, which is quicker where each sample has many kernels."""
+    total = np.zeros((shares.columns, shares.columns))
+    bounds = np.searchsorted(shares.sample, np.arange(0, shares.samples + _ROWS, _ROWS))
+    for first, begin, end in zip(range(0, shares.samples, _ROWS), bounds[:-1].tolist(), bounds[1:].tolist(), strict=False):
+        rows = np.zeros((_ROWS, shares.columns))
+        np.add.at(rows, (shares.sample[begin:end] - first, shares.column[begin:end]), shares.share[begin:end])
+        total += rows.T @ rows
+    return total
 
 
 def _pieces(work: Work, layout: Layout) -> tuple[IntArray, FloatArray, FloatArray]:

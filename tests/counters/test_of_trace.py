@@ -26,8 +26,11 @@ PERIOD_NS = 10_000
 LONG, SHORT = 90.0, 40.0  # SM activity of kernels beyond 5 µs, and of the others
 
 
-def sampled(kernels: Table, *, until: float = 1.0) -> NsysTables:
-    """GPU metrics as nsys writes them, of the first part of the kernels' time; memory is read at half of the SM activity."""
+def sampled(kernels: Table, *, until: float = 1.0, lost: slice | None = None) -> NsysTables:
+    """GPU metrics as nsys writes them, of the first part of the kernels' time; memory is read at half of the SM activity.
+
+    ``lost`` are samples that nsys had no room for.
+    """
     first, last = int(kernels.ints("start_ns").min()), int(kernels.ints("end_ns").max())
     start = np.arange(first - 10 * PERIOD_NS, first + int((last - first) * until) + 10 * PERIOD_NS, PERIOD_NS)
     busy = np.zeros(len(start))
@@ -35,6 +38,8 @@ def sampled(kernels: Table, *, until: float = 1.0) -> NsysTables:
         activity = LONG if end - begin > 5_000 else SHORT
         for at in range((begin - int(start[0])) // PERIOD_NS, min((end - int(start[0])) // PERIOD_NS + 1, len(start))):
             busy[at] += activity * max(min(end, int(start[at]) + PERIOD_NS) - max(begin, int(start[at])), 0) / PERIOD_NS
+    if lost is not None:
+        start, busy = np.delete(start, lost), np.delete(busy, lost)
     values = np.stack([np.full(len(start), 1_700_000_000), busy, busy / 2, busy / 4]).T.round().astype(np.int64)
     rows: dict[str, IntArray | Text] = {
         "timestamp": np.repeat(start, 4), "typeId": np.zeros(4 * len(start), np.int64), "metricId": np.tile(np.arange(4), len(start)),
@@ -50,8 +55,8 @@ def sampled(kernels: Table, *, until: float = 1.0) -> NsysTables:
     return NsysTables(Path("made"), "SQLite", spelled, fetch)
 
 
-def counted(mapped: MappedTrace, *, until: float = 1.0) -> Counters:
-    trace = replace(mapped.trace, gpu_metrics=GpuMetrics(sampled(mapped.trace.kernels, until=until)))
+def counted(mapped: MappedTrace, *, until: float = 1.0, lost: slice | None = None) -> Counters:
+    trace = replace(mapped.trace, gpu_metrics=GpuMetrics(sampled(mapped.trace.kernels, until=until, lost=lost)))
     return counters_of(trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
 
 
@@ -92,6 +97,16 @@ def test_too_few_samples_are_an_answer_and_not_a_value(bert: MappedTrace) -> Non
     (run,) = found.gpu_sampling
     assert "too few" in run.text("reason")
     assert len(found.kernel_counters) == len(found.layer_counters) == 0
+
+
+def test_samples_that_nsys_lost_are_said_to_be_lost(bert: MappedTrace) -> None:
+    starts = bert.kernels.ints("start_ns")[bert.kernels.ints("inference") >= 0]
+    first = int(starts.min() - bert.kernels.ints("start_ns").min()) // PERIOD_NS
+    found = counted(bert, lost=slice(max(first - 80, 0) + 110, -5))
+    (run,) = found.gpu_sampling
+    assert "nsys lost samples in one stretch" in run.text("reason")
+    assert "--gpu-metrics-frequency=20000" in run.text("reason")
+    assert len(found.kernel_counters) == 0
 
 
 def test_no_sampling_no_rows(bert: MappedTrace) -> None:

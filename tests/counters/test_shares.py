@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysmap.counters.model import Work
+from nsysmap.counters.ring import gram_of_dense
 from nsysmap.counters.shares import busy_time, concurrent_share, edges_of, gram, layout_of, shares_of, touched
 from tests.counters.made import dense
 
@@ -35,6 +36,7 @@ def test_shares_are_what_loops_count(rows: list[tuple[int, int, int, int]], peri
     assert np.allclose(by_group, expected[:, :-1], atol=1e-9)
     assert np.allclose(found[:, -1], expected[:, -1], atol=1e-9)
     assert np.allclose(gram(shares).dense(), found.T @ found, atol=1e-9)
+    assert np.allclose(gram_of_dense(found.T @ found).dense(), found.T @ found, atol=1e-9)
     rates = np.arange(shares.columns, dtype=np.float64)
     assert np.allclose(shares.applied(rates), found @ rates)
     values = np.arange(shares.samples, dtype=np.float64)
