@@ -8,10 +8,12 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.bounded import bounded_solution
+from nsysmap.counters.edges import MEMORY_SMEAR_NS, SMEAR_NS, smeared
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.near_inverse import spreads
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
+from nsysmap.counters.series import LEFT_OPEN, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 8.0  # times what is usual for samples of the same kernels: set aside
@@ -77,12 +79,13 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     """Every metric by group of the work, and by the sets that ``member_of`` puts the groups in (-1: in none), with errors."""
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
-    series = _series(samples, problem.values)
+    series = series_of(samples, problem.values)
     fit = _fit(problem, series)
-    outliers = _outliers(problem, series, fit)
-    if outliers.any():
-        problem = without(problem, outliers)
-        fit = _fit(problem, series, like=fit)
+    predicted = [problem.shares.applied(rates) for rates in fit.rates]
+    outliers = _outliers(problem, series, predicted, fit.noise)
+    series = [each.corrected(row) for each, row in zip(series, predicted, strict=True)]
+    problem = without(problem, outliers) if outliers.any() else problem
+    fit = _fit(problem, series, like=fit)
     linear = _linear(problem, series, fit)
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row])
@@ -98,16 +101,6 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
 
 
 @dataclass(frozen=True)
-class _Series:
-    """One metric's samples as they add up over time: a part of cycles times the cycles."""
-
-    values: FloatArray
-    upper: float
-    step: float  # what the samples were rounded to, in their own unit
-    percent: bool
-
-
-@dataclass(frozen=True)
 class _Linear:
     """What the samples say of one series by group and set, and the errors that add up."""
 
@@ -119,46 +112,35 @@ class _Linear:
     modelled: FloatArray  # variance if the noise of the samples were all
     shape: FloatArray  # variance
     moved: FloatArray  # change for each ns of offset
+    least: FloatArray  # change if what is printed as 1 is more than it was taken for
 
 
-def _series(samples: Samples, values: FloatArray) -> list[_Series]:
-    series = []
-    for row, clock in enumerate(samples.per_cycle):
-        some = values[row, :: max(values.shape[1] // 1000, 1)]
-        step = float(bool((some == np.round(some)).all()))
-        upper = 100.0 if samples.percent[row] else np.inf
-        if clock is None:
-            series.append(_Series(values[row], upper, step, samples.percent[row]))
-        else:
-            series.append(_Series(values[row] * values[clock], upper * float(np.nanmax(values[clock], initial=0.0)), step, True))
-    return series
-
-
-def _fit(problem: Problem, series: list[_Series], like: Fit | None = None) -> Fit:
+def _fit(problem: Problem, series: list[Series], like: Fit | None = None) -> Fit:
     target = np.stack([problem.shares.gathered(np.where(problem.used, each.values, 0.0)) for each in series])
     squares = np.array([float(used @ used) for each in series for used in (each.values[problem.used],)])
     return fit_rates(Sums(problem.matrix, target, squares, int(problem.used.sum())), problem.layout, like=like)
 
 
-def _outliers(problem: Problem, series: list[_Series], fit: Fit) -> BoolArray:
+def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray) -> BoolArray:
     """Samples far from what their kernels' samples usually are, in any metric."""
     far = np.zeros(problem.shares.samples, np.bool_)
     weight = np.maximum(problem.shares.gathered(np.ones(problem.shares.samples)), 1e-12)
-    for row, each in enumerate(series):
-        away = np.where(problem.used, np.abs(each.values - problem.shares.applied(fit.rates[row])), 0.0)
+    for each, expected, usually in zip(series, predicted, noise, strict=True):
+        away = np.where(problem.used, np.abs(each.values - expected), 0.0)
         usual = problem.shares.applied(problem.shares.gathered(away) / weight)
         step = each.step * each.upper / 100 if np.isfinite(each.upper) else 0.0
-        far |= away > _FAR * np.maximum(usual, fit.noise[row] / 4) + 2 * step
+        far |= away > _FAR * np.maximum(usual, usually / 4) + 2 * step
     return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
 
 
-def _linear(problem: Problem, series: list[_Series], fit: Fit) -> list[_Linear]:
+def _linear(problem: Problem, series: list[Series], fit: Fit) -> list[_Linear]:
     factor, means = fit.systems.factor(), problem.means
     scores = np.stack([_scores(problem, each, rates) for each, rates in zip(series, fit.rates, strict=True)])
     later = np.stack(
         [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
     )
-    answers = factor.solve(np.concatenate([scores, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
+    least = np.stack([problem.shares.gathered(each.times_cycles(np.where(problem.used & each.least, LEFT_OPEN, 0.0))) for each in series])
+    answers = factor.solve(np.concatenate([scores, later[:, None], least[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
     influence = means.of(answers)
     asked = means.weighted(problem.matrix)
     noise2 = fit.noise[:, None] ** 2
@@ -169,14 +151,14 @@ def _linear(problem: Problem, series: list[_Series], fit: Fit) -> list[_Linear]:
     bounded = bounded_solution(fit.systems, fit.target, upper)
     return [
         _Linear(
-            bounded[row], float(fit.noise[row]), float(fit.determined[row]), means.of(fit.rates[row]), influence[row, :-1],
-            modelled[row], shape[row], influence[row, -1],
+            bounded[row], float(fit.noise[row]), float(fit.determined[row]), means.of(fit.rates[row]), influence[row, :-2],
+            modelled[row], shape[row], influence[row, -2], influence[row, -1],
         )
         for row in range(len(series))
     ]  # fmt: skip
 
 
-def _scores(problem: Problem, series: _Series, rates: FloatArray) -> FloatArray:
+def _scores(problem: Problem, series: Series, rates: FloatArray) -> FloatArray:
     """What each cluster of repeats pulls at each column by, beyond the mean of all clusters."""
     shares = problem.shares
     residual = np.where(problem.used, series.values - shares.applied(rates), 0.0)
@@ -188,11 +170,11 @@ def _scores(problem: Problem, series: _Series, rates: FloatArray) -> FloatArray:
     return centred
 
 
-def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _Series) -> Estimate:
+def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series) -> Estimate:
     """The metric itself: what was found, over the cycles where it is a part of cycles."""
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
-    influence, modelled, shape, moved = found.influence, found.modelled, found.shape, found.moved
+    influence, modelled, shape, moved, least = found.influence, found.modelled, found.shape, found.moved, found.least
     parts, idle = found.rates[:-1], float(found.rates[-1])
     if clock is not None:
         cycles = np.maximum(clock.value, 1e-12)
@@ -201,11 +183,12 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _
         modelled = (modelled + value**2 * clock.modelled) / cycles**2
         shape = (shape + value**2 * clock.shape) / cycles**2
         moved = (moved - value * clock.moved) / cycles
+        least = least / cycles
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
     sampling = np.sqrt(np.maximum((influence**2).sum(axis=0), modelled))
-    timing = np.abs(moved) * problem.shift_error_ns
-    rounding = _rounding(problem) * series.step if series.percent else np.zeros_like(value)
+    timing = np.hypot(np.abs(moved) * problem.shift_error_ns, _smear(problem, value, idle, series))
+    rounding = np.hypot(_rounding(problem) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
     half = _quantile(problem.spread - 1) * error
     upper = 100.0 if series.percent else np.inf
@@ -222,6 +205,13 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: _
         known.take(problem.place), known.take(sets), np.minimum(parts, upper)[column], min(idle, upper), found.noise,
         found.determined, series.percent,
     )  # fmt: skip
+
+
+def _smear(problem: Problem, value: FloatArray, idle: float, series: Series) -> FloatArray:
+    """Error from where kernels begin and end, of groups and of sets."""
+    smear_ns = MEMORY_SMEAR_NS if series.memory else SMEAR_NS
+    groups = smeared(problem.beside, problem.layout, value[: problem.layout.groups], idle, smear_ns)
+    return np.concatenate([groups, np.sqrt(groups**2 @ problem.means.sets**2)])
 
 
 def _rounding(problem: Problem) -> FloatArray:

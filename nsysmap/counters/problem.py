@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.edges import Beside, beside
 from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
@@ -36,6 +37,7 @@ class Problem:
     layout: Layout
     shares: Shares
     edges: Edges
+    beside: Beside
     matrix: Gram
     means: Means
     cluster: IntArray  # of whole repeats, of each sample
@@ -65,7 +67,8 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     member[place] = member_of
     means = means_of(layout, member, sets)
     return Problem(
-        values=values, work=work, place=place, layout=layout, shares=shares, edges=edges_of(work, layout, start, end), matrix=matrix,
+        values=values, work=work, place=place, layout=layout, shares=shares, edges=edges_of(work, layout, start, end),
+        beside=beside(work), matrix=matrix,
         means=means, cluster=cluster, clusters=clusters, spread=_spread(shares, means, cluster, clusters),
         used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.error_ns,
     )  # fmt: skip

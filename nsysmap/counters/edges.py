@@ -1,0 +1,54 @@
+"""What the moments at which kernels begin and end leave open: their stamps are not when SMs and memory begin and end to work for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.counters.model import Work
+from nsysmap.counters.shares import Layout
+
+SMEAR_NS = 150.0
+"""Standard deviation of where a kernel's activity begins and ends against its stamps, the same at every repeat.
+
+Measured on an H100: the SM-active, issue and tensor cycles of a MobileNet's and a ResNet's kernels against Nsight Compute's (clocks and caches
+left alone), in which it is the difference that more repeats do not make smaller.
+"""
+MEMORY_SMEAR_NS = 300.0
+"""The same of traffic to memory: writes leave the level-2 cache later than the kernel wrote them."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Which group runs right before and right after each group, and how often; the last group stands for nothing."""
+
+    group: IntArray
+    other: IntArray
+    often: FloatArray  # of the executions of the group
+
+
+def beside(work: Work) -> Beside:
+    """What is next to each group's executions, on either side, if it is nearer than activity smears."""
+    groups = work.groups
+    reached = np.maximum.accumulate(np.concatenate([[np.iinfo(np.int64).min], work.end_ns[:-1]]))
+    near = work.start_ns - reached < 2 * SMEAR_NS
+    previous = np.concatenate([[-1], work.group[:-1]])
+    before = np.where(near & (previous >= 0), previous, groups)
+    following = np.concatenate([work.group[1:], [-1]])
+    after = np.where(np.concatenate([near[1:], [False]]) & (following >= 0), following, groups)
+    inside = work.group >= 0
+    pairs = np.concatenate([work.group[inside] * (groups + 1) + each[inside] for each in (before, after)])
+    found, count = np.unique(pairs, return_counts=True)
+    group, other = found // (groups + 1), found % (groups + 1)
+    executions = np.bincount(work.group[inside], minlength=groups)
+    return Beside(group, other, count / np.maximum(executions, 1)[group])
+
+
+def smeared(pairs: Beside, layout: Layout, values: FloatArray, idle: float, smear_ns: float) -> FloatArray:
+    """Standard error of each group's value where its begin and its end are known as well as ``smear_ns``."""
+    known = np.append(values, idle)
+    apart = (known[pairs.group] - known[pairs.other]) ** 2 * pairs.often
+    error: FloatArray = np.sqrt(np.bincount(pairs.group, apart, layout.groups)) * smear_ns / np.maximum(layout.duration_ns, smear_ns)
+    return error

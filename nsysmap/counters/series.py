@@ -1,0 +1,63 @@
+"""One metric's samples as they add up over time, and what their being whole percents leaves open.
+
+nsys prints the nearest whole percent, but 1 for all that is above 0 and below 1 (seen on GH100 with nsys 2025.3, where one metric is there
+as a count too: printed less exact is -0.5 to 0.5, and up to 1 for a printed 1).  Short kernels' little activity would be overestimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray
+from nsysmap.counters.model import Samples
+
+LEAST = 1.0
+"""What is printed for everything between 0 and half as much again."""
+_MIDDLE = 0.6  # what a printed 1 is taken for before it is known better
+_ENDS = (0.05, 1.45)
+LEFT_OPEN = 0.4
+"""Percentage points by which all samples that are printed as 1 can differ together from what they are taken for."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric's samples as they add up over time: a part of cycles times the cycles."""
+
+    values: FloatArray
+    upper: float
+    step: float  # what the samples were rounded to, in their own unit
+    percent: bool
+    memory: bool  # of traffic to memory
+    least: BoolArray  # printed as 1
+    cycles: FloatArray | None  # what a percent is multiplied by
+
+    def times_cycles(self, percent: FloatArray) -> FloatArray:
+        """Percents in the unit of the values."""
+        return percent if self.cycles is None else percent * self.cycles
+
+    def corrected(self, predicted: FloatArray) -> Series:
+        """With the samples that were printed as 1 as they are predicted, as far as 1 would be printed for that."""
+        if not self.least.any():
+            return self
+        low, high = (self.times_cycles(np.full(len(predicted), end)) for end in _ENDS)
+        return replace(self, values=np.where(self.least, np.clip(predicted, low, high), self.values))
+
+
+def series_of(samples: Samples, values: FloatArray) -> list[Series]:
+    """Each metric's values, a row a metric, as they add up."""
+    series = []
+    for row, clock in enumerate(samples.per_cycle):
+        own, percent = values[row], samples.percent[row]
+        some = own[:: max(len(own) // 1000, 1)]
+        whole = bool((some == np.round(some)).all())
+        least = own == LEAST if percent and whole else np.zeros(len(own), np.bool_)
+        own = np.where(least, _MIDDLE, own)
+        cycles = None if clock is None else values[clock]
+        upper = 100.0 if percent else np.inf
+        if cycles is not None:
+            upper *= float(np.nanmax(cycles, initial=0.0))
+        one = Series(own, upper, float(whole), percent or cycles is not None, samples.metrics[row].startswith("dram"), least, cycles)
+        series.append(replace(one, values=one.times_cycles(own)))
+    return series
