@@ -46,8 +46,8 @@ _VALUE = (
     text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, gpc_clock, …"),
     text("unit", "percent (of the peak) or hertz"),
     real("value", "mean over the time that it ran", null=True),
-    real("error", "its standard error, in the same unit", null=True),
-    real("low", "of the interval that holds the value in 9 of 10 cases", null=True),
+    real("error", "its standard error, in the same unit, with what is left open by when the kernel really begins and ends", null=True),
+    real("low", "of the interval that holds the value in 9 of 10 cases, by the samples alone", null=True),
     real("high", "the other end", null=True),
     flag("known", "whether the error is small enough for the value to be used: 5 points, or 2 % of a clock"),
 )

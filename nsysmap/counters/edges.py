@@ -13,11 +13,12 @@ from nsysmap.counters.shares import Layout
 SMEAR_NS = 150.0
 """Standard deviation of where a kernel's activity begins and ends against its stamps, the same at every repeat.
 
-Measured on an H100: the SM-active, issue and tensor cycles of a MobileNet's and a ResNet's kernels against Nsight Compute's (clocks and caches
-left alone), in which it is the difference that more repeats do not make smaller.
+Measured on an H100 against Nsight Compute with clocks and caches left alone, over the 255 kernels of a MobileNet: it is the difference that
+more repeats do not make smaller.
 """
 MEMORY_SMEAR_NS = 300.0
 """The same of traffic to memory: writes leave the level-2 cache later than the kernel wrote them."""
+_UNEVEN = 0.3  # per square root of a µs: what changes as much as that within kernels begins and ends gradually, too
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,14 @@ def beside(work: Work) -> Beside:
     return Beside(group, other, count / np.maximum(executions, 1)[group])
 
 
-def smeared(pairs: Beside, layout: Layout, values: FloatArray, idle: float, smear_ns: float) -> FloatArray:
-    """Standard error of each group's value where its begin and its end are known as well as ``smear_ns``."""
+def smear_ns(unevenness: float, *, memory: bool) -> float:
+    """How well the samples' metric keeps to the stamps: one that does not change within kernels begins and ends with them."""
+    return (MEMORY_SMEAR_NS if memory else SMEAR_NS) * min(1.0, unevenness / _UNEVEN) ** 4
+
+
+def smeared(pairs: Beside, layout: Layout, values: FloatArray, idle: float, apart_ns: float) -> FloatArray:
+    """Standard error of each group's value where its begin and its end are known as well as ``apart_ns``."""
     known = np.append(values, idle)
     apart = (known[pairs.group] - known[pairs.other]) ** 2 * pairs.often
-    error: FloatArray = np.sqrt(np.bincount(pairs.group, apart, layout.groups)) * smear_ns / np.maximum(layout.duration_ns, smear_ns)
+    error: FloatArray = np.sqrt(np.bincount(pairs.group, apart, layout.groups)) * apart_ns / np.maximum(layout.duration_ns, 1.0)
     return error

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.bounded import bounded_solution
-from nsysmap.counters.edges import MEMORY_SMEAR_NS, SMEAR_NS, smeared
+from nsysmap.counters.edges import smear_ns, smeared
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.near_inverse import spreads
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates
@@ -27,19 +27,20 @@ class Values:
     """One metric over groups, or over sets of groups; one entry each, NaN for what did not run."""
 
     value: FloatArray
-    error: FloatArray  # standard error of value: all of the last four
+    error: FloatArray  # standard error of value: all of the last five
     low: FloatArray  # of the interval that holds the value in 9 of 10 cases
     high: FloatArray
     sampling: FloatArray  # from the scatter of the repeats and of the samples
     shape: FloatArray  # from what the samples leave open of how the rate changes within kernels
     timing: FloatArray  # from the error of the clocks' offset
     rounding: FloatArray  # from samples being whole numbers
+    edges: FloatArray  # from where kernels begin and end; not in the interval, which is what the samples tell
 
     def take(self, rows: IntArray) -> Values:
         """These entries."""
         return Values(
             self.value[rows], self.error[rows], self.low[rows], self.high[rows], self.sampling[rows], self.shape[rows],
-            self.timing[rows], self.rounding[rows],
+            self.timing[rows], self.rounding[rows], self.edges[rows],
         )  # fmt: skip
 
 
@@ -106,6 +107,7 @@ class _Linear:
 
     rates: FloatArray  # bounded
     noise: float
+    unevenness: float
     determined: float
     value: FloatArray
     influence: FloatArray  # what each cluster of repeats added
@@ -151,7 +153,8 @@ def _linear(problem: Problem, series: list[Series], fit: Fit) -> list[_Linear]:
     bounded = bounded_solution(fit.systems, fit.target, upper)
     return [
         _Linear(
-            bounded[row], float(fit.noise[row]), float(fit.determined[row]), means.of(fit.rates[row]), influence[row, :-2],
+            bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(fit.rates[row]),
+            influence[row, :-2],
             modelled[row], shape[row], influence[row, -2], influence[row, -1],
         )
         for row in range(len(series))
@@ -187,15 +190,24 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
     sampling = np.sqrt(np.maximum((influence**2).sum(axis=0), modelled))
-    timing = np.hypot(np.abs(moved) * problem.shift_error_ns, _smear(problem, value, idle, series))
+    timing = np.abs(moved) * problem.shift_error_ns
     rounding = np.hypot(_rounding(problem) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
     half = _quantile(problem.spread - 1) * error
+    edges = _smear(problem, value, idle, smear_ns(found.unevenness, memory=series.memory))
     upper = 100.0 if series.percent else np.inf
     low, high = np.clip(value - half, 0, upper), np.clip(value + half, 0, upper)
     unknown = np.where(problem.means.ran > 0, 0.0, np.nan)
     known = Values(
-        np.clip(bounded, low, high) + unknown, error + unknown, low + unknown, high + unknown, sampling, np.sqrt(shape), timing, rounding
+        np.clip(bounded, low, high) + unknown,
+        np.hypot(error, edges) + unknown,
+        low + unknown,
+        high + unknown,
+        sampling,
+        np.sqrt(shape),
+        timing,
+        rounding,
+        edges,
     )
     sets = np.arange(layout.groups, len(value))
     ordered = layout.parts[problem.place]
@@ -207,10 +219,9 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
     )  # fmt: skip
 
 
-def _smear(problem: Problem, value: FloatArray, idle: float, series: Series) -> FloatArray:
+def _smear(problem: Problem, value: FloatArray, idle: float, apart_ns: float) -> FloatArray:
     """Error from where kernels begin and end, of groups and of sets."""
-    smear_ns = MEMORY_SMEAR_NS if series.memory else SMEAR_NS
-    groups = smeared(problem.beside, problem.layout, value[: problem.layout.groups], idle, smear_ns)
+    groups = smeared(problem.beside, problem.layout, value[: problem.layout.groups], idle, apart_ns)
     return np.concatenate([groups, np.sqrt(groups**2 @ problem.means.sets**2)])
 
 

@@ -71,7 +71,7 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: 
     executions = int(layout.executions[group])
     error = float(values.sampling[group] ** 2 + values.shape[group] ** 2) ** 0.5
     limit = WELL_KNOWN if estimate.percent else WELL_KNOWN_PART * float(values.value[group])
-    floor2 = limit**2 - float(values.timing[group] ** 2 + values.rounding[group] ** 2)
+    floor2 = limit**2 - float(values.timing[group] ** 2 + values.rounding[group] ** 2 + values.edges[group] ** 2)
     if not executions or floor2 <= 0 or not np.isfinite(error) or estimates.concurrent[group] > _TOGETHER:
         return ()
     found = []
