@@ -19,8 +19,6 @@ from nsysmap.base.schema import ANSWER_TABLES, Tables
 from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted
-from nsysmap.counters.ncu_csv import NcuKernel, read_ncu_csv
-from nsysmap.counters.ncu_table import ncu_notes, ncu_table
 from nsysmap.counters.of_trace import Counters, counters_of
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
@@ -30,6 +28,9 @@ from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.mapping.selection import Selection
 from nsysmap.names.decode import names_table
+from nsysmap.ncu.beside_trace import ncu_notes, ncu_table
+from nsysmap.ncu.printed import NcuKernel
+from nsysmap.ncu.report_file import read_ncu
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.rules.packs import chosen_rules
 from nsysmap.rules.result_tables import findings_table, outcomes_table
@@ -168,7 +169,8 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
 ) -> Analysis:
     """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
 
-    ``onnx`` is the model behind the engine: it names what runs inside opaque regions.  ``ncu`` is what Nsight Compute printed (--csv).
+    ``onnx`` is the model behind the engine: it names what runs inside opaque regions.  ``ncu`` is what Nsight Compute
+    printed (--csv), or its report.
     ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
     folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
     ``times`` is what trtexec measured without the profiler (see :func:`unprofiled_times`).
@@ -179,7 +181,7 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     engines = read_engines(paths, profile=profile)
     measured_times = unprofiled_times(times, paths)
     model = onnx_model(onnx) if onnx is not None else None
-    profiled = read_ncu_csv(Path(ncu)) if ncu is not None else ()
+    profiled = read_ncu(Path(ncu)) if ncu is not None else ()
     mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
     return analyze_mapped(mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress)
 

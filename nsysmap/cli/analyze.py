@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("analyze", short_help="Where the time goes, why, and what to do first.")
 @report_and_engines
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
-@click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: what ncu --csv printed.")
+@click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: ncu --csv's, or a report (.ncu-rep).")
 @click.option("--times", metavar="FILE", help="trtexec --exportTimes file or log of a run without the profiler: says what profiling cost.")
 @click.option(
     "-o",

@@ -16,11 +16,11 @@ from nsysmap.counters.amounts import tensor_cycles, tensor_operations
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.ncu_compare import FromTrace, compare
-from nsysmap.counters.ncu_csv import read_ncu_csv
-from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
 from nsysmap.counters.told import told
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
+from nsysmap.ncu.compare import FromTrace, compare
+from nsysmap.ncu.match import SequenceKernel, match_kernels
+from nsysmap.ncu.printed import read_ncu_csv
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.trace.gpu_metrics import read_gpu_metrics
 from tests.places import CAPTURES

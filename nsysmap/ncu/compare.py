@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import FloatArray
-from nsysmap.counters.ncu_csv import NcuKernel
-from nsysmap.counters.ncu_match import Matched
+from nsysmap.ncu.match import Matched
+from nsysmap.ncu.printed import NcuKernel
 
 TENSOR = (
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import IntArray
-from nsysmap.counters.ncu_csv import NcuKernel
+from nsysmap.ncu.printed import NcuKernel
 
 _MOST_CELLS = 40_000_000
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
-from nsysmap.counters.ncu_compare import FromTrace, compare
-from nsysmap.counters.ncu_csv import NcuKernel, parse_ncu_csv, read_ncu_csv
-from nsysmap.counters.ncu_match import SequenceKernel, base_name, match_kernels
-from nsysmap.counters.ncu_numbers import decimal_mark, in_base_unit, number
+from nsysmap.ncu.compare import FromTrace, compare
+from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels
+from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
+from nsysmap.ncu.printed import NcuKernel, parse_ncu_csv, read_ncu_csv
 from tests.places import CAPTURES
 
 DATA = Path(__file__).parent / "data"

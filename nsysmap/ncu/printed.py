@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.counters.ncu_numbers import decimal_mark, in_base_unit, number
+from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
 
 _FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size", "Grid Size",

@@ -7,9 +7,9 @@ import numpy as np
 from nsysmap.base.counter_schema import NCU_KERNELS
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
-from nsysmap.counters.ncu_compare import TENSOR, dram_bytes
-from nsysmap.counters.ncu_csv import NcuKernel
-from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
+from nsysmap.ncu.compare import TENSOR, dram_bytes
+from nsysmap.ncu.match import SequenceKernel, match_kernels
+from nsysmap.ncu.printed import NcuKernel
 from nsysmap.trace.steady import steady_inferences
 
 
