@@ -231,16 +231,15 @@ async function start() {
   document.getElementById("help").addEventListener("click", () => document.getElementById("keys").showModal());
   document.getElementById("color").addEventListener("change", event => { timeline.color(event.target.value); legend(event.target.value); });
   document.getElementById("theme").addEventListener("click", () => {
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches, root = document.documentElement;
-    root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     repaint();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  function repaint() { timeline.theme(); overview.draw(); spread.theme(); }
+  function repaint() { timeline.theme(); overview.draw(); spread.theme(); legend(document.getElementById("color").value); }
   function legend(mode) {
     const place = document.getElementById("legend");
     place.replaceChildren();
-    const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = fill; made.append(words); };
+    const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = isDark() ? onDark(fill) : fill; made.append(words); };
     if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
     else element("span", "one colour a layer, eight in turn: layers that follow one another differ", place);
     element("b", "idle:", place);

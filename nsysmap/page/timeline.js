@@ -22,6 +22,7 @@ function timelineOf(trace, place, on) {
       ink[name] = getComputedStyle(probe).color;
     }
     probe.remove();
+    ink.dark = isDark();
     ink.sans = style.getPropertyValue("--sans");
   }
   function resize() {
@@ -41,6 +42,9 @@ function timelineOf(trace, place, on) {
   }
 
   function fillOf(type, row) {
+    return ink.dark ? onDark(plainFill(type, row)) : plainFill(type, row);
+  }
+  function plainFill(type, row) {
     const { doc, tables } = trace;
     if (type === KERNEL) {
       const of = tables.kernels.class[row];
@@ -113,7 +117,7 @@ function timelineOf(trace, place, on) {
     const bottom = lane.top + lane.height;
     pen.fillStyle = ink.panel;
     pen.fillRect(GUTTER, lane.top, width - GUTTER, lane.height);
-    pen.fillStyle = lane.fill;
+    pen.fillStyle = ink.dark ? onDark(lane.fill) : lane.fill;
     for (let x = GUTTER; x < width; x++) {
       const found = meanIn(lane, toTime(x), toTime(x + 1));
       if (!found) continue;

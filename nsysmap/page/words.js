@@ -42,13 +42,25 @@ function nice(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return [1, 2, 5, 10].map(one => one * power).find(one => one >= least);
 }
+function lightness(fill) {
+  const [red, green, blue] = [1, 3, 5].map(at => (parseInt(fill.slice(at, at + 2), 16) / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
 /** Black or white: whichever reads better on that colour. */
 function inkOn(fill) {
-  if (!INKS.has(fill)) {
-    const [red, green, blue] = [1, 3, 5].map(at => (parseInt(fill.slice(at, at + 2), 16) / 255) ** 2.2);
-    INKS.set(fill, 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.3 ? "#ffffff" : "#1a1d21");
-  }
+  if (!INKS.has(fill)) INKS.set(fill, lightness(fill) < 0.3 ? "#ffffff" : "#1a1d21");
   return INKS.get(fill);
+}
+/** The colour as it can be seen on a dark page: a dark one is mixed with white. */
+function onDark(fill) {
+  if (!LIFTED.has(fill)) LIFTED.set(fill, lightness(fill) > 0.1 ? fill : "#" + [1, 3, 5].map(at => Math.round(parseInt(fill.slice(at, at + 2), 16) * 0.65 + 89).toString(16).padStart(2, "0")).join(""));
+  return LIFTED.get(fill);
+}
+const LIFTED = new Map();
+/** Whether the page is dark now. */
+function isDark() {
+  const set = document.documentElement.dataset.theme;
+  return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 const INKS = new Map();
 /** A bar as long as that share of its cell. */

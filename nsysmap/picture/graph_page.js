@@ -31,6 +31,7 @@ function rows(heading, given) {
 }
 function details(index) {
   const layer = data.layers[index];
+  document.body.classList.remove("quiet");
   panel.replaceChildren();
   element("h2", `#${layer.index} ${layer.name}`, panel);
   rows(null, [
@@ -43,6 +44,7 @@ function details(index) {
   rows("ONNX nodes", layer.onnx.map(node => ["", node]));
 }
 function several(title, layers) {
+  document.body.classList.remove("quiet");
   panel.replaceChildren();
   element("h2", title, panel);
   element("p", `${layers.length} layers, in the order of execution`, panel, "note");
@@ -50,6 +52,7 @@ function several(title, layers) {
 }
 function select(box) {
   graph.select(box);
+  document.body.classList.toggle("quiet", box === null);
   if (box === null) return;
   const { title, layers } = data.views[graph.view].boxes[box];
   if (layers.length > 1) several(title, layers);

@@ -276,7 +276,8 @@ def _box(engine: Engine, shades: _Shades, title: str | None, layers: tuple[int, 
     layer = engine.layers[layers[0]]
     if title is None:
         inside = sum(round(ran.executions) for ran in times.kernels.get(layer.index, ())) if times and layer.kind == "foreign_node" else 0
-        words = [" ".join(part for part in (layer.kind, layer.precision) if part), counted(inside, "kernel") if inside else None, timed]
+        kind = "" if inside else layer.kind  # the title of a region says so itself, and its kernels need the room
+        words = [" ".join(part for part in (kind, layer.precision) if part), counted(inside, "kernel") if inside else None, timed]
     else:
         words = [counted(len(layers), "layer"), timed]
     parts = {mode: _parts(shades, mode, layers) for mode in shades.told.swatches}
