@@ -95,8 +95,15 @@ def _page(rule: Rule) -> str:
         )
     parts.append("## When it cannot tell\n\n" + "\n".join(f"- {reason}" for reason in _skips(rule)))
     parts.append(f"## How it tells\n\n```sql\n{rule.query.sql}\n```\n\nIt says: {rule.message}")
+    parts.append(f"## Seen in\n\n{_seen(rule)}")
     parts.append("## Cases\n\n" + "\n".join(f"- {case.name}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
     return "\n\n".join(parts) + "\n"
+
+
+def _seen(rule: Rule) -> str:
+    if rule.seen is None:
+        return "No trace or engine file of a real GPU yet: it is held to its cases alone."
+    return f"Found in {rule.seen}; what it said was checked against the trace or the file."
 
 
 def _tables(specs: Iterable[Spec]) -> str:
@@ -182,6 +189,7 @@ why: |
   What it is and why it costs; what cost_ns stands for.
 advice: |
   What to do, with the exact flag or call, and how to check that it helped.
+seen: our BERT on an A100            # where it held on real data, and was checked; may be left out
 supersedes: [hot-layer]            # findings of these rules at the same place are told inside this one's
 needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; else the rule is skipped
 requires:                          # further conditions; the first column of the first row says whether the rule can tell

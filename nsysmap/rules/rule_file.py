@@ -38,7 +38,7 @@ ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 """Those of them that are about layers: the ones that a finding's `about` lists."""
 
 _TEXTS = ("name", "group", "severity", "summary", "why", "sql", "message")
-_KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "what_if", "params", "cases")
+_KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "what_if", "seen", "params", "cases")
 _MOST_SHOWN = 60
 _BEYOND = 2**63  # what no integer column holds
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -83,6 +83,7 @@ class Rule:
     clean_if: tuple[Requirement, ...]  # must hold for "found nothing" to be an answer
     supersedes: tuple[str, ...]  # rules whose findings at the same place its own stand for
     what_if: str | None  # the change of `nsysmap what-if` that works out its saving
+    seen: str | None  # traces and engine files of real GPUs in which it was found, and checked by hand
     params: Mapping[str, Value]
     query: Query
     columns: tuple[str, ...]  # none known where it is not checked
@@ -114,6 +115,8 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
             raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"take one of {', '.join(allowed)}")
     if content.get("what_if") not in (None, *CHANGES):
         raise NsysmapError(f"{path}: what_if", f"is {content['what_if']!r}", f"take one of {', '.join(sorted(CHANGES))}")
+    if "seen" in content:
+        _text(content, "seen", str(path))
     params = _params(content.get("params") or {}, str(path))
     query, columns = _query(content["sql"], params, sandbox, f"{path}: sql")
     if sandbox is not None:
@@ -130,6 +133,7 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
         clean_if=_requires(content.get("clean_if") or [], params, sandbox, f"{path}: clean_if"),
         supersedes=_supersedes(content.get("supersedes") or [], f"{path}: supersedes"),
         what_if=content.get("what_if"),
+        seen=content["seen"].strip() if "seen" in content else None,
         params=params,
         query=query,
         columns=tuple(columns),
