@@ -86,7 +86,7 @@ def _answers(rules: Sequence[Rule], given: Mapping[str, Table], time_limit_s: fl
     runner = _Runner(sandbox, arrow, time_limit_s, told)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
     repeats = only_repeats(tables["inferences"])
-    about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables), repeats)
+    about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
     outcomes, placed = [], {}
     for rule in rules:
         outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
@@ -208,7 +208,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
-        message=fill(about.worded(rule.message), row),
+        message=fill(about.worded(rule.message), row) + about.doubt(layer_index, layer),
         start_ns=start,
         end_ns=end,
         cost_ns=cost,
@@ -278,6 +278,12 @@ class _About:
     has_engine: bool  # an engine file of this run was given
     can_replay: bool
     repeats: bool  # nothing shows that what repeats is an inference
+    unsure: Mapping[tuple[int, str], str]  # layers of engine files that may not have run
+
+    def doubt(self, layer_index: Shown, layer: Shown) -> str:
+        """What to say of a finding on a layer of an engine file that may not have run."""
+        source = self.unsure.get((layer_index, layer)) if isinstance(layer_index, int) and isinstance(layer, str) else None
+        return "" if source is None else f" Whether {escaped(source)} ran here cannot be told."
 
     def worded(self, template: str) -> str:
         """The template as it is said of this program."""

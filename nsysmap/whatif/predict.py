@@ -176,7 +176,7 @@ def _basis(model: Model) -> str:
     profiler, (_, quick, slow) = model.profiler, model.machines
     return " ".join(
         [
-            f"Replay of {inference_count(model.timeline)} steady inferences; without the change it is {abs(model.error):.1%} off the trace "
+            f"Replay of {inference_count(model.timeline)} steady-state inferences; without the change {abs(model.error):.1%} off the trace "
             f"({duration(model.recorded_ns)} per {model.unit} under the profiler).",
             *model.window.notes,
             f"Corrected for the profiler: without it a kernel takes {duration(profiler.kernel_ns)} less, a launch call "

@@ -261,3 +261,23 @@ def test_an_engine_file_that_did_not_run_is_neither_found_fault_with_nor_called_
     assert run_rules([rule], other)[0].skipped == "no rows in layers: a.json did not run in this trace"
     seen = Table.of_rows(LAYERS, [layers[0], {"layer_id": 1, "name": "that the trace names", "kind": "conv"}])
     assert run_rules([rule], {**other, "layers": seen})[0].skipped == "there is no engine file (a.json did not run in this trace)"
+
+
+def test_a_finding_on_an_engine_file_that_may_not_have_run_says_so(tmp_path: Path) -> None:
+    rule = one_rule(
+        tmp_path,
+        needs="[layers]",
+        sql="SELECT NULL::BIGINT AS start_ns, NULL::BIGINT AS end_ns, NULL::BIGINT AS cost_ns, layer_index, name AS layer, name AS cause "
+        "FROM layers WHERE $min_ns > 0",
+    )
+    names = [("only in a", 0), ("in both", 0), ("in both", 1)]
+    layers = [
+        {"layer_id": number, "engine": engine, "layer_index": int(name == "in both"), "name": name, "kind": "conv"}
+        for number, (name, engine) in enumerate(names)
+    ]
+    fits = [{"engine": 0, "source": "a.json", "verdict": "cannot-tell"}, {"engine": 1, "source": "b.json", "verdict": "ran"}]
+    found = run_rules([rule], {"layers": Table.of_rows(LAYERS, layers), "engine_fits": Table.of_rows(ENGINE_FITS, fits)})[0].findings
+    assert {finding.message.partition(" Whether ")[2] for finding in found if finding.layer == "only in a"} == {
+        "a.json ran here cannot be told."
+    }
+    assert {finding.message.partition(" Whether ")[2] for finding in found if finding.layer == "in both"} == {""}
