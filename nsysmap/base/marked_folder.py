@@ -32,7 +32,15 @@ def marked_folder(folder: Path) -> Iterator[Path]:
         with _marked(folder):
             yield folder
     finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    try:
         shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:  # which came while it was being removed
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _marked(folder: Path) -> IO[bytes]:

@@ -263,9 +263,8 @@ class Table:
         if self.rows >= _MANY_ROWS:
             self.columns = {name: data if isinstance(data, Narrow) else _packed(data) for name, data in self.columns.items()}
         if self.rows >= _LARGE:
-            start = self.columns.get("start_ns")
-            near = start if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start) else None
-            self.columns = {name: _narrow(data, near) for name, data in self.columns.items()}  # type: ignore[arg-type]  # the dtype is checked
+            near = _start(self.columns)
+            self.columns = {name: _narrow(data, near) for name, data in self.columns.items()}
 
     @staticmethod
     def empty(spec: Spec) -> Table:
@@ -422,6 +421,36 @@ def _objects(data: Data) -> list[object]:
     if data.dtype == np.float64:
         return [None if math.isnan(value) else value for value in data.tolist()]
     return list(data.tolist())
+
+
+def stacked(parts: Iterable[Table]) -> Table:
+    """The rows of these tables (one at least) of one declaration and with the same texts, one behind the other.
+
+    Each is held in little memory until the last has come.
+    """
+    held: list[Table] = []
+    for part in parts:
+        start = _start(part.columns)
+        held.append(Table(part.spec, {name: _narrow(data, start) for name, data in part.columns.items()}) if held else part)
+    if len(held) == 1:
+        return held[0]
+    columns: dict[str, Held] = {}
+    for name in sorted(held[0].columns, key=lambda name: name != "start_ns"):
+        pieces = [part.columns.pop(name) for part in held]  # each is let go of before the next is made
+        if isinstance(pieces[0], Text):
+            texts = [piece for piece in pieces if isinstance(piece, Text)]
+            assert all(text.values == texts[0].values for text in texts)
+            columns[name] = Text(np.concatenate([text.codes for text in texts]), texts[0].values)
+        else:
+            wide = np.concatenate([piece.wide() if isinstance(piece, Narrow) else piece for piece in pieces])
+            columns[name] = slim(wide, _start(columns)) if wide.dtype == np.int64 else wide
+    return Table(held[0].spec, columns)
+
+
+def _start(columns: Mapping[str, Held]) -> IntArray | None:
+    """The times that others of the table are near to."""
+    start = columns.get("start_ns")
+    return start if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start) else None  # type: ignore[return-value]
 
 
 def _narrow(data: Held, near: IntArray | None) -> Held:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nsysmap.base.terminal import escaped
+from nsysmap.base.terminal import escaped, shortened
+
+_BAR = 24  # characters
+_SHARE = re.compile(r"(?:^|: )(\d[\d,]*) (?:%|of (\d[\d,]*)\b)")
 
 
 @contextmanager
@@ -21,16 +25,24 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         yield lambda _text: None
         return
     import threading
+    import time
 
     step: list[str] = ["reading"]
+    began = [time.monotonic()]
     done = threading.Event()
+
+    def tell(text: str) -> None:
+        if text.partition(":")[0] != step[-1].partition(":")[0]:
+            began.append(time.monotonic())
+        step.append(text)
 
     def show() -> None:
         shown = ""
-        while not done.wait(1.0 if not shown else 0.2):
-            if step[-1] != shown:
-                shown = step[-1]
-                sys.stderr.write(f"\r\x1b[2K{escaped(shown)} …")
+        while not done.wait(0.2 if shown else 1.0):
+            line = step_line(step[-1], time.monotonic() - began[-1], shutil.get_terminal_size((80, 24)).columns)
+            if line != shown:
+                shown = line
+                sys.stderr.write(f"\r\x1b[2K{line}")
                 sys.stderr.flush()
         if shown:
             sys.stderr.write("\r\x1b[2K")
@@ -39,10 +51,24 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     watcher = threading.Thread(target=show, daemon=True)
     watcher.start()
     try:
-        yield step.append
+        yield tell
     finally:
         done.set()
         watcher.join()
+
+
+def step_line(text: str, seconds: float, columns: int) -> str:
+    """What is being done, on one line of a terminal: a bar where the text says how much is done (37 %, 3 of 60), else the time so far."""
+    found = _SHARE.search(text)
+    share = None
+    if found is not None:
+        done, whole = (int((number or "100").replace(",", "")) for number in found.groups())
+        share = min(done / whole, 1.0) if whole else None
+    text = escaped(text)
+    if share is None:
+        return shortened(f"{text} … {seconds:.0f} s", columns - 1)
+    bar = "=" * round(share * _BAR)
+    return shortened(f"[{bar:<{_BAR}}] {text}", columns - 1)
 
 
 def width() -> int | None:

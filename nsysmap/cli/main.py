@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -89,7 +90,10 @@ def main() -> None:
         _run()
     finally:
         if _stopped_by:  # whatever it became on the way: DuckDB makes an error of its own of it
-            sys.exit(128 + _stopped_by[0])
+            if sys.stderr.isatty():
+                with suppress(OSError):
+                    click.echo("nsysmap: interrupted", err=True)
+            sys.exit(128 + _stopped_by[0][0])
 
 
 def _run() -> None:
@@ -147,9 +151,13 @@ def _fail(line: str) -> NoReturn:
     sys.exit(2)
 
 
-_stopped_by: list[int] = []
+_TIDYING_S = 1.0  # a second Ctrl-C within that is part of the first
+_stopped_by: list[tuple[int, float]] = []
 
 
-def _stop(number: int, _frame: FrameType | None) -> NoReturn:
-    _stopped_by.append(number)
+def _stop(number: int, _frame: FrameType | None) -> None:
+    now = time.monotonic()
+    if _stopped_by and now < _stopped_by[-1][1] + _TIDYING_S:
+        return
+    _stopped_by.append((number, now))
     raise KeyboardInterrupt  # so that everything on the way out tidies up after itself

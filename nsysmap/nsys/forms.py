@@ -10,6 +10,7 @@ from pathlib import Path
 from nsysmap.base.errors import NsysmapError
 from nsysmap.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC, folder_tables, stream_tables, table_files
 from nsysmap.nsys.json_lines import is_json_lines, json_tables
+from nsysmap.nsys.program import Progress
 from nsysmap.nsys.sqlite_columns import SQLITE_MAGIC, sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 
@@ -25,7 +26,7 @@ def head_of(path: Path) -> bytes:
             return file.read(HEAD_BYTES)
 
 
-def exported_tables(path: Path) -> NsysTables | None:
+def exported_tables(path: Path, *, progress: Progress | None = None) -> NsysTables | None:
     """The tables that nsys exported to this path; None where it is a file of another kind, which may be a report.
 
     NsysmapError where it is such an export and cannot be read, a folder without one, or no file at all.
@@ -43,7 +44,7 @@ def exported_tables(path: Path) -> NsysTables | None:
         )
     head = head_of(path)
     if head.startswith(SQLITE_MAGIC):
-        return sqlite_tables(path)
+        return sqlite_tables(path, progress=progress)
     if head.startswith((PARQUET_MAGIC, ARROW_MAGIC)) and path.suffix in (".parquet", ".arrow"):
         raise NsysmapError(str(path), "is one table of an exported report", "give the folder that it stands in")
     if head.startswith(ARROW_MAGIC):

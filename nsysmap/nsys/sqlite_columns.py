@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
-from nsysmap.nsys.sqlite_pages import Stored, UnsupportedError, decoded, numbering, read_table
+from nsysmap.nsys.program import Progress
+from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, decoded, numbering, read_table
 from nsysmap.nsys.tables import NsysTables, spelling
 
 SQLITE_MAGIC = b"SQLite format 3\0"
@@ -42,6 +43,7 @@ class Database:
     columns: Mapping[str, tuple[str, ...]]  # of every plain table; views and virtual tables are not trusted
     stored: Mapping[str, Stored]  # the tables whose pages can be decoded here
     views: tuple[str, ...] = ()  # views and virtual tables, which are not read
+    passed: Passed | None = None
 
     @staticmethod
     def open(path: Path) -> Database:
@@ -67,18 +69,34 @@ class Database:
         stored = self.stored.get(table)
         if stored is not None:
             try:
-                return read_table(self.path, stored, integers, texts)
+                return read_table(self.path, stored, integers, texts, self.passed)
             except UnsupportedError:
                 pass  # SQLite reads all that is not damaged, and says what is
         return read_rows(self.path, table, integers, texts)
 
 
-def sqlite_tables(path: Path) -> NsysTables:
-    """The tables of an SQLite export; NsysmapError as :meth:`Database.open`."""
+def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables:
+    """The tables of an SQLite export; NsysmapError as :meth:`Database.open`.  ``progress`` is told how many percent are read."""
     database = Database.open(path)
+    if progress is not None:
+        database = replace(database, passed=_percent(path.stat().st_size, progress))
     views = [name for name in database.views if _NSYS_TABLE.match(name)]
     notes = (Note("warning", f"Not read: {', '.join(views[:3])}, which nsys writes as tables and here are views."),) if views else ()
     return NsysTables(path, "SQLite", spelling(database.columns), database.read, notes=notes)
+
+
+def _percent(size: int, progress: Progress) -> Passed:
+    read = told = 0
+
+    def passed(more: int) -> None:
+        nonlocal read, told
+        read += more
+        percent = min(100 * read // max(size, 1), 100)
+        if percent > told:
+            told = percent
+            progress(percent)
+
+    return passed
 
 
 def read_rows(path: Path, table: str, integers: Sequence[str], texts: Sequence[str]) -> dict[str, IntArray | Text]:

@@ -7,7 +7,7 @@ SQLite itself must be asked.  The format: https://www.sqlite.org/fileformat2.htm
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from itertools import count
@@ -82,14 +82,20 @@ class _Field:
     shift: int  # to be added to every position
 
 
-def read_table(path: Path, stored: Stored, integers: Sequence[str], texts: Sequence[str]) -> dict[str, IntArray | Text]:
+Passed = Callable[[int], None]
+"""Told how many bytes of the file have been read since it was told last."""
+
+
+def read_table(
+    path: Path, stored: Stored, integers: Sequence[str], texts: Sequence[str], passed: Passed | None = None
+) -> dict[str, IntArray | Text]:
     """The columns of a table in the order of its rows: int64 (MISSING for NULL), and text (code -1 for NULL and for empty).
 
     The file is only read, a piece at a time.  UnsupportedError where SQLite must be asked.
     """
     try:
         with FileIO(path) as file:
-            return _read(_pages(path, file), stored, integers, texts)
+            return _read(_pages(path, file), stored, (integers, texts), passed)
     except OSError as error:
         raise UnsupportedError(str(error)) from error
 
@@ -111,7 +117,8 @@ def _pages(path: Path, file: FileIO) -> _Pages:
     return _Pages(file, size, min(told or in_file, in_file))
 
 
-def _read(pages: _Pages, stored: Stored, integers: Sequence[str], texts: Sequence[str]) -> dict[str, IntArray | Text]:
+def _read(pages: _Pages, stored: Stored, wanted: tuple[Sequence[str], Sequence[str]], passed: Passed | None) -> dict[str, IntArray | Text]:
+    integers, texts = wanted
     if stored.rowid in texts or not stored.reals.isdisjoint((*integers, *texts)):
         raise UnsupportedError("a column that is not read as it is stored")
     leaves = _leaves(pages, stored.root)
@@ -140,6 +147,8 @@ def _read(pages: _Pages, stored: Stored, integers: Sequence[str], texts: Sequenc
         for name in texts:
             columns[name] = _filled(columns[name], _codes(records.buffer, fields[name], end - rows, seen[name]), slice(rows, end))
         rows = end
+        if passed is not None:
+            passed(len(batch) * pages.size)
     result: dict[str, IntArray | Text] = {name: columns[name][:rows] for name in integers}
     result.update({name: decoded(columns[name][:rows], list(seen[name])) for name in texts})
     return result

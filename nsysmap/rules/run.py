@@ -20,6 +20,7 @@ from nsysmap.rules.advice import Reader, advice_to, version_of
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
+from nsysmap.rules.given_tables import given_table
 from nsysmap.rules.message import Shown, fill
 from nsysmap.rules.parameters import Params, with_params
 from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
@@ -157,7 +158,7 @@ def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, p
             named = frozenset[str]().union(*(columns for columns in readers if columns is not None))
             columns = tuple(column for column in table.spec.columns if column.name in named) or table.spec.columns[:1]
             table = Table(Spec(name, "", columns), {column.name: table.columns[column.name] for column in columns})
-        result[name] = table.arrow()
+        result[name] = given_table(table)
     return result
 
 

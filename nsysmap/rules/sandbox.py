@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsysmap.base.table import Kind, Spec
+from nsysmap.rules.given_tables import selected
 
 if TYPE_CHECKING:
     import pyarrow
@@ -347,10 +348,11 @@ class _Stream:
 def _put(connection: Any, name: str, table: pyarrow.Table) -> None:
     """Give the connection this table: a copy, or where it is large the table itself, which then is read in place."""
     if table.num_rows > _COPIED_ROWS:
-        connection.register(name, table)
+        connection.register(f"{_GIVEN}: {name}", table)
+        connection.execute(f'CREATE TEMP VIEW "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}: {name}"')
         return
     connection.register(_GIVEN, _Stream(table))  # of a stream DuckDB 1.3 reads once only, and no version knows the number of rows
-    connection.execute(f'CREATE TEMP TABLE "{name}" AS SELECT * FROM "{_GIVEN}"')
+    connection.execute(f'CREATE TEMP TABLE "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}"')
     connection.unregister(_GIVEN)
 
 

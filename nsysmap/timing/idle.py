@@ -19,11 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nsysmap.base.groups import distinct
+from nsysmap.base.groups import distinct, sorted_order
 from nsysmap.base.intervals import Spans, holes
 from nsysmap.base.result_schema import GAPS
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, Values, repeated, stacked, taken_values, uniform
 from nsysmap.timing.idle_causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, PROFILER, UNKNOWN, Host, Pieces, joined
 from nsysmap.trace.copies import hold_the_host
 from nsysmap.trace.gpu_work import gpu_work
@@ -37,6 +38,7 @@ between two processes (135 us, the time slice).  A longer wait is for something 
 GRAPH_CALL_NS = 2_000
 """A graph launch without the profiler takes 1.3 to 2.4 us; with its nodes traced, 0.8 to 1.6 us a node (eight captures)."""
 
+_AT_ONCE = 1 << 18  # holes: what is worked out of one takes some hundred bytes
 _NO_LAUNCH = "its launch call is not in the trace"
 _HELD_BACK = "queued in time, then held back: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"
@@ -58,9 +60,6 @@ class _Work:
     node: BoolArray  # a node of a graph whose nodes are traced
     holding: BoolArray  # a copy that holds the host
 
-    def take(self, rows: IntArray) -> _Work:
-        return _Work(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
 
 @dataclass(frozen=True)
 class _Idle:
@@ -70,8 +69,22 @@ class _Idle:
     end_ns: IntArray
     before: IntArray  # row in _Work
     after: IntArray
-    last_kernel: IntArray  # kernel_id, MISSING where there is none before
-    next_kernel: IntArray
+
+    def part(self, first: int) -> _Idle:
+        return _Idle(*(getattr(self, name)[first : first + _AT_ONCE] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """All that the gaps are made of."""
+
+    trace: Trace
+    inferences: Table
+    work: _Work
+    kernels: IntArray  # rows in _Work that are kernels
+    inference_of: IntArray  # of each kernel
+    layer_of: Text
+    host: Host
 
 
 def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table | None) -> Table:
@@ -81,13 +94,21 @@ def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table
     """
     work = _gpu_work(trace)
     idle = _all_holes(work)
-    host = Host.of(trace, inferences)
-    labels = [*host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED]
-    pieces = _pieces(trace, work, idle, host)
+    layer = mapping.text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
+    kernels = np.flatnonzero(work.kernel >= 0)
+    known = _Known(trace, inferences, work, kernels, membership.ints("inference"), layer, Host.of(trace, inferences))
+    gaps = stacked(_gaps(known, idle.part(first)) for first in range(0, max(len(idle.after), 1), _AT_ONCE))
+    return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps))})
+
+
+def _gaps(known: _Known, idle: _Idle) -> Table:
+    """The gaps that these holes are; numbered by themselves."""
+    work, inferences = known.work, known.inferences
+    pieces = _pieces(work, idle, known.host)
     after = idle.after[pieces.owner]
     launch = work.launch[after]
-    last_kernel, next_kernel = idle.last_kernel[pieces.owner], idle.next_kernel[pieces.owner]
-    layer = mapping.text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
+    previous = np.searchsorted(known.kernels, after, side="left") - 1
+    last_kernel, next_kernel = _kernel_at(known, previous, work.device[after]), _kernel_at(known, previous + 1, work.device[after])
     return Table(
         GAPS,
         {
@@ -98,81 +119,92 @@ def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table
             "device": work.device[after],
             "before_kernel": last_kernel,
             "after_kernel": next_kernel,
-            "inference": _inference(inferences, gather(membership.ints("inference"), next_kernel), pieces),
+            "inference": _inference(inferences, gather(known.inference_of, next_kernel), pieces),
             "cause": Text(pieces.cause.astype(np.int32), CAUSES),
-            "evidence": Text(pieces.evidence.astype(np.int32), tuple(labels)),
+            "evidence": Text(pieces.evidence.astype(np.int32), (*known.host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED)),
             "evidence_start_ns": pieces.proof_start_ns,
             "evidence_end_ns": pieces.proof_end_ns,
             "pid": (work.process[after] >> 24) & 0xFFFFFF,
-            "thread": gather(trace.api_calls.ints("thread"), launch),
-            "before_layer": layer.take(last_kernel),
-            "after_layer": layer.take(next_kernel),
+            "thread": gather(known.trace.api_calls.ints("thread"), launch),
+            "before_layer": known.layer_of.take(last_kernel),
+            "after_layer": known.layer_of.take(next_kernel),
         },
     )
 
 
 def _gpu_work(trace: Trace) -> _Work:
+    tables = [table for table in gpu_work(trace) if len(table)] or [trace.kernels]
+    device, start = (_together([table.ints(name) for table in tables]) for name in ("device", "start_ns"))
+    rows = sorted_order(device, start)
     kind = trace.api_calls.text("kind")
     graph_launch = np.flatnonzero(kind.equals("graph-launch"))
-    parts = []
-    for table in gpu_work(trace):
-        rows = len(table)
-        node = table.ints("graph_node_id") if table is not trace.cuda_graph_traces else np.ones(rows, np.int64)
-        launch = table.ints("launch")
-        copies = table is trace.memcpys
-        part = _Work(
-            device=table.ints("device"),
-            start_ns=table.ints("start_ns"),
-            end_ns=table.ints("end_ns"),
-            process=table.ints("process"),
-            launch=launch,
-            correlation=table.ints("correlation"),
-            kernel=np.arange(rows) if table is trace.kernels else np.full(rows, MISSING, np.int64),
-            graph=(node != MISSING) | (np.isin(launch, graph_launch) if len(graph_launch) else np.zeros(rows, np.bool_)),
-            node=node != MISSING if table is not trace.cuda_graph_traces else np.zeros(rows, np.bool_),
-            holding=hold_the_host(table) & (node == MISSING) if copies else np.zeros(rows, np.bool_),
-        )
-        parts.append(part)
-    work = _Work(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Work.__dataclass_fields__))
-    return work.take(np.lexsort((work.start_ns, work.device)))
+
+    def number(table: Table) -> IntArray:
+        return np.arange(len(table)) if table is trace.kernels else repeated(np.int64(MISSING), len(table))
+
+    def by_graph(table: Table) -> BoolArray:
+        replayed = table is trace.cuda_graph_traces or _node(table) != MISSING
+        return replayed | (np.isin(table.ints("launch"), graph_launch) if len(graph_launch) else np.zeros(len(table), np.bool_))
+
+    def traced(table: Table) -> BoolArray:
+        return repeated(np.bool_(False), len(table)) if table is trace.cuda_graph_traces else _node(table) != MISSING
+
+    def holding(table: Table) -> BoolArray:
+        return hold_the_host(table) & (_node(table) == MISSING) if table is trace.memcpys else repeated(np.bool_(False), len(table))
+
+    def column(name: str) -> IntArray:
+        return taken_values(_together([table.ints(name) for table in tables]), rows)
+
+    return _Work(
+        device=taken_values(device, rows),
+        start_ns=taken_values(start, rows),
+        end_ns=column("end_ns"),
+        process=column("process"),
+        launch=column("launch"),
+        correlation=column("correlation"),
+        kernel=taken_values(_together([number(table) for table in tables]), rows),
+        graph=taken_values(_together([by_graph(table) for table in tables]), rows),
+        node=taken_values(_together([traced(table) for table in tables]), rows),
+        holding=taken_values(_together([holding(table) for table in tables]), rows),
+    )
+
+
+def _node(table: Table) -> IntArray:
+    return table.ints("graph_node_id")
+
+
+def _together(parts: list[NDArray[Values]]) -> NDArray[Values]:
+    """The columns one behind the other, stored once where all hold the same value."""
+    if all(uniform(part) and part[0] == parts[0][0] for part in parts):  # type: ignore[arg-type]  # of one of the types that a column has
+        return repeated(parts[0][0], sum(map(len, parts)))
+    return np.concatenate(parts)
 
 
 def _all_holes(work: _Work) -> _Idle:
     parts = []
     for device in distinct(work.device).tolist():
         first, last = np.searchsorted(work.device, [device, device + 1])
-        start, end, kernel = work.start_ns[first:last], work.end_ns[first:last], work.kernel[first:last]
-        found = holes(start, end)
-        number = np.flatnonzero(kernel >= 0)
-        previous = np.searchsorted(number, found.after, side="left") - 1
-        following = previous + 1
-        parts.append(
-            _Idle(
-                found.start_ns,
-                found.end_ns,
-                found.before + first,
-                found.after + first,
-                _kernel_at(kernel, number, previous),
-                _kernel_at(kernel, number, following),
-            )
-        )
-    if not parts:
-        return _Idle(*(np.zeros(0, np.int64) for _ in range(6)))
-    return _Idle(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Idle.__dataclass_fields__))
+        found = holes(work.start_ns[first:last], work.end_ns[first:last])
+        parts.append(_Idle(found.start_ns, found.end_ns, found.before + first, found.after + first))
+    if len(parts) == 1:
+        return parts[0]
+    nothing = np.zeros(0, np.int64)
+    return _Idle(*(np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in _Idle.__dataclass_fields__))
 
 
-def _kernel_at(kernel: IntArray, number: IntArray, position: IntArray) -> IntArray:
-    there = (position >= 0) & (position < len(number))
-    if len(number) == 0:
+def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
+    """The kernel at these positions among those of all devices, MISSING where that is none of this device."""
+    if len(known.kernels) == 0:
         return np.full(len(position), MISSING, np.int64)
-    return np.where(there, kernel[number[np.where(there, position, 0)]], np.int64(MISSING))
+    row = known.kernels[np.clip(position, 0, len(known.kernels) - 1)]
+    there = (position >= 0) & (position < len(known.kernels)) & (known.work.device[row] == device)
+    return np.where(there, known.work.kernel[row], np.int64(MISSING))
 
 
-def _pieces(trace: Trace, work: _Work, idle: _Idle, host: Host) -> Pieces:
-    calls = trace.api_calls
+def _pieces(work: _Work, idle: _Idle, host: Host) -> Pieces:
     before, after = idle.before, idle.after
     launch = work.launch[after]
-    call_start, call_end = gather(calls.ints("start_ns"), launch), gather(calls.ints("end_ns"), launch)
+    call_start, call_end = gather(host.calls.start_ns, launch), gather(host.calls.end_ns, launch)
     same = (launch >= 0) & (launch == work.launch[before]) & ~work.holding[after]
     same |= (launch < 0) & work.graph[after] & (work.correlation[after] == work.correlation[before]) & (work.correlation[after] != MISSING)
     traced = (launch >= 0) & ~same
@@ -191,7 +223,7 @@ _Proof = tuple[IntArray, IntArray, IntArray]  # evidence, its start, its end
 
 
 def _call_proof(host: Host, launch: IntArray, times: tuple[IntArray, IntArray]) -> _Proof:
-    return gather(host.call_label, launch), times[0], times[1]
+    return np.where(launch >= 0, host.call_label.at(np.maximum(launch, 0)), np.int64(MISSING)), times[0], times[1]
 
 
 def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
@@ -227,7 +259,7 @@ def _why_queued(
     cause = np.select([work.graph[after], slow & ~switched], [GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
     special = len(host.labels)
     plain = ~slow | work.graph[after]
-    evidence = np.select([plain, switched], [host.call_label[launch] if len(host.call_label) else launch, special + 2], default=special + 1)
+    evidence = np.select([plain, switched], [host.call_label.at(launch), special + 2], default=special + 1)
     return cause, evidence.astype(np.int64), host.calls.start_ns[launch], host.calls.end_ns[launch]
 
 
@@ -242,7 +274,7 @@ def _late(work: _Work, idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     held_back = ~holding & ~graph & (end - call_end > SLOW_DISPATCH_NS)
     body_end = np.where(held_back, np.maximum(call_end, body), end)
     cause = np.select([holding, graph], [COPY, GRAPH], default=LAUNCH).astype(np.int64)
-    label = host.call_label[launch] if len(host.call_label) else launch
+    label = host.call_label.at(launch)
     traced = work.node[after] & graph & (call_end <= end)  # the nodes wait for the call's end
     left, right = np.clip(call_start + GRAPH_CALL_NS, body, body_end), np.clip(call_end, body, body_end)
     left, right = np.where(traced, left, body_end), np.where(traced, np.maximum(left, right), body_end)

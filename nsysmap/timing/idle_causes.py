@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import Spans, cut, innermost, union
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.model import Trace
 
@@ -64,6 +64,21 @@ def joined(parts: list[Pieces]) -> Pieces:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """The position in Host.labels of each row of a table."""
+
+    codes: CodeArray
+    of_code: IntArray
+
+    def at(self, rows: IntArray) -> IntArray:
+        """Of these rows; 0 where the table has none."""
+        if not len(self.codes):
+            return np.zeros(len(rows), np.int64)
+        result: IntArray = self.of_code[self.codes[rows]]
+        return result
+
+
+@dataclass(frozen=True)
 class Host:
     """What the host threads of a trace did, ready to be asked."""
 
@@ -76,10 +91,10 @@ class Host:
     osrt_calls: Spans
     waiting: BoolArray  # per OS call
     labels: tuple[str, ...]
-    call_label: IntArray
-    overhead_label: IntArray
-    range_label: IntArray
-    os_label: IntArray
+    call_label: Labels
+    overhead_label: Labels
+    range_label: Labels
+    os_label: Labels
 
     @staticmethod
     def of(trace: Trace, inferences: Table) -> Host:
@@ -126,7 +141,7 @@ class Host:
             start,
             end,
             np.where(is_held, PROFILER, pieces.cause[row]),
-            np.where(is_held, self.overhead_label[safe], pieces.evidence[row]),
+            np.where(is_held, self.overhead_label.at(safe), pieces.evidence[row]),
             np.where(is_held, self.overheads.start_ns[safe], pieces.proof_start_ns[row]),
             np.where(is_held, self.overheads.end_ns[safe], pieces.proof_end_ns[row]),
         )
@@ -180,7 +195,7 @@ class Host:
             pieces.start_ns,
             pieces.end_ns,
             cause,
-            np.where(by_profiler, _at(self.overhead_label, safe_held), _at(self.call_label, proof)),
+            np.where(by_profiler, self.overhead_label.at(safe_held), self.call_label.at(proof)),
             np.where(by_profiler, _at(self.overheads.start_ns, safe_held), _at(self.calls.start_ns, proof)),
             np.where(by_profiler, _at(self.overheads.end_ns, safe_held), _at(self.calls.end_ns, proof)),
         )
@@ -202,7 +217,7 @@ class Host:
             start,
             end,
             np.where(no_work, NO_WORK, HOST).astype(np.int64),
-            np.select(choices, [_at(self.os_label, safe_wait), _at(self.range_label, safe_named)], default=0),
+            np.select(choices, [self.os_label.at(safe_wait), self.range_label.at(safe_named)], default=0),
             np.select(choices, [_at(self.osrt_calls.start_ns, safe_wait), _at(self.ranges.start_ns, safe_named)], default=nothing),
             np.select(choices, [_at(self.osrt_calls.end_ns, safe_wait), _at(self.ranges.end_ns, safe_named)], default=nothing),
         )
@@ -229,8 +244,9 @@ def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
     return [code for code, value in enumerate(text.values) if value in values]
 
 
-def _label(names: Text, labels: dict[str, int], prefix: str) -> IntArray:
-    return names.numbers(lambda name: labels.setdefault(f"{prefix}{name.strip()}", len(labels)), missing=0)
+def _label(names: Text, labels: dict[str, int], prefix: str) -> Labels:
+    of_code = np.array([*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0], np.int64)
+    return Labels(names.codes, of_code)
 
 
 def _near(spans: Spans, idle: Spans) -> IntArray:
@@ -239,8 +255,18 @@ def _near(spans: Spans, idle: Spans) -> IntArray:
         return np.zeros(0, np.int64)
     order = np.argsort(idle.start_ns, kind="stable")
     start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
-    last = np.searchsorted(start, spans.end_ns, side="left") - 1  # the last idle time that begins before the span ends
-    return np.flatnonzero((last >= 0) & (reached[np.maximum(last, 0)] > spans.start_ns))
+    rows = _between(spans, int(start[0]), int(reached[-1]))
+    last = np.searchsorted(start, spans.end_ns[rows], side="left") - 1  # the last idle time that begins before the span ends
+    return np.flatnonzero((last >= 0) & (reached[np.maximum(last, 0)] > spans.start_ns[rows])) + int(rows.start)
+
+
+def _between(spans: Spans, begin: int, end: int) -> slice:
+    """The rows outside of which no span has time between these moments; all of them where they are not in order of start."""
+    if (spans.start_ns[1:] < spans.start_ns[:-1]).any():
+        return slice(0, len(spans.start_ns))
+    longest = int((spans.end_ns - spans.start_ns).max())
+    first, last = np.searchsorted(spans.start_ns, [begin - longest, end])
+    return slice(int(first), int(last))
 
 
 def _cut_by_thread(idle: Spans, cutting: list[Spans]) -> tuple[IntArray, IntArray, IntArray]:

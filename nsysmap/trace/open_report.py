@@ -33,7 +33,7 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
     NsysmapError where it is neither, is damaged, or the reader that was asked for cannot read it.
     """
     path = Path(report)
-    tables = exported_tables(path)
+    tables = exported_tables(path, progress=_reading(progress))
     if tables is not None:
         return trace_of(tables, source=path.name)
     if reader == "own":
@@ -46,6 +46,10 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
         return _with_graph_traces(_by_export(path, progress), path)
     except NsysmapError as refused:
         return _own_instead(path, refused, progress)
+
+
+def _reading(progress: Progress | None) -> Callable[[int], None] | None:
+    return None if progress is None else lambda percent: progress(f"reading the report: {percent} %")
 
 
 def _own(path: Path, progress: Progress | None) -> Trace:
@@ -85,15 +89,16 @@ def _with_graph_traces(trace: Trace, path: Path) -> Trace:
 def _by_export(path: Path, progress: Progress | None) -> Trace:
     made = _exported(path, progress)
     try:
-        return trace_of(_tables(path, made), source=path.name)
+        return trace_of(_tables(path, made, progress), source=path.name)
     except NsysmapError:  # a cached export that was damaged since: make it anew, once
         export_cache.forget(made)
-        return trace_of(_tables(path, _exported(path, progress)), source=path.name)
+        return trace_of(_tables(path, _exported(path, progress), progress), source=path.name)
 
 
 def _exported(path: Path, progress: Progress | None) -> Path:
     return export(path, progress=None if progress is None else lambda percent: progress(f"exporting with nsys: {percent} %"))
 
 
-def _tables(report: Path, made: Path) -> NsysTables:
-    return replace(sqlite_tables(made), form="nsys-rep", written_by=report_version(report) or version_in_report(report))
+def _tables(report: Path, made: Path, progress: Progress | None) -> NsysTables:
+    tables = sqlite_tables(made, progress=_reading(progress))
+    return replace(tables, form="nsys-rep", written_by=report_version(report) or version_in_report(report))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
+from nsysmap.timing import idle
 from nsysmap.timing.idle import find_gaps
 from nsysmap.trace.model import Trace
 
@@ -126,6 +128,12 @@ def inferences_of(program: Program) -> Table:
             for n, (thread, a, b) in enumerate(program.enqueues)
         ],
     )
+
+
+@pytest.fixture(autouse=True)
+def a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holes are worked out two at a time, so that a few of them are several pieces."""
+    monkeypatch.setattr(idle, "_AT_ONCE", 2)
 
 
 def gaps_of(program: Program) -> Table:

@@ -1,0 +1,68 @@
+"""Hands a table to the database as it is held, in little memory, with what makes the declared columns of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmap.base.memory import Narrow
+from nsysmap.base.table import MISSING, Table, arrow_ints, uniform
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_METADATA = b"nsysmap"
+_NEAR = "near"  # the column that narrow ones are near to, beside the declared ones
+
+
+def given_table(table: Table) -> pyarrow.Table:
+    """The rows as an Arrow table; narrow integers stay narrow, one value of all rows is not repeated: see :func:`selected`."""
+    import pyarrow as pa
+
+    near = next((held.near for held in table.columns.values() if isinstance(held, Narrow) and held.near is not None), None)
+    arrays: dict[str, pyarrow.Array] = {}
+    made: dict[str, dict[str, object]] = {}
+    for name, held in table.columns.items():
+        if isinstance(held, Narrow) and (held.near is None or held.near is near):
+            arrays[name] = _codes(held)
+            made[name] = {"least": held.least, "near": held.near is not None}
+        elif isinstance(held, np.ndarray) and held.dtype == np.int64 and uniform(held) and (arrays or len(table.columns) > 1):
+            made[name] = {"value": None if held[0] == MISSING else int(held[0])}
+        else:
+            arrays[name] = table.arrow([name]).column(0)
+    if not arrays:  # something must tell how many rows there are
+        first = next(iter(table.columns))
+        del made[first]
+        arrays[first] = table.arrow([first]).column(0)
+    if near is not None:
+        arrays[_NEAR] = arrow_ints(near)
+    found = pa.table(arrays)
+    return found.replace_schema_metadata({_METADATA: json.dumps([list(table.columns), made])}) if made else found
+
+
+def selected(table: pyarrow.Table) -> str:
+    """What to select from a table of :func:`given_table` for the declared columns."""
+    told = (table.schema.metadata or {}).get(_METADATA)
+    if told is None:
+        return "*"
+    names, made = json.loads(told)
+    return ", ".join(f'{_expression(name, made[name])} AS "{name}"' if name in made else f'"{name}"' for name in names)
+
+
+def _expression(name: str, made: dict[str, int | None]) -> str:
+    if "value" in made:
+        return f"CAST({'NULL' if made['value'] is None else made['value']} AS BIGINT)"
+    near = f' + "{_NEAR}"' if made["near"] else ""
+    return f'CAST("{name}" AS BIGINT) + CAST({made["least"]} AS BIGINT){near}'
+
+
+def _codes(held: Narrow) -> pyarrow.Array:
+    import pyarrow as pa
+
+    missing = held.codes == np.iinfo(held.codes.dtype).max if held.missing else None
+    validity = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(held.codes.dtype), len(held), [validity, pa.py_buffer(np.ascontiguousarray(held.codes))]
+    )

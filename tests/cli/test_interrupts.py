@@ -1,0 +1,117 @@
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: one line, the status that says so, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsysmap.cli.console import step_line
+from tests.places import FIXTURES
+
+SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
+MOMENTS = {
+    "reading pages": "nsysmap.nsys.sqlite_pages._records",
+    "finding inferences": "nsysmap.trace.inferences._summary",
+    "mapping": "nsysmap.mapping.mapped_trace.map_kernels",
+    "idle time": "nsysmap.timing.idle._gaps",
+    "replaying": "nsysmap.analysis.read_model",
+    "a rule": "nsysmap.rules.run._answer",
+    "writing JSON": "nsysmap.report.json.write_json",
+    "writing the page": "nsysmap.page.write.inlined",
+    "putting a file into its place": "nsysmap.base.marked_folder.shutil.rmtree",
+    "keeping results": "nsysmap.nsys.export_cache.keep",
+}
+
+
+def code(target: str, act: str) -> str:
+    """A program that runs nsysmap, and does that at the first call of that function."""
+    module = target.rpartition(".")[0].removesuffix(".shutil")
+    return (
+        f"import os, sys, time, {module}, nsysmap.report.result_cache\n"
+        "nsysmap.report.result_cache.LEAST_BYTES = 1\n"
+        "from nsysmap.cli.main import main\n"
+        f"real = {target}\n"
+        "calls = []\n"
+        "def interrupted(*given, **named):\n"
+        f"    if not calls:\n        calls.append(1)\n        {act}\n"
+        "    return real(*given, **named)\n"
+        f"{target} = interrupted\n"
+        "main()"
+    )
+
+
+def processes_in(group: int) -> list[int]:
+    """The processes of that group that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = path.read_text().rpartition(")")[2].split()[:3]
+        except (OSError, ValueError):
+            continue
+        if int(its_group) == group and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_nothing_is_left_wherever_it_is_interrupted(number: int, status: int, moment: str, tmp_path: Path) -> None:
+    out, cache, temporary = tmp_path / "out", tmp_path / "cache", tmp_path / "tmp"
+    for folder in (out, cache, temporary):
+        folder.mkdir()
+    program = code(MOMENTS[moment], f"os.kill(os.getpid(), {int(number)}); os.kill(os.getpid(), {int(number)})")  # an impatient user
+    outputs = [item for suffix in ("json", "html") for item in ("-o", str(out / f"report.{suffix}"))]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "analyze", str(SYNC), str(ENGINE), *outputs],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "NSYSMAP_CACHE": str(cache), "TMPDIR": str(temporary)},
+        start_new_session=True,
+    )
+    said = process.communicate(timeout=120)
+    assert (process.returncode, *(text.strip() for text in said)) == (status, b"", b"")  # click ends the line of a terminal's ^C
+    assert {path.name for path in out.iterdir()} <= {"report.json", "report.html"}, "files that were finished before, whole"
+    assert [path.name for path in cache.iterdir()] == []
+    assert list(temporary.iterdir()) == []
+    assert processes_in(process.pid) == []
+
+
+def test_a_terminal_shows_what_is_being_done_and_one_line_at_the_end(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    program = code(MOMENTS["mapping"], f"time.sleep(3); os.kill(os.getpid(), {int(signal.SIGINT)})")
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "analyze", str(SYNC), str(ENGINE)],
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "NSYSMAP_CACHE": str(tmp_path)},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    told = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # nobody has the other end any more
+            break
+        if not piece:
+            break
+        told += piece
+    os.close(ours)
+    assert process.wait(timeout=120) == 130
+    assert b"\r\x1b[2Kmapping kernels to layers \xe2\x80\xa6 " in told
+    assert told.endswith(b"\r\x1b[2K\r\nnsysmap: interrupted\r\n")
+
+
+def test_a_step_has_a_bar_where_it_is_known_how_much_is_done() -> None:
+    assert step_line("reading the report: 50 %", 3.2, 80) == "[============            ] reading the report: 50 %"
+    assert step_line("30 of 60 reports, 1 failed", 3.2, 80) == "[============            ] 30 of 60 reports, 1 failed"
+    assert step_line("mapping kernels to layers", 3.2, 80) == "mapping kernels to layers … 3 s"
+    assert step_line("writing 3 of 4.json", 3.2, 80) == "writing 3 of 4.json … 3 s", "a file may be called so"
+    assert len(step_line("writing " + "x" * 100, 3.2, 40)) == 39
+    assert step_line("writing a\x1b[2J.json", 1.0, 80) == "writing a\\x1b[2J.json … 1 s"
