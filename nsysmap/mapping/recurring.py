@@ -227,7 +227,7 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
     often = usual.often.copy()
     for slot in np.unique(usual.slot).tolist():  # a layer's usual kernels are that in their own places only
         often[by_name[:, usual.slot == slot].any(axis=1), slot] = 0.0
-    often = often[:, whole]
+    often = np.where(scores.foreign[:, None] & (often < _USUALLY), 0.0, often)[:, whole]
     at = np.flatnonzero(taken)
     told = np.where(by_name, _SAME_NAME, np.where(by_work, _SAME_WORK, _ELSE))
     added = habit(often)
