@@ -10,8 +10,8 @@ import numpy as np
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.mapping.scores import SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
-from nsysmap.mapping.sequence_alignment import Costs, Path, best_path, evidence, likeliest
+from nsysmap.mapping.scores import ANY_NUMBER, SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
+from nsysmap.mapping.sequence_alignment import Costs, Path, best_path, evidence, likely_slots
 
 __all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match"]
 
@@ -27,7 +27,7 @@ _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
 _ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
-_BETTER_THAN_CHANCE = 5.0  # nats over the whole inference
+_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = 5.0, 0.3  # nats over the whole inference, and for each of its kernels
 _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
 
 
@@ -119,8 +119,8 @@ def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Laye
     more, drop = (scores.more[scores.row], scores.drop[scores.row]) if by_kernel else (scores.more, scores.drop)
     costs = Costs(match, row, scores.skip, more, drop, *how.cut)
     for _ in range(how.rounds):
-        slot, _ = likeliest(costs)
-        habit = habits(scores, slot)
+        slot, chance = likely_slots(costs)
+        habit = habits(scores, chance)
         if by_kernel:
             habit = habit[scores.row] + (times(kernels, profile, slot) if timed else 0.0)
         costs = replace(costs, match=match + habit)
@@ -178,7 +178,8 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     """
     found = align_inference(kernels, engine, cut=cut)
     layers = [engine.layers[at] for at in _passed(found, cut)]
-    in_order, by_chance = _against_chance(kernels, engine, found.order, cut)
+    scores = score(kernels, engine, [engine.layers[at] for at in found.order])
+    in_order, by_chance = _against_chance(scores, cut)
     got = set(found.layer.tolist())
     first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
     must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
@@ -188,7 +189,7 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
         tactics = len({int(at) for at in found.layer[found.by_tactic]} & set(named)) / len(named)
     count = max(len(kernels), 1)
     match = EngineMatch(
-        placed=float((first | found.explained)[~found.foreign].mean()) if not found.foreign.all() else 0.0,
+        placed=float((first | _own(found, engine, scores))[~found.foreign].mean()) if not found.foreign.all() else 0.0,
         used=sum(at in got for at in must) / len(must) if must else 1.0,
         tactics=tactics,
         evidence=in_order / count,
@@ -196,14 +197,28 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
         accepted=False,
     )
     same = min(match.placed, match.used) >= ACCEPTED and (tactics is None or tactics >= ACCEPTED_TACTICS)
-    better = in_order - by_chance >= _BETTER_THAN_CHANCE
+    better = in_order - by_chance >= max(_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL * count)
     speaks = same and match.evidence >= _SPEAKS
     return replace(match, accepted=speaks and better, undecided=speaks and not better)
 
 
-def _against_chance(kernels: Sequence[KernelFacts], engine: Engine, order: tuple[int, ...], cut: tuple[bool, bool]) -> tuple[float, float]:
+def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:
+    """Which kernels are their layer's by name: the first such one of a layer, and all in layers that may run any number of them."""
+    place = {at: number for number, at in enumerate(found.order)}
+    own = np.zeros(len(found.layer), np.bool_)
+    spoken: set[int] = set()
+    for at in np.flatnonzero(found.explained).tolist():
+        layer = int(found.layer[at])
+        row, column = scores.row[at], place[layer]
+        any_number = engine.layers[layer].kind in ANY_NUMBER or bool(scores.helps[row, column])
+        own[at] = any_number or layer not in spoken
+        if scores.match[row, column] >= SPEAKS:
+            spoken.add(layer)
+    return own
+
+
+def _against_chance(scores: Scores, cut: tuple[bool, bool]) -> tuple[float, float]:
     """The evidence of the kernels as they ran, and the mean of that of the same kernels in random order."""
-    scores = score(kernels, engine, [engine.layers[at] for at in order])
     costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
     mixed = np.random.default_rng(20260104)
     shuffled = [evidence(replace(costs, row=mixed.permutation(scores.row))) for _ in range(_SHUFFLES)]

@@ -12,7 +12,7 @@ import numpy as np
 from nsysmap.base.groups import runs as groups
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.model import Layer
-from nsysmap.mapping.scores import Scores
+from nsysmap.mapping.scores import ANY_NUMBER, Scores
 from nsysmap.mapping.stream_alignment import Runs, Track
 
 # --- what the runs of an engine usually launch ----------------------------------------------------------------------
@@ -22,7 +22,6 @@ _USUALLY = 0.5  # share of the runs that have a kernel, for it to be one of the 
 _STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
 _ENOUGH = 4  # values that a usual one can be told from
 _VARIES, _OTHER_GRID = 0.5, 0.3  # share of a kernel's runs with its most frequent grid; with one that is not its own
-_OPAQUE = ("foreign_node", "plugin", "loop", "unknown", "other")  # kinds of layers that may run any number of kernels
 _CHANCE, _CHANCE_AT_END = 1e-3, 1e-2  # that so many runs lack a kernel which all of them launch: else it comes and goes
 _BLOCK_RUNS, _BLOCK_RUNS_LEAST = 0.15, 3  # share of the runs, and runs, that lack a block of kernels, for it to be one that comes and goes
 _PART, _BLOCK = (
@@ -97,7 +96,7 @@ def usual_kernels(
     that was put in no slot, but is launched beside an opaque layer's again and again, is that layer's.
     """
     (row, value), (scores, layers) = stream, lane
-    any_number = np.array([layer.kind in _OPAQUE for layer in layers], np.bool_)
+    any_number = np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)
     some = [members[at] for at in np.linspace(0, len(members) - 1, min(len(members), _READ)).astype(np.int64).tolist()]
     cells: dict[int, list[IntArray]] = defaultdict(list)
     seen: list[IntArray] = []
@@ -198,7 +197,7 @@ def steady(usual: Usual, layers: Sequence[Layer]) -> Usual:
 
 def opaque(usual: Usual, layers: Sequence[Layer]) -> BoolArray:
     """Which of these kernels are in a layer that may run any number of them."""
-    return np.array([layer.kind in _OPAQUE for layer in layers], np.bool_)[usual.slot]
+    return np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)[usual.slot]
 
 
 def is_part(part: tuple[int, Usual], whole: tuple[int, Usual], layers: Sequence[Layer]) -> bool:
@@ -236,7 +235,7 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
     match[:, at] = np.where(own, np.maximum(scores.match[:, usual.slot] + _USUAL, _USUAL_LEAST), match[:, at])
     more = scores.more[:, whole]
     more = np.where(often > 0, more, np.minimum(more, 0.0) + _NEVER_SEEN)
-    ends = [slot for slot in (usual.slot[0], usual.slot[-1]) if layers[slot].kind in _OPAQUE]
+    ends = [slot for slot in (usual.slot[0], usual.slot[-1]) if layers[slot].kind in ANY_NUMBER]
     more = np.where(np.isin(whole, ends)[None, :], np.minimum(more, _AT_AN_END), more)
     skip = np.maximum(scores.skip[whole], _EMPTY)
     rate = missing_rate(usual.share)

@@ -15,6 +15,7 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.kernel_alignment import EngineMatch, engine_match, optimization_profiles
 from nsysmap.mapping.recurring import (
     Usual,
+    common_places,
     habit,
     how_often,
     is_part,
@@ -25,7 +26,7 @@ from nsysmap.mapping.recurring import (
     usual_kernels,
     usual_track,
 )
-from nsysmap.mapping.scores import KernelFacts, Scores, between_costs, score
+from nsysmap.mapping.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, likeliest_runs, sureness
 from nsysmap.mapping.twins import Ran, twins_of, which_ran
 
@@ -39,6 +40,7 @@ _SELDOM, _SELDOM_IN_PLUGIN, _FOREIGN_SELDOM = (
 )  # a kernel that need not be TensorRT's is in its slot in so many runs, or costs that
 _FILLED, _EMPTY = 0.7, 0.15  # share of the runs in which a slot has a kernel, for it to be taken as one that always, that never has
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
+_SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
 _GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
 _NEAR = 0.9  # share of kernels placed and layers used of a run whose tactics are not the file's: a warm-up, another profile
@@ -448,8 +450,25 @@ def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Grou
     for group, kind in zip(groups, found, strict=True):
         near = kind.engine in proved and kind.match.evidence > 0 and _is_near(group, kind, groups, found, name)
         alone = kind.unproved and not kind.believed and not any(other.believed for other in found)
-        result.append(replace(kind, believed=kind.believed or near or alone, unproved=alone))
+        other_work = not _does_the_same(group, kind, (groups, found), lanes)
+        result.append(replace(kind, believed=(kind.believed or near or alone) and not other_work, unproved=alone))
     return tuple(result)
+
+
+def _does_the_same(group: _Group, kind: RunKind, others: tuple[Sequence[_Group], Sequence[RunKind]], lanes: Sequence[Lane]) -> bool:
+    """Whether a kind that is mostly in opaque layers does what the engine's most frequent kind does: it is the same network in each."""
+    sizes = [
+        other.runs * sum(map(len, mine.consensus())) if other.engine == kind.engine else -1 for mine, other in zip(*others, strict=True)
+    ]
+    at = int(np.argmax(sizes))
+    usual, known = others[0][at], others[1][at].believed or others[1][at].unproved
+    lane, cells = lanes[group.lane], group.consensus()
+    inside = sum(len(cell) for place, cell in enumerate(cells) if lane.layers[place // 2].kind in ANY_NUMBER)
+    if usual is group or not known or inside <= sum(map(len, cells)) / 2:
+        return True
+    work = lane.scores.like
+    mine, theirs = (work[[row for cell in one.consensus() for row in cell]] for one in (group, usual))
+    return len(common_places(mine.tolist(), theirs.tolist())) >= _SAME_SHARE * max(len(mine), len(theirs))
 
 
 def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequence[RunKind], name: Sequence[int]) -> bool:

@@ -61,6 +61,18 @@ def best_path(costs: Costs) -> Path:
     return Path(slot, worth, mine, rival, rival_chance, worth)
 
 
+def likely_slots(costs: Costs) -> tuple[IntArray, FloatArray]:
+    """Each item's slot in the alignment of greatest worth, and the probability of each item in each slot (of long ones: 1 in that one)."""
+    slot, _ = likeliest(costs)
+    n, m = len(costs.row), costs.match.shape[1]
+    if 0 < n * m <= _AT_ONCE:
+        return slot, _posterior(costs)[0]
+    chance = np.zeros((n, m))
+    placed = np.flatnonzero(slot >= 0)
+    chance[placed, slot[placed]] = 1.0
+    return slot, chance
+
+
 def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntArray, FloatArray]:
     """How sure some of the items are, given where the best path puts those far before and after them."""
     n, m = len(costs.row), costs.match.shape[1]

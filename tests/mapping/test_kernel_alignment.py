@@ -204,3 +204,64 @@ def test_an_inference_runs_the_layers_of_one_optimization_profile() -> None:
     assert optimization_profiles(one) == [one.layers]
     plain = engine(layer("conv", "convolution"))
     assert optimization_profiles(plain) == [plain.layers]
+
+
+def transformer_of_names(blocks: int, *, every: int) -> tuple[Engine, list[KernelFacts], list[int]]:
+    """A transformer in a file of names: reformats run in every so many of its layers, reshapes never, transposes always."""
+    rows: list[Layer] = []
+    kernels: list[str] = []
+    truth: list[int] = []
+    for block in range(blocks):
+        made = (
+            (
+                f"Reformatting CopyNode for Input Tensor 0 to /layer.{block}/query/MatMul",
+                "reformat",
+                REFORMAT if not block % every else None,
+            ),
+            (f"/layer.{block}/query/MatMul", "gemm", f"{GEMM}_execute_kernel_trt"),
+            (f"reshape_after_/layer.{block}/query/MatMul", "shuffle", None),
+            (f"/layer.{block}/Reshape_1 + /layer.{block}/Transpose", "shuffle", "void permutationKernelPLC3<4, 1>(int)"),
+            (f"PWN(/layer.{block}/Add)", "pointwise", "generatedNativePointwise"),
+            (f"/layer.{block}/Softmax", "softmax", "softMaxV2kernel"),
+            (f"/layer.{block}/Reshape_2", "shuffle", None),
+        )
+        for name, kind, kernel in made:
+            if kernel:
+                kernels.append(kernel)
+                truth.append(len(rows))
+            rows.append(layer(name, kind))
+    return replace(engine(*rows), detailed=False), run(*kernels), truth
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_a_large_engine_of_names_only_whose_reformats_and_reshapes_run_nothing_is_accepted(every: int) -> None:
+    asked, kernels, truth = transformer_of_names(60, every=every)
+    found = align_inference(kernels, asked)
+    assert engine_match(kernels, asked).accepted
+    sure = found.confidence >= 0.9
+    assert [at for at, told in zip(found.layer.tolist(), sure.tolist(), strict=True) if told] == [
+        at for at, told in zip(truth, sure.tolist(), strict=True) if told
+    ]
+    assert sure.mean() > 0.8
+
+
+def test_a_smaller_convolution_network_does_not_explain_the_kernels_of_a_larger_one() -> None:
+    asked = engine(*(layer(f"/layer{at}/Conv + /layer{at}/Relu", "convolution") for at in range(20)), layer("/pool/MaxPool", "pooling"))
+    assert not engine_match(run(*[CONV] * 40, POOL), asked).accepted
+
+
+def test_what_nothing_decides_forms_no_habit() -> None:
+    """One reformat kernel a block, which may be behind one layer or before the next: neither becomes likelier for being taken first."""
+    rows = [
+        layer(name, kind)
+        for block in range(8)
+        for name, kind in (
+            (f"/layer.{block}/MatMul", "gemm"),
+            (f"Reformatting CopyNode for Output Tensor 0 to /layer.{block}/MatMul", "reformat"),
+            (f"Reformatting CopyNode for Input Tensor 0 to PWN(/layer.{block}/Add)", "reformat"),
+            (f"PWN(/layer.{block}/Add)", "pointwise"),
+        )
+    ]
+    found = align_inference(run(*[f"{GEMM}_execute_kernel_trt", REFORMAT, "generatedNativePointwise"] * 8), engine(*rows))
+    assert found.confidence[1::3].max() < 0.7
+    assert found.confidence[::3].min() > 0.9

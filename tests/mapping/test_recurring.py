@@ -1,0 +1,103 @@
+"""What the runs of an engine usually launch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.engine.model import Engine, Layer
+from nsysmap.mapping.recurring import Usual, common_places, common_sequence, how_often, is_part, least_share, steady, usual_kernels
+from nsysmap.mapping.scores import KernelFacts, score
+from nsysmap.mapping.stream_alignment import Runs
+
+LAYERS = (Layer(0, "conv", "convolution"), Layer(1, "{ForeignNode[a...b]}", "foreign_node"), Layer(2, "pool", "pooling"))
+KERNELS = (
+    "conv_kernel",
+    "__myl_bb0_0_AddMul",
+    "__myl_bb0_1_ResTra",
+    "__myl_bb0_2_AddTan",
+    "pool_kernel",
+    "guest_1",
+    "guest_2",
+    "guest_3",
+    "guest_4",
+)
+
+
+def longest_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """The naive recursion."""
+    if not one or not other:
+        return 0
+    if one[-1] == other[-1]:
+        return 1 + longest_common(one[:-1], other[:-1])
+    return max(longest_common(one[:-1], other), longest_common(one, other[:-1]))
+
+
+@given(st.lists(st.integers(0, 3), max_size=7), st.lists(st.integers(0, 3), max_size=7))
+def test_common_places_are_a_longest_common_subsequence(one: list[int], other: list[int]) -> None:
+    places = common_places(one, other)
+    assert len(places) == longest_common(one, other)
+    assert all(one[mine] == other[theirs] for mine, theirs in places)
+    assert all(a < c and b < d for (a, b), (c, d) in itertools.pairwise(places))
+
+
+def test_the_common_sequence_has_what_each_lacks_somewhere_and_nothing_that_few_hold() -> None:
+    whole = tuple(range(30))
+    lacking = [tuple(item for item in whole if item % 10 != number) for number in range(10)]
+    assert common_sequence(lacking) == whole
+    assert common_sequence([(*sequence[:7], 99, *sequence[7:]) if at < 3 else sequence for at, sequence in enumerate(lacking)]) == whole
+    assert common_sequence([(1, 2), (), (), ()]) == ()
+
+
+def test_a_kernel_whose_grid_changes_from_run_to_run_is_one_kernel() -> None:
+    name = np.array([0, 0, 0, 0, 1])
+    run, row, slot = np.arange(8), np.array([0, 1, 2, 3, 0, 1, 2, 3]), np.zeros(8, np.int64)
+    assert how_often((run, row, slot), name, 1, 8)[:4, 0].tolist() == [1.0, 1.0, 1.0, 1.0]
+    run, row = np.arange(8), np.array([0, 0, 0, 0, 0, 0, 0, 1])
+    assert np.allclose(how_often((run, row, np.zeros(8, np.int64)), name, 1, 8)[:2, 0], [1.0, 0.125])
+
+
+def test_fewer_than_chance_allows_come_and_go() -> None:
+    assert least_share(0.1, 30) < 0.8
+    assert least_share(0.01, 30) > 0.8
+    assert least_share(0.1, 3) <= 0.5
+
+
+def learnt(sequences: Sequence[Sequence[tuple[int, int]]]) -> Usual:
+    """What runs (each its kernels with their slots) usually launch."""
+    facts = [KernelFacts(name) for name in KERNELS]
+    items = [item for sequence in sequences for item in sequence]
+    last = np.cumsum([len(sequence) for sequence in sequences])
+    first = np.concatenate([[0], last[:-1]])
+    runs = Runs(np.zeros(len(sequences), np.int64), first, last - 1, np.array([slot for _, slot in items]), 0.0)
+    scores = score(facts, Engine("made-up.json", LAYERS, detailed=True), LAYERS)
+    return usual_kernels((np.array([row for row, _ in items]), None), runs, range(len(sequences)), (scores, LAYERS))
+
+
+def names(usual: Usual) -> list[str]:
+    return [KERNELS[row] for row in usual.row.tolist()]
+
+
+OWN = [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2)]
+GUESTS = [(5, 1), (6, 1), (7, 1), (8, 1)]
+
+
+def test_kernels_that_come_and_go_together_are_not_an_opaque_layer_s() -> None:
+    runs = [[*OWN[:4], *(GUESTS if number % 3 else []), OWN[4]] for number in range(12)]
+    assert names(steady(learnt(runs), LAYERS)) == list(KERNELS[:5])
+
+
+def test_a_kernel_that_is_always_launched_beside_an_opaque_layer_s_is_its_own() -> None:
+    runs = [[OWN[0], OWN[1], (2, -1), OWN[3], OWN[4]] for _ in range(6)]
+    assert names(steady(learnt(runs), LAYERS)) == list(KERNELS[:5])
+
+
+def test_a_kind_of_runs_may_be_another_one_with_a_guest_s_kernels() -> None:
+    alone, together = learnt([OWN] * 3), learnt([[*OWN[:4], *GUESTS, OWN[4]]] * 9)
+    assert is_part((3, alone), (9, together), LAYERS)
+    assert not is_part((9, together), (3, alone), LAYERS)
+    assert not is_part((1, alone), (90, together), LAYERS)  # so few may be damaged ones
