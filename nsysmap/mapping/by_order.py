@@ -11,6 +11,7 @@ from nsysmap.base.groups import distinct, numbered
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, repeated
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
+from nsysmap.mapping.recurring import is_but_for_a_block
 from nsysmap.mapping.scores import KernelFacts, surely_run
 from nsysmap.mapping.streams import Streams, align_streams, no_streams
 from nsysmap.mapping.twins import SEVERAL, Ran, twins_of, which_ran
@@ -26,7 +27,6 @@ _RECURS = 2  # inferences; what ran less often says nothing about which engines 
 _NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
 _UNPROVED = 0.85  # the most that is believed of an engine that nothing in the trace proves
 _MOST = 64  # shapes of a home that are placed
-_BLOCK = 3  # kernels, at least, that are together in some inferences only
 _LONGEST = 2000  # kernels of an inference, where nothing but its kernels says that it is one
 
 TOO_FEW = "too few kernels to tell which engine they belong to"
@@ -159,7 +159,7 @@ def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntA
     for shapes in _homes(trace, inferences, wanted):
         whole = [shape for shape in shapes[:_MOST] if _wholly(shape, shapes, tried)]
         for shape in whole:
-            explained[shape.rows] = not any(_within(other, shape) for other in whole)
+            explained[shape.rows] = not any(len(other.rows) >= _RECURS and is_but_for_a_block(other.codes, shape.codes) for other in whole)
     thread = trace.kernels.ints("thread")
     return rows[np.isin(thread[rows], distinct(thread[rows[~explained[rows]]]))]
 
@@ -173,16 +173,6 @@ def _wholly(shape: _Shape, shapes: list[_Shape], tried: _Tried) -> bool:
         return False
     matches = [_match(shape, tried, number)[0] for number in range(len(tried.engines))]
     return any(match.accepted and match.placed == 1 and match.used == 1 for match in matches)
-
-
-def _within(shape: _Shape, longer: _Shape) -> bool:
-    """Whether a shape is another one but for a block of kernels in it, which may be somebody else's."""
-    size = len(shape.codes)
-    if len(shape.rows) < _RECURS or size + _BLOCK > len(longer.codes):
-        return False
-    front = int(np.append(shape.codes != longer.codes[:size], True).argmax())
-    back = int(np.append((shape.codes != longer.codes[-size:])[::-1], True).argmax())
-    return front + back >= size
 
 
 def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], asked: Asked, streams: Streams) -> Placed:

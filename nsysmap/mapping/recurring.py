@@ -214,6 +214,16 @@ def is_part(part: tuple[int, Usual], whole: tuple[int, Usual], layers: Sequence[
     return len(here) >= _PART * (last + 1 - first) and float(opaque(more, layers)[here].mean()) >= _PART
 
 
+def is_but_for_a_block(shorter: IntArray, longer: IntArray) -> bool:
+    """Whether a sequence is another one but for a block of kernels in it."""
+    size = len(shorter)
+    if size + _BLOCK > len(longer):
+        return False
+    front = int(np.append(shorter != longer[:size], True).argmax())
+    back = int(np.append((shorter != longer[-size:])[::-1], True).argmax())
+    return front + back >= size
+
+
 def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
     """A track with a slot for each kernel that runs usually launch, and one for each layer that mostly launches none."""
     empty = np.setdiff1d(np.arange(len(layers)), usual.slot)

@@ -19,7 +19,7 @@ from nsysmap.trace.periods import calls_between, copies_of, waits_of
 
 _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
-_ANYTHING, _MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
+_ANYTHING, MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
 """Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them by its order among others'.
 Measured on mixtures of engines that nothing was chosen by: 91 % right."""
 _MOST_NAMES = 4000  # distinct kernels of a thread
@@ -175,7 +175,7 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
         anything = np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at] & ~result.by_tactic[mine]
-        result.confidence[mine] = np.where(anything, np.minimum(result.confidence[mine], _MOST_OF_ANYTHING), result.confidence[mine])
+        result.confidence[mine] = np.where(anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine])
         result.unproved[mine] = unproved[found.kind[number]]
         if found.kinds[int(found.kind[number])].several:
             result.several[mine], result.layer[mine] = True, -1

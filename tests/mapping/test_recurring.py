@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.mapping.recurring import Usual, common_places, common_sequence, how_often, is_part, least_share, steady, usual_kernels
+from nsysmap.mapping.recurring import (
+    Usual,
+    common_places,
+    common_sequence,
+    how_often,
+    is_but_for_a_block,
+    is_part,
+    least_share,
+    steady,
+    usual_kernels,
+)
 from nsysmap.mapping.scores import KernelFacts, score
 from nsysmap.mapping.stream_alignment import Runs
 
@@ -101,3 +111,11 @@ def test_a_kind_of_runs_may_be_another_one_with_a_guest_s_kernels() -> None:
     assert is_part((3, alone), (9, together), LAYERS)
     assert not is_part((9, together), (3, alone), LAYERS)
     assert not is_part((1, alone), (90, together), LAYERS)  # so few may be damaged ones
+
+
+def test_a_block_is_found_wherever_it_is_in_a_sequence() -> None:
+    whole = np.arange(10)
+    for at in (0, 4, 10):
+        assert is_but_for_a_block(whole, np.insert(whole, at, [97, 98, 99]))
+    assert not is_but_for_a_block(whole, np.insert(whole, [2, 7], [98, 99]))
+    assert not is_but_for_a_block(whole, whole)
