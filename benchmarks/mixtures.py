@@ -373,8 +373,8 @@ def main() -> None:
     print(f"{'mixture':58}{'kernels':>9}{'right':>9}{'wrong':>8}{'no layer':>10}")
     for what, all_of in tallies.items():
         none = all_of.kernels - all_of.right - all_of.wrong
-        shares = (part / max(all_of.kernels, 1) for part in (all_of.right, all_of.wrong, none))
-        print(f"{what:58}{all_of.kernels:9}" + "".join(f"{share:{width}.2%}" for share, width in zip(shares, (9, 8, 10), strict=True)))
+        parts = (part / max(all_of.kernels, 1) for part in (all_of.right, all_of.wrong, none))
+        print(f"{what:58}{all_of.kernels:9}" + "".join(f"{share:{width}.2%}" for share, width in zip(parts, (9, 8, 10), strict=True)))
     print()
     for line in left_out(record):
         print(line)
