@@ -30,7 +30,7 @@ JOINED_LAYERS = Spec(
         text("after_precision", "the same of AFTER", null=True),
         text("before_kernels", "its kernels' names, semicolons between (without a trace: tactics)", null=True),
         text("after_kernels", "the same of AFTER", null=True),
-        text("change", "same, tactic, precision, fusion, reformat, new or gone: what changed first of all"),
+        text("change", "same, tactic, precision, fusion, reformat, new, gone, or no-op (new or gone, runs nothing)"),
     ),
     key=("group",),
 )  # fmt: skip

@@ -391,7 +391,7 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
                 "layers",
             )
             for row in sorted(layers, key=lambda row: -abs(row.maybe_integer("difference_ns") or 0))
-            if row["difference_ns"] is not None
+            if row["difference_ns"] is not None and (row["before_ns"] or row["after_ns"])
         )
     why = "one of the two is no capture" if before.traced != after.traced else "no capture was given"
     return Comparison(

@@ -259,7 +259,10 @@ class _Work:
                 if place in self.of[1] or (at := key(1, place)) is None or not waiting.get(at):
                     continue
                 kind = self._piece(1, place).kind
-                other = next((one for one in waiting[at] if self._piece(0, one).kind == kind), waiting[at][0])
+                like = [one for one in waiting[at] if (self._piece(0, one).kind == "noop") == (kind == "noop")]
+                other = next((one for one in like if self._piece(0, one).kind == kind), like[0] if like else None)
+                if other is None:
+                    continue
                 waiting[at].remove(other)
                 self._new(([other], [place]), STRUCTURE if key == self._carrier_place else NAME)
 

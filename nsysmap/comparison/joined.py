@@ -233,7 +233,7 @@ def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: S
     if all(layer.kind == "reformat" for side in layers for layer in side) and group.relation != ONE_TO_ONE:
         return "reformat"
     if group.relation in (NEW, GONE):
-        return group.relation
+        return "no-op" if all(layer.kind == "noop" for side in layers for layer in side) else group.relation
     if group.relation != ONE_TO_ONE:
         return "fusion"
     if all(precisions) and precisions[0] != precisions[1]:

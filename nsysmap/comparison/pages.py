@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -19,9 +20,11 @@ from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 
 WIDTH = 100
+_LONGEST_NAME = 30  # of a file
 _LEAST_TEXT = 40  # columns that sentences need beside a table
 SCHEMA = "nsysmap/comparison/1"
-_TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 25, 20, 20
+_TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
+_FOLDED = 3  # findings of one rule that changed alike, from which on they are one row
 _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), ("reformat", "Reformats"), ("tactic", "Other kernels"),
             ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
 
@@ -124,9 +127,15 @@ def page_of(found: Comparison) -> Page:
 
 def _answer(found: Comparison) -> Iterator[str]:
     before, after = found.before, found.after
+    layers = _layers_told(found)
     if before.time_ns is None or after.time_ns is None or found.difference_ns is None:
-        missing = " and ".join(side.source for side in (before, after) if side.time_ns is None)
-        told = found.test.removeprefix("no test: ") if before.profiled or after.profiled else missing + " has none"
+        missing = [side.source for side in (before, after) if side.time_ns is None]
+        told = (
+            found.test.removeprefix("no test: ")
+            if before.profiled or after.profiled
+            else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; captures have, and files of trtexec --exportProfile"
+        )
+        yield from layers
         yield f"No time to compare: {told}."
         return
     unit = _unit(found)
@@ -136,6 +145,10 @@ def _answer(found: Comparison) -> Iterator[str]:
     times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
     change = f"{times}: {duration(abs(found.difference_ns))} {way} ({share})"
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
+    if not before.inferences and not after.inferences:
+        yield f"{change}; one time a layer and side does not tell whether that is noise."
+        yield from layers
+        return
     yield f"{verdict}{change}."
     if found.interval_ns is not None:
         low, high = found.interval_ns
@@ -144,12 +157,30 @@ def _answer(found: Comparison) -> Iterator[str]:
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )
+    yield from layers
     if _only_runs_tell(found):
         yield (
             "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "
             f"{duration(found.run_to_run_ns)} here: only several runs of each tell (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     yield f"Test: {found.test}."
+
+
+_COUNTED = {
+    "precision": "in another precision", "fusion": "fused or split otherwise", "reformat": "reformats that came or went",
+    "tactic": "with other kernels", "new": "new", "gone": "gone",
+}  # fmt: skip
+
+
+def _layers_told(found: Comparison) -> Iterator[str]:
+    """How many layers changed, and how."""
+    rows = found.layers.records()
+    held = Counter(str(row["change"]) for row in rows)
+    parts = [f"{held[change]} {words}" for change, words in _COUNTED.items() if held[change]]
+    same = sum(row["relation"] == "one-to-one" for row in rows)
+    if parts:
+        numbers = [sum(int(str(row[f"{side}_layers"])) for row in rows) for side in ("before", "after")]
+        yield f"{same} of {numbers[0]} layers before and {numbers[1]} after are joined one to one. What changed: {', '.join(parts)}."
 
 
 def _only_runs_tell(found: Comparison) -> bool:
@@ -191,8 +222,9 @@ def _times(found: Comparison) -> Grid:
         if any(cell not in ("–", "") for cell in cells):
             rows.append((name, *cells))
 
-    row("file", [escaped(side.source) for side in sides])
-    row("engine", [escaped(", ".join(side.engines)) for side in sides])
+    row("file", told_apart([escaped(side.source) for side in sides], _LONGEST_NAME))
+    if any(side.engines != (side.source,) for side in sides):
+        row("engine", told_apart([escaped(", ".join(side.engines)) for side in sides], _LONGEST_NAME))
     row(f"time per {_unit(found)}", [duration(side.time_ns) for side in sides])
     row("  on a quicker to a slower host", [_range(side) for side in sides])
     row("  as recorded, profiler included", [duration(side.recorded_ns) for side in sides])
@@ -210,10 +242,11 @@ def _range(side: Timed) -> str:
 
 
 def _waterfall(found: Comparison) -> Grid:
-    rows = [
-        (signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name))
-        for one in found.contributions
-    ]
+    shown, rest = found.contributions[:_TOP_CONTRIBUTIONS], found.contributions[_TOP_CONTRIBUTIONS:]
+    rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
+    if rest:
+        sums = [sum(values) for values in zip(*((one.ns, one.before_ns, one.after_ns) for one in rest), strict=True)]
+        rows.append((signed_microseconds(sums[0]), microseconds(sums[1]), microseconds(sums[2]), f"{len(rest):,} others"))
     if rows and found.difference_ns is not None:
         rows.append(
             (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "together")
@@ -287,13 +320,30 @@ def _what(change: str, rows: list[Row]) -> tuple[str, str]:
 
 
 def _findings(found: Comparison) -> Grid:
-    cells = tuple(
-        (one.change, one.rule, microseconds(one.before_ns), microseconds(one.after_ns), _sentence(one))
-        for one in found.findings[:_TOP_FINDINGS]
-    )
+    alike: dict[tuple[str, str], list[FindingChange]] = {}
+    for one in found.findings:
+        alike.setdefault((one.change, one.rule), []).append(one)
+    rows = [row for held in alike.values() for row in (map(_finding, held) if len(held) < _FOLDED else [_folded(held)])]
     return Grid(
-        "Findings, µs an inference", ("", "rule", "before", "after", ""), cells, "llrrt", max(len(found.findings) - _TOP_FINDINGS, 0)
+        "Findings, µs an inference",
+        ("", "rule", "before", "after", ""),
+        tuple(rows[:_TOP_FINDINGS]),
+        "llrrt",
+        max(len(rows) - _TOP_FINDINGS, 0),
     )
+
+
+def _finding(one: FindingChange) -> tuple[str, ...]:
+    return (one.change, one.rule, microseconds(one.before_ns), microseconds(one.after_ns), _sentence(one))
+
+
+def _folded(held: Sequence[FindingChange]) -> tuple[str, ...]:
+    """Findings of one rule as one row, with the costliest's sentence."""
+    sums = [
+        microseconds(sum(cost for cost in costs if cost is not None)) if any(cost is not None for cost in costs) else "–"
+        for costs in zip(*((one.before_ns, one.after_ns) for one in held), strict=True)
+    ]
+    return (held[0].change, held[0].rule, *sums, f"{len(held)} places; the first: {_sentence(held[0])}")
 
 
 def _sentence(one: FindingChange) -> str:

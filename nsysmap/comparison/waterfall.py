@@ -23,6 +23,7 @@ _BUCKETS = {
     "reformat": "reformats",
     "new": "other new layers",
     "gone": "other layers that are gone",
+    "no-op": "layers that run nothing",
 }
 
 
