@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.base.columns import flag, integer, text
+from nsysmap.base.columns import flag, integer, real, text
 from nsysmap.base.table import Spec
 
 JOINED_LAYERS = Spec(
@@ -35,6 +35,22 @@ JOINED_LAYERS = Spec(
     key=("group",),
 )  # fmt: skip
 """Groups of layers on both sides."""
+
+REGION_KINDS = Spec(
+    "region_kinds",
+    "What the kernels do of groups of layers with a region that its engine file does not open, before and after; by `region_kinds`.",
+    (
+        integer("group", "row of joined_layers"),
+        text("kind", "what the kernels do, by their names (see docs/parts.md)"),
+        real("before_kernels", "how many of them an inference has"),
+        real("after_kernels", "the same of AFTER"),
+        integer("before_ns", "their time per inference; those of a group add up to the group's", "ns"),
+        integer("after_ns", "the same of AFTER", "ns"),
+        integer("difference_ns", "after less before", "ns"),
+    ),
+    key=("group", "kind"),
+)
+"""Inside regions, by what kernels do."""
 
 INFERENCE_KERNELS = Spec(
     "inference_kernels",

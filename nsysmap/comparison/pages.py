@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS
+from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
 from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, plain, shortened, told_apart
@@ -21,6 +21,8 @@ from nsysmap.comparison.waterfall import Contribution
 
 WIDTH = 100
 _LONGEST_NAME = 30  # of a file
+_LONGEST_REGION = 50
+_TOLD_PLACE = 24  # columns of a layer's name by which a sentence is seen to name it
 _LEAST_TEXT = 40  # columns that sentences need beside a table
 SCHEMA = "nsysmap/comparison/1"
 _TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
@@ -73,6 +75,7 @@ def comparison_json(found: Comparison) -> dict[str, object]:
         "inferences_a_pass": found.inferences_a_pass,
         "contributions": [asdict(one) for one in found.contributions],
         "layers": layers,
+        "region_kinds": found.regions.records(),
         "findings": [asdict(one) for one in found.findings],
         "conditions": [asdict(one) for one in found.conditions],
         "predictions": [asdict(one) for one in found.predictions],
@@ -99,6 +102,7 @@ def json_schema() -> Schema:
         "inferences_a_pass": {"type": "integer", "minimum": 1},
         "contributions": _items(fields_of(Contribution)),
         "layers": _items(columns_of(JOINED_LAYERS)),
+        "region_kinds": _items(columns_of(REGION_KINDS)),
         "findings": _items(fields_of(FindingChange)),
         "conditions": _items(fields_of(Condition)),
         "predictions": _items(fields_of(Prediction)),
@@ -116,10 +120,14 @@ def page_of(found: Comparison) -> Page:
     return Page(
         f"{found.before.source} → {found.after.source}",
         tuple(_answer(found)),
-        tuple(grid for grid in (_times(found), _waterfall(found), _layers(found), *_changed(found), _findings(found), _conditions(found),
-                                _predictions(found)) if grid.rows),
+        tuple(grid for grid in _grids(found) if grid.rows),
         tuple(_notes(found)),
-    )  # fmt: skip
+    )
+
+
+def _grids(found: Comparison) -> Iterator[Grid]:
+    yield from (_times(found), _waterfall(found), _layers(found), *_regions(found), *_changed(found))
+    yield from (_findings(found), _conditions(found), _predictions(found))
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -133,7 +141,7 @@ def _answer(found: Comparison) -> Iterator[str]:
         told = (
             found.test.removeprefix("no test: ")
             if before.profiled or after.profiled
-            else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; captures have, and files of trtexec --exportProfile"
+            else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give captures, or trtexec's profiles"
         )
         yield from layers
         yield f"No time to compare: {told}."
@@ -297,6 +305,23 @@ def _pair(rows: list[Row]) -> str:
     return after or before or "" if before == after or not before or not after else f"{before} → {after}"
 
 
+def _regions(found: Comparison) -> Iterator[Grid]:
+    by_group: dict[int, list[tuple[str, ...]]] = {}
+    for row in found.regions:
+        cells = (
+            signed_microseconds(row.integer("difference_ns")), *(microseconds(row.integer(key)) for key in ("before_ns", "after_ns")),
+            f"{row.real('before_kernels'):g}", f"{row.real('after_kernels'):g}", escaped(row.text("kind")),
+        )  # fmt: skip
+        by_group.setdefault(row.integer("group"), []).append(cells)
+    layers = found.layers.records()
+    for group, rows in by_group.items():
+        name = shortened(escaped(str(layers[group]["before"] or layers[group]["after"])), _LONGEST_REGION)
+        header = ("difference", "before", "after", "kernels", "after", "what they do")
+        yield Grid(
+            f"Inside {name}, by what its kernels do, µs", header, tuple(rows[:_TOP_CHANGES]), "rrrrrn", max(len(rows) - _TOP_CHANGES, 0)
+        )
+
+
 def _changed(found: Comparison) -> Iterator[Grid]:
     layers = list(found.layers)
     for change, heading in _CHANGES:
@@ -349,7 +374,7 @@ def _folded(held: Sequence[FindingChange]) -> tuple[str, ...]:
 def _sentence(one: FindingChange) -> str:
     """What a finding says, its layer first where the sentence does not name it."""
     text = one.told or one.message
-    return escaped(text if not one.place or one.place in text else f"{one.place}: {text}")
+    return escaped(text if not one.place or one.place[:_TOLD_PLACE] in text else f"{one.place}: {text}")
 
 
 def _conditions(found: Comparison) -> Grid:

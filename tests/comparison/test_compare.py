@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.comparison.compare import Comparison, compare
+from nsysmap.comparison.finding_changes import FindingChange
+from nsysmap.comparison.pages import comparison_text
 from tests.places import FIXTURES
 
 PAIRS = {
@@ -163,3 +166,25 @@ def test_two_captures_differ_by_what_two_runs_do_and_one_by_nothing() -> None:
     assert found.run_to_run_ns >= 0.007 * 280_000
     alone = compare(FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "bert_trt10/sync.sqlite")
     assert (alone.verdict, alone.difference_ns, alone.run_to_run_ns) == ("no difference beyond the noise", 0, 0)
+
+
+def test_what_the_kernels_of_a_region_do_is_compared_with_those_of_the_layers_that_it_became() -> None:
+    found = compared("version")
+    kernels = {row.text("kind"): (row.real("before_kernels"), row.real("after_kernels")) for row in found.regions}
+    assert (kernels["attention"], kernels["gemm"]) == ((0.0, 4.0), (33.0, 29.0))
+    (group,) = {row.integer("group") for row in found.regions}
+    (row,) = [row for row in found.layers if row.integer("group") == group]
+    for side in ("before_ns", "after_ns"):
+        assert sum(one.integer(side) for one in found.regions) == row.integer(side)
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
+    found = compared("version")
+    assert (found.before.source, found.after.source) == ("bert_trt85/sync.sqlite", "bert_trt10/sync.sqlite")
+
+
+def test_findings_of_one_rule_are_one_row_of_the_text() -> None:
+    changes = [FindingChange("new", "unfused-quantize", "warning", f"layer {at}", 0, 1, None, 1_000 * at, "…") for at in range(1, 6)]
+    page = comparison_text(replace(compared("version"), findings=tuple(changes)))
+    assert page.count("unfused-quantize") == 1
+    assert "15.00" in page and "5 places" in page

@@ -1,0 +1,95 @@
+"""What the kernels of regions do, before and after: the change inside a `{ForeignNode[…]}` that no engine file shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
+from nsysmap.base.table import Table
+from nsysmap.comparison.joined import JoinedGroup
+from nsysmap.comparison.side import Side
+from nsysmap.comparison.waterfall import whole_parts
+from nsysmap.mapping.parts_by_name import pattern_parts
+from nsysmap.trace.launch_order import launch_order
+
+_REGION = "foreign_node"
+_Kinds = dict[str, tuple[int, int]]  # kernels and their time, over all inferences that count, by what they do
+
+
+def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joined: Table) -> Table:
+    """The table `region_kinds`: for each group with a region that an engine file does not open, its kernels by what they do.
+
+    The times of a group add up to those that ``joined`` (JOINED_LAYERS) has of it.  Nothing where a side has no kernels of the group.
+    """
+    assert joined.spec is JOINED_LAYERS
+    rows: list[dict[str, object]] = []
+    for number, (group, row) in enumerate(zip(groups, joined.records(), strict=True)):
+        regions = [any(side.layers[at].kind == _REGION for at in ids) for side, ids in ((before, group.before), (after, group.after))]
+        if not any(regions) or row["before_ns"] is None or row["after_ns"] is None:
+            continue
+        sides = [
+            _side(side, ids, int(str(row[key])))
+            for side, ids, key in ((before, group.before, "before_ns"), (after, group.after, "after_ns"))
+        ]
+        if not all(sides):
+            continue
+        found = []
+        for kind in dict.fromkeys([*sides[0], *sides[1]]):
+            (count, time), (later, later_time) = (one.get(kind, (0.0, 0)) for one in sides)
+            found.append(
+                {
+                    "group": number,
+                    "kind": kind,
+                    "before_kernels": count,
+                    "after_kernels": later,
+                    "before_ns": time,
+                    "after_ns": later_time,
+                    "difference_ns": later_time - time,
+                }
+            )
+        rows += sorted(found, key=lambda one: -max(int(str(one["before_ns"])), int(str(one["after_ns"]))))
+    return Table.of_rows(REGION_KINDS, rows)
+
+
+def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, int]]:
+    """By what kernels do: how many an inference has, and their time, which adds up to ``whole``."""
+    kinds = _kinds(side, ids)
+    total = sum(time for _, time in kinds.values())
+    if not total:
+        return {}
+    parts = whole_parts(np.array([time / total * whole for _, time in kinds.values()]), whole)
+    inferences = max(len(side.pace.inferences), 1)
+    return {kind: (round(count / inferences, 1), int(part)) for (kind, (count, _)), part in zip(kinds.items(), parts.tolist(), strict=True)}
+
+
+def _kinds(side: Side, ids: Sequence[int]) -> _Kinds:
+    kernels = side.tables["kernels"]
+    inference = kernels.ints("inference")
+    rows = np.flatnonzero(np.isin(kernels.ints("layer_id"), ids) & np.isin(inference, side.pace.inferences))
+    rows = launch_order(kernels, rows, inference[rows])
+    names, codes = kernels.text("name").values, kernels.text("name").codes[rows]
+    streams, length = kernels.ints("stream")[rows], (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    ends = np.flatnonzero(np.diff(inference[rows], append=-1))
+    known: dict[bytes, list[str]] = {}
+    result: _Kinds = {}
+    first = 0
+    for end in (ends + 1).tolist():
+        key = codes[first:end].tobytes() + streams[first:end].tobytes()
+        if key not in known:
+            known[key] = _words([names[code] for code in codes[first:end].tolist()], streams[first:end].tolist())
+        for word, time in zip(known[key], length[first:end].tolist(), strict=True):
+            count, spent = result.get(word, (0, 0))
+            result[word] = (count + 1, spent + time)
+        first = end
+    return result
+
+
+def _words(names: Sequence[str], streams: Sequence[int]) -> list[str]:
+    """What each of the kernels of one inference does."""
+    result = [""] * len(names)
+    for part in pattern_parts(names, streams):
+        for place in part.places:
+            result[place] = part.word
+    return result
