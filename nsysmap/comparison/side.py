@@ -16,14 +16,10 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import profile_engine
 from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tool_file import head_of, is_binary
+from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
-from nsysmap.nsys.json_lines import is_json_lines
 from nsysmap.rules.finding import Outcome
 from nsysmap.trace.open_report import Reader
-
-_ENGINE_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
-_ENGINE_MAGIC = (b"ftrt", b"ptrt")
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class Given:
 
 def read_side(given: Given, *, model: OnnxModel | None = None, progress: Progress | None = None) -> Side:
     """The side that these files are of."""
-    if is_report(given.path):
+    if is_likely_report(given.path):
         engines = read_engines(given.engines)
         mapped = map_report(given.path, engines, model=model, reader=given.reader, progress=progress)
         return _with_nodes(side_of(analyze_mapped(mapped, progress=progress)), model)
@@ -95,19 +91,6 @@ def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
 def side_of(analysis: Analysis) -> Side:
     """The side that an analysis is."""
     return Side(analysis.source, analysis.engines, analysis.tables.by_name(), analysis.outcomes, traced=True)
-
-
-def is_report(path: str) -> bool:
-    """Whether the path is a capture rather than an engine file or a profile."""
-    file = Path(path)
-    if file.is_dir():
-        return True
-    if not file.exists():
-        raise NsysmapError(path, "there is no such file", "check the path")
-    head = head_of(file)
-    if file.suffix.lower() in _ENGINE_SUFFIXES or head.startswith(_ENGINE_MAGIC):
-        return False
-    return is_binary(head) or is_json_lines(head)
 
 
 def _engine_side(given: Given) -> Side:

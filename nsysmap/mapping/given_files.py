@@ -52,6 +52,11 @@ def one_engine(paths: Sequence[str]) -> tuple[str, str | None]:
     return given.engines[0], given.report
 
 
+def is_likely_report(path: str) -> bool:
+    """Whether the path is a report rather than an engine file or a profile; where nothing tells, its reader says what is wrong with it."""
+    return _likeness(path) != _ENGINE
+
+
 def _likeness(path: str) -> int:
     """How likely the file is a report: by how it begins, else by its name."""
     file = Path(path)
