@@ -19,11 +19,11 @@ import numpy as np
 from nsysmap.analysis import analyze_mapped
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.comparison.compare import compare_sides
-from nsysmap.comparison.groups import groups_of
-from nsysmap.comparison.network import network_of
 from nsysmap.comparison.side import Side, side_of
 from nsysmap.engine.model import Engine
 from nsysmap.engine.reader import read_engine
+from nsysmap.joining.groups import groups_of
+from nsysmap.joining.network import network_of
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.mapping.selection import Selection
 from nsysmap.trace.model import Trace
@@ -31,7 +31,7 @@ from nsysmap.trace.open_report import open_trace
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.comparison.networks import mixed_up  # noqa: E402
+from tests.joining.networks import mixed_up  # noqa: E402
 
 PLACES = (ROOT / "fixtures", ROOT.parent / "shared" / "captures", ROOT.parents[1] / "shared" / "captures")
 CAPTURES = {

@@ -266,7 +266,8 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     ends = found.low + min(low, 0.0), found.high + max(high, 0.0)
     single = round(ends[0] * scale), round(ends[1] * scale)
     interval = round((ends[0] - apart) * scale), round((ends[1] + apart) * scale)
-    test += (", by" if apart else " by") + " what is not known of the profiler's cost" + (_BY_RUNS if apart else "")
+    unknown = " what is not known of the profiler's cost"
+    test += f", by{unknown}{_BY_RUNS}" if apart else f" and by{unknown}" if ours.runs == 1 else f" by{unknown}"
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     notes = [
         f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not known and not compared, and what the "

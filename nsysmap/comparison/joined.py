@@ -13,12 +13,12 @@ import numpy as np
 from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.groups import rows_by_value
 from nsysmap.base.table import FloatArray, IntArray, Row, Table
-from nsysmap.comparison.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
-from nsysmap.comparison.network import Piece, network_of
 from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of, mean_of_runs, run_to_run
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Layer
+from nsysmap.joining.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
+from nsysmap.joining.network import Piece, network_of
 from nsysmap.timing.layer_sums import common_name
 
 _NODE_NS = 120.0
@@ -233,12 +233,15 @@ def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: S
     if all(layer.kind == "reformat" for side in layers for layer in side) and group.relation != ONE_TO_ONE:
         return "reformat"
     if group.relation in (NEW, GONE):
-        return "no-op" if all(layer.kind == "noop" for side in layers for layer in side) else group.relation
+        return "no-op" if all(layer.kind in _RUNS_NOTHING for side in layers for layer in side) else group.relation
     if group.relation != ONE_TO_ONE:
         return "fusion"
     if all(precisions) and precisions[0] != precisions[1]:
         return "precision"
     return "tactic" if all(kernels) and kernels[0] != kernels[1] else "same"
+
+
+_RUNS_NOTHING = frozenset({"noop", "signal", "constant"})
 
 
 def _joined(values: Iterable[str | None]) -> str:

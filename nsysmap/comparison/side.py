@@ -10,12 +10,12 @@ from pathlib import Path
 from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
-from nsysmap.comparison.model_nodes import with_model_nodes
 from nsysmap.comparison.pace import Pace, pace_of
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import profile_engine
 from nsysmap.engine.reader import read_engine
+from nsysmap.joining.model_nodes import with_model_nodes
 from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
 from nsysmap.rules.finding import Outcome

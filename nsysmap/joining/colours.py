@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
-from nsysmap.comparison.network import PRODUCTS, Network, Piece
+from nsysmap.joining.network import PRODUCTS, Network, Piece
 
 _MOST_STEPS = 3_000_000  # neighbours looked at; what is not told apart by then stays alike
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.base.table import IntArray
-from nsysmap.comparison.likeness import IMPOSSIBLE, Likeness, Neighbours, Scores, computing_neighbours, likeness
-from nsysmap.comparison.network import Network
+from nsysmap.joining.likeness import IMPOSSIBLE, Likeness, Neighbours, Scores, computing_neighbours, likeness
+from nsysmap.joining.network import Network
 
 _MARGINS = (2.0, 1.0, 0.5, 0.2)  # by so much the best must be better than the second best to be taken without more
 _BESIDE = 0.8  # what a pair gains by each neighbour, in the same direction, that is a pair

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.comparison.colours import colours, own_structure
-from nsysmap.comparison.network import PRODUCTS, Network, Piece
+from nsysmap.joining.colours import colours, own_structure
+from nsysmap.joining.network import PRODUCTS, Network, Piece
 from nsysmap.names.layers import node_row
 
 Scores = NDArray[np.float32]

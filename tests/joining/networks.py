@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nsysmap.comparison.groups import Group, groups_of
-from nsysmap.comparison.network import Network, network_of
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.reader import read_engine
+from nsysmap.joining.groups import Group, groups_of
+from nsysmap.joining.network import Network, network_of
 from nsysmap.names.decode import layer_kind
 
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from nsysmap.comparison.colours import colours
-from nsysmap.comparison.groups import groups_of
-from nsysmap.comparison.network import Network
 from nsysmap.engine.model import Engine, Layer
-from tests.comparison.networks import layer, network, shuffled_and_renamed
+from nsysmap.joining.colours import colours
+from nsysmap.joining.groups import groups_of
+from nsysmap.joining.network import Network
+from tests.joining.networks import layer, network, shuffled_and_renamed
 
 
 def edges(one: Network, colour: tuple[int, ...]) -> set[tuple[int, int, int]]:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.comparison.groups import groups_of
-from nsysmap.comparison.network import network_of
 from nsysmap.engine.model import Layer, Tensor
 from nsysmap.engine.reader import read_engine
-from tests.comparison.networks import layer, network, network_in, shuffled_and_renamed, told
+from nsysmap.joining.groups import groups_of
+from nsysmap.joining.network import network_of
+from tests.joining.networks import layer, network, network_in, shuffled_and_renamed, told
 from tests.places import FIXTURES, SHARED
 
 WITH_TENSORS = [

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nsysmap.comparison.likeness import Neighbours, computing_neighbours
-from nsysmap.comparison.matching import Match, match
-from nsysmap.comparison.network import Network, Piece, unnumbered
+from nsysmap.joining.likeness import Neighbours, computing_neighbours
+from nsysmap.joining.matching import Match, match
+from nsysmap.joining.network import Network, Piece, unnumbered
 
 ONE_TO_ONE, SPLIT, MERGED, REGROUPED = "one-to-one", "split", "merged", "regrouped"
 INTO_REGION, OUT_OF_REGION, NEW, GONE = "moved-into-region", "moved-out-of-region", "new", "gone"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.comparison.model_nodes import with_model_nodes
 from nsysmap.engine.model import Layer
 from nsysmap.engine.onnx_model import OnnxModel, read_model
-from tests.comparison.networks import layer, network, told
+from nsysmap.joining.model_nodes import with_model_nodes
+from tests.joining.networks import layer, network, told
 from tests.onnx_models import bert
 from tests.places import FIXTURES
 
