@@ -30,10 +30,12 @@ from nsysmap.report.words import (
 )
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.summary.screen import screen
+from nsysmap.summary.words import kernel_titles
 
 NARROWEST = 80
 _LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
 _LONGEST_SUMMARY = 40
+_FIGURES = 37  # columns before a kernel in its table
 _SYMBOL_WIDTH = 90  # on a narrower terminal the kernels' symbols are left out
 
 
@@ -222,15 +224,16 @@ def _kernels(report: Report, width: int) -> list[Line]:
     symbols = width >= _SYMBOL_WIDTH
     longest = min(_LONGEST_SUMMARY, max(columns(kernel_words(rows[0])) for rows in shown)) if symbols else width
     cells = []
-    for rows in shown:
+    titles = kernel_titles([(kernel_words(rows[0]), rows[0].text("name")) for rows in shown], width - _FIGURES)
+    for rows, title in zip(shown, titles, strict=True):
         time_ns, count = (sum(row.integer(column) for row in rows) for column in ("time_ns", "count"))
         names = f"{len(rows)} names: " if len(rows) > 1 else ""
         figures = (percent(time_ns, report.kernel_time_ns), duration(time_ns), f"{count:,}", microseconds(time_ns / count))
-        summary = shortened(escaped(kernel_words(rows[0])), longest)
+        summary = shortened(escaped(kernel_words(rows[0])), longest) if symbols else title
         cells.append((*figures, summary, names + escaped(rows[0].text("name"))) if symbols else (*figures, summary))
     header = ("share", "total", "count", "mean µs", "what it is", *(("kernel",) if symbols else ()))
     lines: list[Line] = [*heading("Kernels (over the whole trace)", width)]
-    lines.extend(table(header, cells, width, "rrrrld" if symbols else "rrrrl"))
+    lines.extend(table(header, cells, width, "rrrrld" if symbols else "rrrrn"))
     return lines
 
 

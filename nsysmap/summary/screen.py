@@ -18,6 +18,7 @@ _WORD = 11  # columns of the words on the left
 _WHAT = 13  # of what a command shows, after it
 _WIDE = 120  # from here on an action and its line to paste stand side by side
 _LEAST_REGION = 0.2  # of the engine's kernel time, for its parts to be told
+_FIGURES = 28  # columns before a kernel in its table
 _ENGINE = 14  # columns of an engine's name in a table
 _KINDS_FROM = 100  # columns; on a narrower terminal the names need the room of the layers' kinds
 _LEAST_LAYER = 0.02  # of the kernel time; where a region has the rest, its parts are told instead
@@ -136,16 +137,16 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
 
 
 def _kernels(summary: Summary, width: int) -> list[Line]:
-    named = width >= _WIDE
+    named, shown = width >= _WIDE, summary.kernels[:_TOP_LAYERS]
     cells = [
         (
             percent(row.share_of_kernel_time, 1, 0),
             rounded(row.time_ns),
             f"{row.kernels:,}",
-            escaped(row.what if named else told),
+            escaped(row.what) if named else told,
             *((escaped(row.name),) * named),
         )
-        for row, told in zip(summary.kernels, answer.kernels(summary, _TOP_LAYERS), strict=False)
+        for row, told in zip(shown, answer.kernel_titles([(row.what, row.name) for row in shown], width - _FIGURES), strict=True)
     ]
     header = ("share", "total", "count", "costliest kernels (all: --full)", *(("name",) * named))
     return table(header, cells, width, "rrrn" + "n" * named) if cells else []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePath
 
+from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, percent, ranged, rate, rounded
 from nsysmap.summary.model import INFERENCE, REPETITION, UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, Summary
 
@@ -33,6 +34,7 @@ _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words i
 _OUTLIER = 1.1  # times the median; what a faster one waited for says nothing
 _FUSION = ("fusion",)
 _PARTS = 5  # of a region
+_LEAST_NAME = 16  # columns of a kernel's name, where it is needed
 
 
 def title(summary: Summary) -> str:
@@ -294,11 +296,17 @@ def inside(summary: Summary) -> str:
     return ", ".join(told)
 
 
-def kernels(summary: Summary, most: int) -> list[str]:
-    """What each of the costliest kernels is; those of which that says the same have their names beside it."""
-    shown = summary.kernels[:most]
-    alike = Counter(row.what for row in shown)
-    return [f"{row.what} ({row.name})" if alike[row.what] > 1 and row.name not in row.what else row.what for row in shown]
+def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
+    """What each kernel (what its name says, the name) is, in about so many columns; those of which that says the same have a name too."""
+    alike: dict[str, list[str]] = {}
+    for what, name in kernels:
+        alike.setdefault(what, []).append(name)
+    named: dict[tuple[str, str], str] = {}
+    for what, names in alike.items():
+        if len(set(names)) > 1:
+            short = told_apart([escaped(name) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
+            named |= {(what, name): f"{what} ({told})" for name, told in zip(names, short, strict=True)}
+    return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]
 
 
 def doubts(summary: Summary, where: str = " (--full lists all)") -> str:

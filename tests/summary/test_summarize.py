@@ -143,3 +143,12 @@ def test_a_whole_graph_trace_has_no_action_and_names_the_command_that_shows_more
     assert found.mapped.share_of_time is None
     assert found.blocked
     assert "--cuda-graph-trace=node" in found.next_steps[0].command
+
+
+def test_kernels_of_which_their_names_say_the_same_are_told_apart_by_them() -> None:
+    same = "cudnn convolution kernel: FP32"
+    kernels = [(same, "cudnn_implicit_gemm_128x64"), (same, "cudnn_winograd_4x4"), ("pytorch copy kernel", "copy_kernel")]
+    told = words.kernel_titles(kernels, 200)
+    assert told == [f"{same} (cudnn_implicit_gemm_128x64)", f"{same} (cudnn_winograd_4x4)", "pytorch copy kernel"]
+    assert len(set(words.kernel_titles(kernels, 40))) == 3
+    assert words.kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
