@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Literal
 from nsysmap.base.lines import WHOLE, Line, heading, rendered, styled, table, wrapped
 from nsysmap.base.note import Note
 from nsysmap.base.table import Row, Table
-from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, microseconds, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import tensor_bytes
@@ -195,7 +196,20 @@ def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     if measured:
         shown = any(row["time_ns"] is not None for row in measured.layers.values())
         lines.append(f"times of {escaped(measured.source)}: {measured.time_words if shown else 'it shows no kernel of this engine'}")
-    return [line for text in lines for line in heading(text, room)]
+    found = [line for text in lines for line in heading(text, room)]
+    return found if measured or engine.trtexec_ns else [*found, *_see(engine, room)]
+
+
+def _see(engine: Engine, room: int) -> Iterator[Line]:
+    """What else an engine file by itself answers, and what its times would need."""
+    file = shlex.quote(escaped(engine.source))
+    commands = [(f"nsysmap layers {file} --findings", "what did not fuse")] if engine.detailed else []
+    commands += [(f"nsysmap graph {file} -o graph.html", "drawn"), (f"nsysmap layers {file} report.nsys-rep", "times; or --profile FILE")]
+    fitting = [(command, what) for command, what in commands if columns(command) <= room]
+    longest = max((len(command) for command, _ in fitting), default=0)
+    for command, what in fitting:
+        comment = f"  # {what}"
+        yield styled(f"{command:<{longest}}{comment}" if longest + len(comment) <= room else command, "dim")
 
 
 def _order(engine: Engine, times: Mapping[str, Sequence[int | None]], sort: Sort) -> list[Layer]:

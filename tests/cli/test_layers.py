@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_long_wide_and_hostile_names_stay_in_the_columns(tmp_path: Path) -> None
     assert "\x1b" not in text
     assert "\\x1b[2J\\nboo" in text
     assert max(len(line) + line.count("層") for line in text.splitlines()) <= 100
+
+
+def test_an_engine_file_by_itself_names_what_answers_the_rest() -> None:
+    folder = FIXTURES / "bert_trt10"
+    engine = replace(read_engine(folder / "engine.json"), source="engine.json")
+    first = layers_text(engine, width=80).splitlines()[:4]
+    assert any("layers engine.json --findings" in line for line in first)
+    assert any("graph engine.json -o" in line for line in first)
+    assert "--findings" not in layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"), width=80)
 
 
 def test_a_names_only_file_is_said_to_be_one(tmp_path: Path) -> None:
