@@ -138,4 +138,6 @@ def test_what_if_leaves_out_the_layers_that_are_named(capfd: pytest.CaptureFixtu
     answer = json.loads(told.out)["whatif"][0]
     assert answer["change"] == "drop-layers"
     assert answer["saving_ns"] > 0
-    assert "Does not apply" in run(capfd, "what-if", REPORT, ENGINE, "--change", "drop-layers", "--layer", "no such layer").out
+    unknown = run(capfd, "what-if", REPORT, ENGINE, "--change", "drop-layers", "--layer", "no such layer")
+    assert unknown.status == 2
+    assert "has this name" in unknown.err
