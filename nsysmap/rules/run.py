@@ -228,7 +228,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
 
 def _command(rule: Rule, places: Sequence[str] | None, about: _About) -> str | None:
     """The what-if command that works out the saving of a finding on these places; REPORT and ENGINE stand for the reader's files."""
-    if rule.what_if is None or not about.can_replay:
+    if rule.what_if not in about.answered:
         return None
     words = ["nsysmap what-if REPORT", *(["ENGINE"] if about.has_engine else []), f"--change {rule.what_if}"]
     if rule.what_if in ABOUT_LAYERS:
@@ -277,7 +277,7 @@ class _About:
     reader: Reader
     layers: Table
     has_engine: bool  # an engine file of this run was given
-    can_replay: bool
+    answered: frozenset[str]  # changes of what-if
     repeats: bool  # nothing shows that what repeats is an inference
     unsure: Mapping[tuple[int, str], str]  # layers of engine files that may not have run
 
@@ -313,6 +313,11 @@ def _reader(tables: Mapping[str, Table]) -> Reader:
     return Reader(versions.pop() if len(versions) == 1 else None, bool(capture.bools("has_pytorch").any()), engine)
 
 
-def _what_if(tables: Mapping[str, Table]) -> bool:
-    """Whether the timeline could be replayed: then what-if answers."""
-    return bool((tables["whatif"].ints("after_ns") != MISSING).any())
+def _what_if(tables: Mapping[str, Table]) -> frozenset[str]:
+    """The changes that what-if answers of this program; that one does not apply may still hold for layers that are named."""
+    answers = {row.text("change"): row.text("answer") for row in tables["whatif"]}
+    if "answered" not in answers.values():
+        return frozenset()
+    return frozenset(
+        change for change, answer in answers.items() if answer == "answered" or (answer == "does-not-apply" and change in ABOUT_LAYERS)
+    )

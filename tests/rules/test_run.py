@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.result_schema import ENGINE_FITS, KERNELS, NAMES
+from nsysmap.base.result_schema import ENGINE_FITS, KERNELS, NAMES, WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE, INFERENCES
 from nsysmap.rules.cases import run_cases
@@ -281,3 +281,12 @@ def test_a_finding_on_an_engine_file_that_may_not_have_run_says_so(tmp_path: Pat
         "a.json ran here cannot be told."
     }
     assert {finding.message.partition(" Whether ")[2] for finding in found if finding.layer == "in both"} == {""}
+
+
+def test_a_what_if_command_is_printed_only_for_a_change_that_what_if_answers(tmp_path: Path) -> None:
+    rule = one_rule(tmp_path, what_if="aux-streams")
+    told = [{"change": "cuda-graph", "answer": "answered", "after_ns": 5}, {"change": "aux-streams", "answer": "cannot-tell"}]
+    tables = {"gaps": gaps(200), "whatif": Table.of_rows(WHATIF, told)}
+    assert run_rules([rule], tables)[0].findings[0].command is None
+    tables["whatif"] = Table.of_rows(WHATIF, [told[0], {"change": "aux-streams", "answer": "answered", "after_ns": 5}])
+    assert run_rules([rule], tables)[0].findings[0].command == "nsysmap what-if REPORT --change aux-streams"
