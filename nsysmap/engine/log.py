@@ -23,7 +23,8 @@ _SIDE = re.compile(r"\], (Outputs|Constants): \[")
 _FIELD = re.compile(r", ([A-Z][A-Za-z/]*): ")
 _BRIEF = re.compile(r"Layer\((?P<type>\w+)\): (?P<body>.*)$")
 _TACTIC = re.compile(r", Tactic: (?P<value>-?\w+)(?: \((?P<name>[^()]*)\))?, ")
-_BRIEF_TENSOR = re.compile(r"(?P<name>.*?)(?: \((?P<type>\w+)\[(?P<square>[-\d,]*)\]\)|\[(?P<type2>\w+)\((?P<round>[-\d,]*)\)\])(?:, |$)")
+_BRIEF_TENSOR = re.compile(r"(?P<name>.*?)(?: \((?P<type>\w+)\[(?P<square>[-\d,:]*)\]\)|\[(?P<type2>\w+)\((?P<round>[-\d,:]*)\)\])(?:, |$)")
+_VECTOR = re.compile(r":(\d+)")  # 1,3:4,224,224: channels by four
 _VERSION = re.compile(r"\[TensorRT v(\d{4,6})\]|TensorRT version: (\d+(?:\.\d+)+)")
 
 
@@ -218,11 +219,8 @@ def _brief_tensors(text: str) -> list[object]:
     at = 0
     while (match := _BRIEF_TENSOR.match(text, at)) is not None:  # where none begins here, none does later: a name may be anything
         at = match.end()
-        tensors.append(
-            {
-                "Name": match["name"],
-                "Dimensions": _numbers(match["square"] if match["square"] is not None else match["round"]),
-                "Format/Datatype": match["type"] or match["type2"],
-            }
-        )
+        shape, datatype = match["square"] if match["square"] is not None else match["round"], match["type"] or match["type2"]
+        vector = _VECTOR.search(shape)
+        form = f"{vector[1]} wide channel vectorized {datatype} format" if vector is not None else datatype
+        tensors.append({"Name": match["name"], "Dimensions": _numbers(_VECTOR.sub("", shape)), "Format/Datatype": form})
     return tensors

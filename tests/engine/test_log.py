@@ -109,6 +109,16 @@ def test_the_builders_brief_lines_are_read(tmp_path: Path, line: str, tensors: l
     assert (layer.outputs[0].name, layer.outputs[0].datatype, layer.outputs[0].dimensions) == ("395", "INT8", (1, 32, 256, 384))
 
 
+def test_brief_lines_tell_how_many_channels_stand_together(tmp_path: Path) -> None:
+    line = "Layer(CaskConvolution): Conv_0, Tactic: 0x3d98, Reformatted Input Tensor 0 to Conv_0 (Int8[1,3:4,224,224]) -> 395 (Half[1,32:8,112,112])"
+    (layer,) = read(tmp_path, f"[02/08/2023-15:25:37] [V] [TRT] Engine Layer Information:\n{line}\n").layers
+    assert [(tensor.name, tensor.datatype, tensor.dimensions) for tensor in (*layer.inputs, *layer.outputs)] == [
+        ("Reformatted Input Tensor 0 to Conv_0", "INT8", (1, 3, 224, 224)),
+        ("395", "FP16", (1, 32, 112, 112)),
+    ]
+    assert layer.inputs[0].format == "4 wide channel vectorized Int8 format"
+
+
 def test_a_brief_line_without_inputs_has_outputs(tmp_path: Path) -> None:
     (layer,) = read(
         tmp_path,

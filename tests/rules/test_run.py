@@ -285,7 +285,10 @@ def test_a_finding_on_an_engine_file_that_may_not_have_run_says_so(tmp_path: Pat
 
 def test_a_what_if_command_is_printed_only_for_a_change_that_what_if_answers(tmp_path: Path) -> None:
     rule = one_rule(tmp_path, what_if="aux-streams")
-    told = [{"change": "cuda-graph", "answer": "answered", "after_ns": 5}, {"change": "aux-streams", "answer": "cannot-tell"}]
+    told: list[dict[str, object]] = [
+        {"change": "cuda-graph", "answer": "answered", "after_ns": 5},
+        {"change": "aux-streams", "answer": "cannot-tell"},
+    ]
     tables = {"gaps": gaps(200), "whatif": Table.of_rows(WHATIF, told)}
     assert run_rules([rule], tables)[0].findings[0].command is None
     tables["whatif"] = Table.of_rows(WHATIF, [told[0], {"change": "aux-streams", "answer": "answered", "after_ns": 5}])
