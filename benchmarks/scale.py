@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -43,8 +44,12 @@ def one_size(kernels: int, folder: Path, repeat: int, nsys_up_to: int) -> dict[s
     runs = {
         "map": best([*NSYSMAP, "map", export, engine, "-o", folder / "map.parquet"], repeat),
         "map of 20 inferences": best([*NSYSMAP, "map", export, engine, "--inference", "10..29", "-o", folder / "map.parquet"], repeat),
-        "analyze with rules and JSON": best([*NSYSMAP, "analyze", export, engine, "-o", folder / "report.json"], repeat),
+        "analyze with rules and JSON": best([*NSYSMAP, "analyze", export, engine, "--no-cache", "-o", folder / "report.json"], repeat),
+        "analyze of 20 inferences": best([*NSYSMAP, "analyze", export, engine, "--no-cache", "--inference", "10..29"], repeat),
     }
+    again: list[str | Path] = [*NSYSMAP, "analyze", export, engine, "-o", folder / "report.json"]
+    measure(again)
+    runs["the same analyze again"] = best(again, repeat)
     for name, run in runs.items():
         show(name, run, base)
         print(f"  {'':<34} {run.cpu_s / scan.cpu_s:8.1f} times the scan's processor time")
@@ -68,6 +73,7 @@ def main() -> None:
     parser.add_argument("--nsys-up-to", type=int, default=1_000_000, help="larger ones are measured without nsys stats; 0: never")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
+        os.environ["NSYSMAP_CACHE"] = str(Path(temporary) / "cache")
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         grown(given.kernels, [one_size(kernels, folder, given.repeat, given.nsys_up_to) for kernels in given.kernels])
