@@ -381,9 +381,9 @@ def _gpus(side: Side) -> tuple[str | None, ...]:
 def _engines_compared(before: Side, after: Side) -> Comparison:
     """What engine files and profiles tell without a trace."""
     groups, layers = joined_table(before, after)
-    timed = [_profiled(side) for side in (before, after)]
+    timed = [_timed(side, 1, as_recorded=False) if side.traced else _profiled(side) for side in (before, after)]
     wholes = [one.time_ns for one in timed]
-    known = wholes[0] is not None and wholes[1] is not None
+    known = before.traced == after.traced and wholes[0] is not None and wholes[1] is not None
     parts: tuple[Contribution, ...] = ()
     if known:
         parts = tuple(
@@ -416,8 +416,20 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         findings=finding_changes((before, after), groups, 1),
         conditions=conditions(before, after, layers),
         predictions=(),
-        notes=("Times are the sum of the layers' in trtexec's profile, measured layer by layer.",) if known else (),
+        notes=_of_profiles(before, after, known=known),
     )
+
+
+def _of_profiles(before: Side, after: Side, *, known: bool) -> tuple[str, ...]:
+    if known:
+        return ("Times are the sum of the layers' in trtexec's profile, measured layer by layer.",)
+    if before.traced == after.traced:
+        return ()
+    alone = before if after.traced else after
+    told = (
+        f"{alone.source} is no capture: layers are joined, but times of a capture and of a profile are not measured alike and not compared."
+    )
+    return (told,)
 
 
 def _profiled(side: Side) -> Timed:

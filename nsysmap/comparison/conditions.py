@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.units import duration
+from nsysmap.base.table import MISSING, Row, Table
+from nsysmap.base.units import duration, percent
 from nsysmap.comparison.side import Side
 from nsysmap.trace.copies import hold_the_host
 
 _CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
 _TIGHT = 0.75  # … with so many of them on the same side of half of it
 _FEWEST_KERNELS = 5
+_ANOTHER_NETWORK = 0.1  # of the kernel time has a counterpart at the most
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,31 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
         found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in _warm_up(side, own)]
         found += _clocks(joined)
         found += _grids(before, after)
+    found += _network(joined)
     return tuple(found)
+
+
+def _network(joined: Table) -> list[Condition]:
+    """Whether hardly anything of one side has its counterpart on the other."""
+    shares = []
+    for key in ("before_ns", "after_ns"):
+        known = [(row.integer(key), _counterpart(row)) for row in joined if row[key] is not None]
+        whole = sum(time for time, _ in known)
+        if not whole:
+            return []
+        shares.append(sum(time for time, has in known if has) / whole)
+    if max(shares) >= _ANOTHER_NETWORK:
+        return []
+    told = (
+        "Layers of so much of the kernel time have their counterpart on the other side by their nodes, names or structure: "
+        "another network, or one whose layers are called otherwise. What they take is not the same work then."
+    )
+    return [Condition("network", percent(shares[0], 1), percent(shares[1], 1), told)]
+
+
+def _counterpart(row: Row) -> bool:
+    sure = row["joined_by"] in ("onnx", "name", "tensors") or (row["joined_by"] == "structure" and row["relation"] == "one-to-one")
+    return bool(sure or "region" in row.text("relation"))
 
 
 def _version(side: Side) -> str | None:

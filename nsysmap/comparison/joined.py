@@ -241,7 +241,7 @@ def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: S
     return "tactic" if all(kernels) and kernels[0] != kernels[1] else "same"
 
 
-_RUNS_NOTHING = frozenset({"noop", "signal", "constant"})
+_RUNS_NOTHING = frozenset({"noop", "signal", "constant", "shape"})
 
 
 def _joined(values: Iterable[str | None]) -> str:

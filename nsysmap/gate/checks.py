@@ -50,6 +50,7 @@ class Verdict:
     findings: tuple[Finding, ...]  # that count
     ignored: tuple[Ignored, ...]
     notes: tuple[str, ...]
+    day: datetime.date  # of the check
 
     @property
     def passed(self) -> bool:
@@ -78,6 +79,7 @@ def held_to(side: Side, limits: Sequence[Limit], baseline: Baseline | None, igno
         tuple(kept),
         tuple(Ignored(finding, reason.reason) for finding, reason in zip(every, reasons, strict=True) if reason is not None),
         tuple(notes),
+        today,
     )
 
 

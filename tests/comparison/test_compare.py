@@ -188,3 +188,16 @@ def test_findings_of_one_rule_are_one_row_of_the_text() -> None:
     page = comparison_text(replace(compared("version"), findings=tuple(changes)))
     assert page.count("unfused-quantize") == 1
     assert "15.00" in page and "5 places" in page
+
+
+def test_captures_of_other_networks_are_told() -> None:
+    found = compare(FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "aux_streams/graph.nsys-rep")
+    assert [one.what for one in found.conditions].count("network") == 1
+    assert "network" not in {one.what for one in compared("version").conditions}
+
+
+def test_an_engine_file_beside_a_capture_has_its_layers_joined_and_no_times_compared() -> None:
+    found = compare(FIXTURES / "bert_trt10/engine.json", FIXTURES / "bert_trt10/sync.sqlite")
+    assert (found.before.time_ns, found.difference_ns, found.verdict) == (None, None, "cannot tell")
+    assert found.after.time_ns is not None
+    assert sum(row.text("relation") == "one-to-one" for row in found.layers) == 56
