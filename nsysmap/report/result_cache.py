@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -46,9 +47,12 @@ class Place:
     path: Path
 
     def read(self) -> dict[str, bytes]:
-        """What is kept of it, by form; nothing where there is none, or where it is not whole."""
+        """What is kept of it, by form; nothing where there is none, where it is not whole, or where another user made it."""
         try:
-            held = self.path.read_bytes()
+            with self.path.open("rb") as file:
+                if os.fstat(file.fileno()).st_uid != os.getuid():  # in a folder that others can write too
+                    return {}
+                held = file.read()
         except OSError:
             return {}
         body = held[len(_MAGIC) : -_CHECK_BYTES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +141,15 @@ def test_a_cache_that_cannot_be_written_is_no_error(
     monkeypatch.setenv("NSYSMAP_CACHE", str(here / "engine.json"))
     assert asked(capfd) == asked(capfd)
     assert len(worked) == 2
+
+
+def test_what_another_user_made_is_not_believed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYSMAP_CACHE", str(here.parent))
+    place = Place(export_cache.kept_result("0" * 32))
+    place.keep({"shown": b"1"})
+    assert place.read() == {"shown": b"1"}
+    monkeypatch.setattr(os, "getuid", lambda: -1)
+    assert place.read() == {}
 
 
 def test_what_may_not_be_kept_is_not(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
