@@ -76,7 +76,7 @@ EDGES = Spec(
 
 WORK = Spec(
     "work",
-    "What each layer has to do at the least, one row a layer in the order of layers; by `work`.",
+    "The least that each layer has to read, write and compute, one row a layer in the order of layers; by `work`.",
     (
         row_in("layer_id", "layers"),
         integer("macs", "multiply-adds of convolution, matrix product or attention; 0 for other layers", null=True),

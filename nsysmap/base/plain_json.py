@@ -24,7 +24,7 @@ def plain_json(text: str, *, strict: bool = True) -> Any:
 
 
 def values_in(text: str) -> int:
-    """How many values a text of JSON may have at the most, counted before they are made."""
+    """How many values a text of JSON may have at most, counted before they are made."""
     return text.count(",") + text.count("[") + text.count("{") + 1
 
 

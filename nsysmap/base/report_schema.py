@@ -184,7 +184,7 @@ RULE_OUTCOMES = Spec(
         text("severity", "info, warning or error"),
         text("outcome", "found, clean (it could tell, and found nothing) or skipped (it could not tell)"),
         text("reason", "why it could not tell", null=True),
-        integer("findings", "how many it found, those told inside other rules' findings included"),
+        integer("findings", "how many it found, those listed under findings of other rules included"),
         integer("left_out", "found beyond those that are kept: see findings"),
         integer("cost_ns", "of its own findings together, each place counted once; none where no cost is known", "ns", null=True),
         real("share_of_window", "that cost over the windows of their devices", null=True),
@@ -195,7 +195,7 @@ RULE_OUTCOMES = Spec(
 
 FINDINGS = Spec(
     "findings",
-    "What the rules found, the most costly first, then what is told inside another rule's finding.",
+    "What the rules found, the most costly first, then those that are listed under another rule's finding.",
     (
         integer("finding_id", "row number, from 0"),
         text("rule", "which rule", row_of="rule_outcomes"),
@@ -206,7 +206,7 @@ FINDINGS = Spec(
         integer("end_ns", "where it ends", "ns"),
         integer("cost_ns", "what it costs, over the steady-state inferences; none where that is not known", "ns", null=True),
         real("share_of_window", "that cost over the window of its device", null=True),
-        integer("inside", "finding_id of the finding that stands for it: the same problem at the same place, priced there", null=True),
+        integer("inside", "finding_id of the finding that stands for it: the same problem at the same place, whose cost counts", null=True),
         row_in("layer_id", "layers", "what it is about, where that is one layer", null=True),
         text("layer", "that layer's name", null=True),
         text("about", "all that it is about: ids of layers, or names in its rule's words; none: its device", null=True),

@@ -8,7 +8,7 @@ from nsysmap.base.trace_schema import GPU_KERNELS, MEMBERSHIP
 
 KERNEL_RUNS = Spec(
     "kernel_runs",
-    "Attention, norms and softmaxes in pieces inside opaque regions, told from the kernels' names and order alone; by `kernel_runs`.",
+    "Attention, norms and softmaxes in pieces inside opaque regions, recognised by the kernels' names and order alone; by `kernel_runs`.",
     (
         integer("run_id", "row number, from 0"),
         text("kind", "attention, norm or softmax"),
@@ -24,7 +24,7 @@ KERNEL_RUNS = Spec(
         integer("start_ns", "begin of the first of these inferences' kernels of it", "ns", null=True),
         integer("end_ns", "end of the last", "ns", null=True),
         integer("time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"),
-        integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take at the least", "ns"),
+        integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take", "ns"),
         integer("inferences", "steady-state inferences of that kernel sequence"),
     ),
     key=("run_id",),
@@ -37,8 +37,8 @@ ROOFLINE = Spec(
     (
         row_in("layer_id", "layers"),
         integer("time_ns", "median GPU time per inference", "ns", null=True),
-        integer("bytes", "read and written at the least", "bytes", null=True),
-        integer("flops", "operations at the least", null=True),
+        integer("bytes", "the least that it must read and write", "bytes", null=True),
+        integer("flops", "the least operations that it must do", null=True),
         integer("bytes_bound_ns", "bytes over the device's bandwidth; data in the level-2 cache is faster", "ns", null=True),
         integer("flops_bound_ns", "operations over the peak rate for its data type", "ns", null=True),
         integer("bound_ns", "the longer of the two", "ns", null=True),
@@ -172,7 +172,7 @@ NAMES = Spec(
 
 WHATIF = Spec(
     "whatif",
-    "What a change would bring, by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
+    "What a change would save, by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
     (
         text("change", "cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels"),
         text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
@@ -181,13 +181,13 @@ WHATIF = Spec(
         integer("low_before_ns", "the same on a quicker host and driver", "ns", null=True),
         integer("high_before_ns", "the same on a slower one", "ns", null=True),
         integer("after_ns", "the same with the change", "ns", null=True),
-        integer("low_after_ns", "after at the least", "ns", null=True),
-        integer("high_after_ns", "after at the most", "ns", null=True),
+        integer("low_after_ns", "after, the lower end of its range", "ns", null=True),
+        integer("high_after_ns", "after, the upper end of its range", "ns", null=True),
         integer("saving_ns", "before less after", "ns", null=True),
-        integer("low_saving_ns", "saving at the least", "ns", null=True),
-        integer("high_saving_ns", "saving at the most", "ns", null=True),
+        integer("low_saving_ns", "saving, the lower end of its range", "ns", null=True),
+        integer("high_saving_ns", "saving, the upper end of its range", "ns", null=True),
         text("assumptions", "what the figures take for granted, in words"),
-        text("reason", "why it does not apply, or why it cannot be told", null=True),
+        text("reason", "why it does not apply, or why it cannot be determined", null=True),
         integer("recorded_ns", "the time as the trace has it, under the profiler", "ns", null=True),
         real("replay_error", "how far the replay of the trace as it is was from the trace: replayed over recorded, less 1", null=True),
     ),
@@ -263,7 +263,7 @@ KERNEL_TOTALS = Spec(
 
 KERNEL_TIME = Spec(
     "kernel_time",
-    "Kernel time by layer, part and kernel name, over the measured inferences (without inferences: over the trace); by `kernel_time`.",
+    "Kernel time by layer, part and kernel name, over the steady-state inferences (without inferences: over the trace); by `kernel_time`.",
     (
         row_in("layer_id", "layers", "none: no layer is known", null=True),
         of_engine(null=True),
@@ -271,15 +271,15 @@ KERNEL_TIME = Spec(
         text("name", "kernel name", row_of="kernel_totals"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
-        integer("inferences", "measured inferences of that engine; none where no inference was found", null=True),
-        real("share_of_kernel_time", "of all kernel time of that engine's measured inferences"),
+        integer("inferences", "steady-state inferences of that engine; none where no inference was found", null=True),
+        real("share_of_kernel_time", "of all kernel time of that engine's steady-state inferences"),
     ),
 )
 
 
 PRECISION = Spec(
     "precision",
-    "Kernel time by data type, work and tensor cores, one row a layer and combination, over the measured inferences; by `precision`.",
+    "Kernel time by data type, work and tensor cores, one row a layer and combination, over the steady-state inferences; by `precision`.",
     (
         row_in("layer_id", "layers", "none: no layer is known", null=True),
         of_engine(null=True),
@@ -292,15 +292,15 @@ PRECISION = Spec(
         text("tensor_cores", "yes, no or unknown"),
         integer("kernels", "executions; none without a trace", null=True),
         integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
-        integer("mean_ns", "the same per measured inference", "ns", null=True),
-        real("share_of_kernel_time", "of all kernel time of that engine's measured inferences", null=True),
+        integer("mean_ns", "the same per inference", "ns", null=True),
+        real("share_of_kernel_time", "of all kernel time of that engine's steady-state inferences", null=True),
     ),
 )  # fmt: skip
 
 
 REGION_PARTS = Spec(
     "region_parts",
-    "What each Myelin region spends, by part, over the measured inferences; by `region_parts`.",
+    "What each Myelin region spends, by part, over the steady-state inferences; by `region_parts`.",
     (
         of_engine(null=True),
         text("region", "myl<R>, or the name of an opaque region"),
@@ -309,7 +309,7 @@ REGION_PARTS = Spec(
         text("summary", "what its kernels are, the costliest first"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
-        integer("mean_ns", "the same per measured inference", "ns", null=True),
+        integer("mean_ns", "the same per inference", "ns", null=True),
         real("share_of_region_time", "of the region's kernel time"),
     ),
 )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
-@click.option("--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers, findings and what could not be told.")
+@click.option("--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers and findings, and what is not known.")
 @click.option("--no-cache", is_flag=True, help="Neither answer from the results that are kept of a large report, nor keep any.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
 @quiet_option

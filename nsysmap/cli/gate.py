@@ -46,7 +46,7 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
 ) -> int:
     """Hold a capture to a budget: exit status 1 with what broke and by how much on standard error.
 
-    A limit that cannot be told counts as broken.
+    A limit that cannot be determined counts as broken.
 
     \b
     Example:

@@ -358,7 +358,7 @@ def _launching(side: Side) -> tuple[bool, str]:
 
 
 def _machines(before: Side, after: Side) -> tuple[float, float]:
-    """What the difference is at the least and most beside the likely one, by how quick host and driver are without the profiler.
+    """What the difference is at least and most beside the likely one, by how quick host and driver are without the profiler.
 
     Of two captures of one machine both are quick or both slow; of two machines either may be.
     """

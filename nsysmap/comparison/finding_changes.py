@@ -26,7 +26,7 @@ class FindingChange:
     before_ns: int | None  # their cost per inference
     after_ns: int | None
     message: str  # of the costliest one
-    told: str = ""  # why it cannot be told
+    told: str = ""  # why it cannot be determined
 
 
 def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], scale: int) -> tuple[FindingChange, ...]:

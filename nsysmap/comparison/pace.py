@@ -184,7 +184,7 @@ class _Loop:
 
 
 def _home(tables: dict[str, Table], only: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Process and device of the replay, else of most of the steady inferences."""
+    """Process and device of the replay, else of most of the steady-state inferences."""
     inferences = tables["inferences"]
     numbers = tables["replayed_inferences"].ints("inference")
     if not len(numbers):
@@ -227,7 +227,7 @@ def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int
 
 
 def _usual(times: IntArray) -> float:
-    """What an inference takes at the most that nothing else held up."""
+    """What an inference takes at most that nothing else held up."""
     middle = float(np.median(times))
     apart = max(float(np.median(np.abs(times - middle))), _CLOSE * middle)
     return min(HELD_UP * middle, middle + _FAR * apart)

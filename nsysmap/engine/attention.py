@@ -253,7 +253,7 @@ def _bytes_inside(flow: Flow, core: set[int]) -> int | None:
 def _conditions(block: Block, engine: Engine, compute: tuple[int, int] | None, *, scores_stay_inside: bool) -> Conditions:
     held: dict[str, bool | None] = {
         "compute capability 7.5 or newer": None if compute is None else compute >= (7, 5),
-        f"data type FP16, BF16, INT8 or FP8 (here {block.datatype or 'not told'})": None
+        f"data type FP16, BF16, INT8 or FP8 (here {block.datatype or 'not in the file'})": None
         if block.datatype is None
         else block.datatype in _TYPES,
         f"head size 16 to 256 (here {_told(block.head_size)})": None if block.head_size is None else 16 <= block.head_size <= 256,
@@ -282,4 +282,4 @@ def _int8_conditions(block: Block, engine: Engine) -> dict[str, bool | None]:
 
 
 def _told(number: int | None) -> str:
-    return "not told" if number is None else str(number)
+    return "not in the file" if number is None else str(number)

@@ -30,7 +30,7 @@ _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 @dataclass(frozen=True)
 class Work:
-    """What one execution of a layer needs at the least; None where the file does not tell."""
+    """What one execution of a layer needs at least; None where the file does not tell."""
 
     macs: int | None = None
     flops: int | None = None

@@ -173,7 +173,7 @@ def _drift(database: duckdb.DuckDBPyConnection) -> Section:
 
 
 def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
-    """The slope in words, and whether it is a drift; None where that cannot be told."""
+    """The slope in words, and whether it is a drift; None where that cannot be determined."""
     at, took = np.array([one[0] for one in held], np.float64), np.array([one[1] for one in held])
     first, second = np.triu_indices(len(held), 1)
     apart = at[second] - at[first]

@@ -1,4 +1,4 @@
-"""Holds a capture to the limits of a budget: what is kept, what is broken and by how much, what cannot be told."""
+"""Holds a capture to the limits of a budget: what is kept, what is broken and by how much, what cannot be determined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Check:
     limit: str  # in words
     value: str
     status: str  # kept, broken or cannot-tell
-    told: str  # what broke it and by how much, or why it cannot be told
+    told: str  # what broke it and by how much, or why it cannot be determined
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether every limit is kept: one that cannot be told is not."""
+        """Whether every limit is kept: one that cannot be determined is not."""
         return all(check.status == KEPT for check in self.checks)
 
 

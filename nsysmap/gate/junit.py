@@ -9,7 +9,7 @@ from nsysmap.gate.checks import BROKEN, KEPT, UNKNOWN, Verdict
 
 
 def junit_xml(verdict: Verdict) -> str:
-    """One testsuite; a broken limit is a failure, one that cannot be told an error."""
+    """One testsuite; a broken limit is a failure, one that cannot be determined an error."""
     broken = sum(check.status == BROKEN for check in verdict.checks)
     unknown = sum(check.status == UNKNOWN for check in verdict.checks)
     counts = f'tests="{len(verdict.checks)}" failures="{broken}" errors="{unknown}"'

@@ -31,7 +31,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def broken_lines(verdict: Verdict) -> list[str]:
-    """What broke and by how much, and what could not be told: a line each."""
+    """What broke and by how much, and what could not be determined: a line each."""
     return [
         escaped(f"{check.name}: {check.limit}, is {check.value}: {check.told}" + ("" if check.status == BROKEN else " (cannot tell)"))
         for check in verdict.checks

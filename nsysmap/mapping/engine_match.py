@@ -45,7 +45,7 @@ def fit_notes(fits: Table) -> tuple[Note, ...]:
             told = f"{row['source']} is not the engine that ran: {row['how']}{both}; give the engine file of this run."
             notes.append(Note("error", told))
         elif row["verdict"] == CANNOT_TELL and row["compared"] is not None:
-            notes.append(Note("warning", f"Whether {row['source']} ran here cannot be told: {row['how']}."))
+            notes.append(Note("warning", f"Whether {row['source']} ran here cannot be determined: {row['how']}."))
     return tuple(notes)
 
 

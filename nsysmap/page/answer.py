@@ -116,7 +116,7 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     for one in gpu.idle:
         word = words.idle_words(one.cause)
         add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, CAUSES[one.cause], one.ns)
-    between = "from the first to the last measured inference" if gpu.window == "inferences" else "from the first to the last GPU work"
+    between = "from the first to the last steady-state inference" if gpu.window == "inferences" else "from the first to the last GPU work"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     per = f"; times per {summary.unit}" if gpu.busy_ns is not None else ""
     return Bar(f"{name}{duration(gpu.window_ns)} {between}{per}", tuple(parts))

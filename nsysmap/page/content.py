@@ -21,6 +21,7 @@ from nsysmap.picture.swatches import CAUSES, KIND_WORDS, Swatch, kernel_swatch, 
 from nsysmap.picture.titles import layer_titles
 from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
+from nsysmap.report.words import window_words
 from nsysmap.timing.layer_sums import alike, common_name
 from nsysmap.timing.measured import Measured
 
@@ -63,7 +64,7 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "regions": _regions(tables),
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
         "idle": _idle(tables),
-        "idle_of": f"of the time from the first to the last {'measured inference' if report.busy_window == 'inferences' else 'GPU work'}",
+        "idle_of": f"of the time from the first to the last {window_words(report)}",
         "findings": [_finding(number, row, events.origin_ns, len(tables.layers)) for number, row in enumerate(findings(tables))],
         "graphs": _graphs(analysis),
         "samples": [_samples(one, number) for number, one in enumerate(sampled)],

@@ -47,7 +47,7 @@ function detailsOf(trace, panel, on) {
     if (counted) rows("Hardware counters (mean over its time, of all its executions)", Object.entries(doc.metrics).map(([metric, title]) => counted[metric] && [title, typeof counted[metric] === "string" ? `not known: ${counted[metric]}` : withError(counted[metric])]));
     const sure = shared(KERNEL, "confidence", row) / 1000, method = shared(KERNEL, "method", row);
     rows("Layer, and the evidence for it", [
-      ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part told by", shared(KERNEL, "part_by", row)],
+      ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part known from", shared(KERNEL, "part_by", row)],
       ["method", `${method}: ${doc.methods[method] || ""}`], ["how sure", method === "none" ? null : sure === 1 ? "exact" : sure.toFixed(2)],
       ["reason", shared(KERNEL, "reason", row)],
     ]);

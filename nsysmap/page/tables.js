@@ -147,7 +147,7 @@ function regionsOf(trace, place) {
       const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
       const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
       const head = element("tr", null, element("thead", null, table));
-      for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["told by", ""]]) element("th", name, head, side);
+      for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
       const body = element("tbody", null, table);
       for (const part of parts) {
         const row = element("tr", null, body), share = element("td", null, row, "right");

@@ -34,7 +34,7 @@ MANY = 150
 
 @dataclass(frozen=True)
 class Ran:
-    """Kernels of one name that ran for a layer; executions and time are per measured inference, or in all where there are none."""
+    """Kernels of one name that ran for a layer; executions and time are per steady-state inference, or in all where there are none."""
 
     name: str
     summary: str

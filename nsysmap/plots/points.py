@@ -25,14 +25,14 @@ _VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bou
 
 
 def draw_inferences(axes: Axes, analysis: Analysis) -> str:
-    """Draws the time of each measured inference over the run; returns the title.
+    """Draws the time of each steady-state inference over the run; returns the title.
 
     Raises NsysmapError where none was measured.
     """
     tables = analysis.tables
     times = tables.inference_times.take(tables.inference_times.ints("time_ns") != MISSING)
     if not len(times):
-        raise NsysmapError(analysis.source, "has no measured inference", "capture more than a few inferences after the warm-up")
+        raise NsysmapError(analysis.source, "has no steady-state inference", "capture more than a few inferences after the warm-up")
     starts = tables.inferences.ints("start_ns")
     begin = int(starts.min())
     at = (starts[times.ints("inference")] - begin) / 1e6
@@ -119,7 +119,7 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")  # matplotlib's own writes formulas, which names must not be read as
     axes.set_xlim(left, right)
-    axes.set_xlabel("operations per byte read and written at the least")
+    axes.set_xlabel("operations per byte read and written")
     axes.set_ylabel("10⁹ operations a second")
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}

@@ -79,7 +79,7 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel(
-        "% of the time from the first to the last measured inference" if analysis.summary.steady else "% of the time of the trace"
+        "% of the time from the first to the last steady-state inference" if analysis.summary.steady else "% of the time of the trace"
     )
     _legend(axes, list(names.items()), below=True)
     return "Where the GPU's time goes"

@@ -36,7 +36,7 @@ def findings_text(outcomes: Sequence[Outcome], *, inferences: int = 1) -> str:
 
 def failed_text(findings: Sequence[Finding], severity: str) -> str:
     """Why `--fail-on` failed: how many findings are so severe, and each with its rule and message, on a line."""
-    lines = [f"failed: {counted(len(findings), 'finding')} of severity {severity} or graver (--fail-on {severity})"]
+    lines = [f"failed: {counted(len(findings), 'finding')} of severity {severity} or higher (--fail-on {severity})"]
     lines += [f"  {finding.severity} {finding.rule}: {escaped(' '.join(finding.message.split()))}" for finding in findings]
     return "\n".join(lines)
 

@@ -319,7 +319,7 @@ def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple
 
 
 def _time_cell(rows: Rows) -> str:
-    """Microseconds per measured inference; in all where there are no inferences."""
+    """Microseconds per steady-state inference; in all where there are no inferences."""
     means = [row.maybe_integer("mean_ns") for row in rows]
     return microseconds(sum(row.integer("time_ns") if mean is None else mean for row, mean in zip(rows, means, strict=True)))
 

@@ -286,7 +286,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
         yield f"> {plain(mine[0].advice)}"
     if any(finding.cost_ns for finding in findings):
-        yield "Costs are over all measured inferences; those of different rules overlap: never add them."
+        yield "Costs are over all steady-state inferences; those of different rules overlap: never add them."
     if report.skipped:
         yield "### Could not tell"
         yield "\n".join(f"- {code(one.rule)}: {plain(one.reason)}" for one in report.skipped)

@@ -24,7 +24,7 @@ class Spread:
 class Gpu:
     """One GPU of the machine, and how busy it was.
 
-    ``window_ns`` goes from the begin of the first to the end of the last measured inference (host call or GPU work); without
+    ``window_ns`` goes from the begin of the first to the end of the last steady-state inference (host call or GPU work); without
     inferences, from the first to the last GPU work of the trace.  ``busy_ns`` is the part of it in which a kernel, copy, memset or
     graph ran.
     """

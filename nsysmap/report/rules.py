@@ -85,7 +85,7 @@ def _page(rule: Rule) -> str:
     ]
     if rule.supersedes:
         names = ", ".join(f"[{name}]({name}.md)" for name in rule.supersedes)
-        parts.append(f"## Stands for\n\nWhere these find the same problem at the same place, they are told under this rule: {names}.")
+        parts.append(f"## Stands for\n\nWhere these find the same problem at the same place, they are listed under this rule: {names}.")
     if rule.params:
         rows = "\n".join(f"| `{name}` | {_value(value)} |" for name, value in rule.params.items())
         name, value = next(iter(rule.params.items()))
@@ -164,8 +164,8 @@ ways: findings, none, or *skipped* with the reason, so that "could not tell" nev
   `share_of_window` is that cost over the window from the first steady-state inference's begin to the last one's end, on the finding's
   device (a finding about several devices: over the windows of all of them together). Findings about the trace itself cost what they
   hide, or 0; a cost that is not known is none, never 0. Costs of different rules overlap and are never added.
-- **One fact, one finding, one price.** Rules that see the same problem at the same place say which of them stands for the others
-  (`supersedes`): the others' findings are told inside that one's (`also` in JSON) and their costs do not count again.
+- **One problem, one finding, one cost.** Rules that see the same problem at the same place say which of them stands for the others
+  (`supersedes`): the others' findings are listed under that one's (`also` in JSON) and their costs do not count again.
 - Severity `error` is for what makes the report as a whole unreliable, `warning` for time that can be saved, `info` for the rest.
 - Times are those of the trace, profiler included; the what-if figures are corrected for it.
 
@@ -228,7 +228,7 @@ cases:                             # at least one that finds and one that does n
   a number, a truth value or a text.
   `share_of_window` is worked out from the cost where the SQL does not return it.
 - `about` says what the finding is about, in words with spaces between: ids of `layers`, or whatever names the place (functions, threads).
-  A finding is told inside another's where the other's rule `supersedes` its rule, both are of one `device` (or one is of all), and such
+  A finding is listed under another's where the other's rule `supersedes` its rule, both are of one `device` (or one is of all), and such
   findings are about everything that it is about; without `about` a finding is about its whole device. Findings of one rule that share
   a place are counted once in what the rule costs in all.
 - `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch, `- {to: "tensorrt < 11", say: …}` and

@@ -201,7 +201,7 @@ def _profile(engine: Engine, layers: Table, spent: Sequence[Row], runs: int) -> 
 
 
 def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
-    """One row a measured inference, in milliseconds from the begin of the first: enqueue, input copies, compute, output copies.
+    """One row a steady-state inference, in milliseconds from the begin of the first: enqueue, input copies, compute, output copies.
 
     Compute goes from the first to the last kernel; what the GPU did before and after it counts as copies, as in trtexec.
     """

@@ -16,7 +16,7 @@ _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tel
 
 
 def whatif_text(answers: Table, source: str) -> str:
-    """The answers as text: one line a change, what does not apply or cannot be told and why, then the assumptions."""
+    """The answers as text: one line a change, what does not apply or cannot be determined and why, then the assumptions."""
     rows = answers.records()
     told = [row for row in rows if row["answer"] == "answered"]
     unit = pass_words(next((int(str(row["inferences"])) for row in rows if row["inferences"]), 1))
@@ -35,9 +35,7 @@ def whatif_text(answers: Table, source: str) -> str:
         if not reasons:
             continue
         if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not of each change
-            return "\n".join(
-                map(escaped, _wrapped(f"{source}: {heading.lower()} what any change would bring: {next(iter(reasons))}", "  "))
-            )
+            return "\n".join(map(escaped, _wrapped(f"{source}: {heading.lower()} what any change would save: {next(iter(reasons))}", "  ")))
         lines += ["", f"{heading}:"]
         for reason, changes in reasons.items():
             lines.extend(_wrapped(f"  {', '.join(changes)}: {reason}", "    "))

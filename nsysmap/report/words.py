@@ -94,11 +94,10 @@ def set_apart(figures: InferenceFigures) -> str:
 
 def idle_heading(report: Report) -> str:
     """What the idle times by cause are of."""
-    between = "measured inference" if report.busy_window == "inferences" else "GPU work"
     window = sum(gpu.window_ns or 0 for gpu in report.gpus)
     total = sum(row.time_ns for row in report.idle)
     gpus = "GPUs were" if len(report.gpus) > 1 else "GPU was"
-    return f"Why the {gpus} idle between pieces of work: {percent(total, window)} of the time from first to last {between}"
+    return f"Why the {gpus} idle between pieces of work: {percent(total, window)} of the time from first to last {window_words(report)}"
 
 
 def mapping_words(report: Report) -> str:
@@ -108,13 +107,19 @@ def mapping_words(report: Report) -> str:
     return f"Mapping: {mapped:,} of {counted(kernels, 'kernel')} have a layer, {time} of kernel time"
 
 
+def window_words(report: Report) -> str:
+    """What busy and idle time is measured from the first to the last of."""
+    return "steady-state inference" if report.busy_window == "inferences" else "GPU work"
+
+
 def busy_words(report: Report, gpu: Gpu) -> str:
     """How busy a GPU was; nothing where the trace does not show it."""
     if gpu.busy_ns is None or gpu.window_ns is None:
         return ""
-    between = "measured inference" if report.busy_window == "inferences" else "GPU work"
     which = f"GPU {gpu.device} busy" if len(report.gpus) > 1 else "GPU busy"
-    return f"{which} {percent(gpu.busy_ns, gpu.window_ns)} of the {duration(gpu.window_ns)} from the first to the last {between}"
+    return (
+        f"{which} {percent(gpu.busy_ns, gpu.window_ns)} of the {duration(gpu.window_ns)} from the first to the last {window_words(report)}"
+    )
 
 
 def engine_words(report: Report, engine: int | None) -> str:
@@ -133,7 +138,7 @@ def pass_words(inferences: int) -> str:
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
-    """What what-if did not answer: whether it does not apply or cannot be told, why, and the changes of which that holds."""
+    """What what-if did not answer: whether it does not apply or cannot be determined, why, and the changes of which that holds."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in report.tables.whatif:
         if (answer := row.text("answer")) != "answered":

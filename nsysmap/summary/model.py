@@ -151,7 +151,7 @@ class GraphVerdict:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that could not be told."""
+    """Something that could not be determined."""
 
     what: tuple[str, ...]  # rules or changes
     reason: str

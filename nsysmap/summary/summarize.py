@@ -300,7 +300,7 @@ def _mapped(coverage: Table) -> Mapped:
     )
 
 
-# --- what ran, what could not be told, what next ----------------------------------------------------------------------
+# --- what ran, what could not be determined, what next ----------------------------------------------------------------------
 
 
 def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:

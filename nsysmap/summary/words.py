@@ -208,7 +208,7 @@ def graph(summary: Summary) -> str:
 
 
 def not_fused(summary: Summary) -> str:
-    """What did not fuse, by rule; that nothing was found, or could not be told, where that is so."""
+    """What did not fuse, by rule; that nothing was found, or could not be determined, where that is so."""
     mine = [one for one in summary.rules if one.group in _FUSION]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
@@ -310,7 +310,7 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
 
 
 def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
-    """What could not be told, in a sentence or two; rules on hardware counters by themselves: few captures have any.
+    """What could not be determined, in a sentence or two; rules on hardware counters by themselves: few captures have any.
 
     ``where`` says where all of it is listed.
     """

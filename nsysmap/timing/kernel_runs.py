@@ -1,6 +1,6 @@
 """Finds attention, norms and softmaxes in pieces where the engine file hides them: from the kernels' decoded names and their order.
 
-What cannot be told this way: dimensions, data that other kernels read too, and whether the run really is one block (a product, a softmax
+What this does not show: dimensions, data that other kernels read too, and whether the run really is one block (a product, a softmax
 and a product that follow one another nearly always are).
 """
 

@@ -1,4 +1,4 @@
-"""Where kernel time went: by layer, part and kernel name, over the measured inferences."""
+"""Where kernel time went: by layer, part and kernel name, over the steady-state inferences."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LARGEST = 2**62
 def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
     """The table `kernel_time`, by engine, layer and then the most time first; its times add up to all kernel time measured.
 
-    `kernels` is schema.KERNELS, `steady` the numbers of the measured inferences.  A kernel without a layer counts for the engine of its
-    inference.  Without measured inferences the whole trace counts.
+    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences.  A kernel without a layer counts for the engine of its
+    inference.  Without steady-state inferences the whole trace counts.
     """
     inference = kernels.ints("inference")
     rows = np.flatnonzero(np.isin(inference, steady)) if len(steady) else np.arange(len(kernels))

@@ -1,4 +1,4 @@
-"""What each layer took in all: from the kernels of the measured inferences, or from trtexec's profile where there is no trace."""
+"""What each layer took in all: from the kernels of the steady-state inferences, or from trtexec's profile where there is no trace."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nsysmap.engine.model import Engine
 
 
 def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
-    """The table `layer_times`, one row a layer that ran a kernel in the steady inferences.
+    """The table `layer_times`, one row a layer that ran a kernel in the steady-state inferences.
 
-    `kernels` is KERNELS and `inferences` INFERENCES; `steady` has the numbers of the measured inferences.
+    `kernels` is KERNELS and `inferences` INFERENCES; `steady` has the numbers of the steady-state inferences.
     """
     inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
     rows = np.flatnonzero(np.isin(inference, steady) & (layer >= 0))
@@ -85,7 +85,7 @@ def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
 
 
 def _inferences(engine: IntArray, inferences: Table, steady: IntArray, ran: IntArray) -> IntArray:
-    """How many of the steady inferences ran each engine; for layers known from ranges only, how many had kernels of layers at all."""
+    """How many of the steady-state inferences ran each engine; for layers known from ranges only, how many had kernels of layers at all."""
     of_inference = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
     numbers, counts = np.unique(of_inference, return_counts=True)
     known = dict(zip(numbers.tolist(), counts.tolist(), strict=True))

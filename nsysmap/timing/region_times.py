@@ -22,7 +22,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
 
     A part of a region that the engine file opens is one of its layers.  In an opaque region it is the kernels' own `part`: a tag or range
     of the trace, else what the kernels' names say, numbered in launch order within an inference ("layernorm #3"), or an ONNX node.
-    `kernels` is schema.KERNELS, `steady` the numbers of the measured inferences; without any the whole trace counts.
+    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences; without any the whole trace counts.
     """
     inference = kernels.ints("inference")
     wanted = np.isin(inference, steady) if len(steady) else np.ones(len(kernels), np.bool_)

@@ -13,7 +13,7 @@ from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Row, Tab
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
-    """The layers with time_ns, share and kernels filled in from the kernels of the steady inferences.
+    """The layers with time_ns, share and kernels filled in from the kernels of the steady-state inferences.
 
     time_ns and kernels are medians over those inferences (an inference in which a layer ran nothing counts as 0); share is of all
     kernel time in them, mapped or not.  Without inferences the three are totals over the trace.  Layers of an engine whose kernels

@@ -249,12 +249,12 @@ def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joi
 
 
 def shortest_kernel_ns(timeline: Timeline) -> int:
-    """What every kernel of this timeline takes at the least."""
+    """What every kernel of this timeline takes at least."""
     return min((work.dur_ns for work in all_works(timeline) if work.kind == "kernel"), default=EMPTY_KERNEL_NS)
 
 
 def share_needed(timeline: Timeline) -> tuple[float, float]:
-    """The share of the device that a kernel takes, likely and at the most, weighted by time."""
+    """The share of the device that a kernel takes, likely and at most, weighted by time."""
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     total = sum(work.dur_ns for work in kernels)
     if not total:

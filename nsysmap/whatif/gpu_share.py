@@ -16,7 +16,7 @@ def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, ro
     """Per kernel (rows) the share that it likely takes, and the most that it can take, both at most 1.
 
     Likely: the greatest of the shares of the threads, registers and shared memory that all its blocks hold at once, and of ``roofline``
-    (per row, NaN where unknown: the share of the peak bandwidth or rate that its layer's work comes to).  At the most: each block keeps a
+    (per row, NaN where unknown: the share of the peak bandwidth or rate that its layer's work comes to).  At most: each block keeps a
     whole SM from others; or all that its blocks can have on the way at once, their registers and shared memory, is data from memory.
     """
     facts = {

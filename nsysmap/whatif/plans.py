@@ -107,7 +107,7 @@ def _two_in_flight(model: Model) -> Plan:
         tuple(makes),
         "Throughput, not latency: two host threads, each with an execution context and a stream of its own, take turns; the time is from "
         "one inference's end to the next one's, and each takes longer itself. Kernels of the two run at once as far as the GPU has room: "
-        f"one takes {likely:.0%} of it on average by its blocks and its layer's work, {most:.0%} at the most. While one thread launches, "
+        f"one takes {likely:.0%} of it on average by its blocks and its layer's work, {most:.0%} at most. While one thread launches, "
         "the driver lets the other wait.",
     )
 
@@ -169,7 +169,7 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     return Plan(
         (make(joined), make(max)),
         f"{kernels} kernels an inference, in {number} run{'' if number == '1' else 's'}, become one kernel a run. "
-        f"It takes what every kernel of this trace takes at the least ({duration(floor)}) and what its pieces take beyond that. Most is "
+        f"It takes what every kernel of this trace takes at least ({duration(floor)}) and what its pieces take beyond that. Most is "
         "saved where it takes no longer than its longest piece, least where it takes as long as all of them and saves only their launches, "
         "in a CUDA graph.",
         (make(joined), make(max), make(added)),

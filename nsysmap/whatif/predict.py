@@ -42,7 +42,7 @@ _FILLED = 0.75
 
 
 def what_if(observed: Observed, facts: EngineFacts | None, changes: Sequence[Change], *, machines: tuple[Machine, ...] = MACHINES) -> Table:
-    """One row a change (WHATIF): its figures, or why it does not apply, or why they cannot be told."""
+    """One row a change (WHATIF): its figures, or why it does not apply, or why they cannot be determined."""
     return predicted(read_model(observed, facts, machines), changes)
 
 

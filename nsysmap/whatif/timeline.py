@@ -27,7 +27,7 @@ class Work(NamedTuple):  # like Step no dataclass: what-if makes hundreds of tho
     lead_ns: int  # of a graph's node: from the end of what it waits for (of the first ones: from the graph's begin) to its start
     after: tuple[int, ...]  # numbers of the works of other queues that it waits for; of a graph's node: of all nodes that it waits for
     need: float  # share of the GPU that it takes while it runs, by what is known
-    most_need: float  # the same at the most
+    most_need: float  # the same at most
 
 
 class Step(NamedTuple):

@@ -54,7 +54,7 @@ class NoWindow:
 
 
 def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
-    """Stretches of the steady inferences of the process and device that has most of them."""
+    """Stretches of the steady-state inferences of the process and device that has most of them."""
     usable = inferences.bools("complete") & ~inferences.bools("warmup")
     for name in ("thread", "device", "enqueue_start_ns", "enqueue_end_ns", "gpu_end_ns"):
         usable &= inferences.ints(name) != MISSING

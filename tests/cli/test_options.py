@@ -67,7 +67,7 @@ def test_fail_on_says_on_standard_error_what_failed_and_why(tmp_path: Path, capf
     found = [row for row in json.loads((tmp_path / "a.json").read_text())["findings"] if row["severity"] == "error"]
     assert (done.status, done.out) == (1, "")
     lines = done.err.splitlines()
-    assert lines[0] == f"nsysmap: failed: {len(found)} finding of severity error or graver (--fail-on error)"
+    assert lines[0] == f"nsysmap: failed: {len(found)} finding of severity error or higher (--fail-on error)"
     assert lines[1:] == [f"  error {row['rule']}: {row['message']}" for row in found]
 
 

@@ -1,4 +1,4 @@
-"""What each layer took over the steady inferences, or in trtexec's profile."""
+"""What each layer took over the steady-state inferences, or in trtexec's profile."""
 
 from __future__ import annotations
 

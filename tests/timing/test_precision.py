@@ -1,4 +1,4 @@
-"""Precision: time by data type, tensor cores and conversions; what cannot be told is a row of its own."""
+"""Precision: time by data type, tensor cores and conversions; what cannot be determined is a row of its own."""
 
 from __future__ import annotations
 
