@@ -128,7 +128,7 @@ def test_a_dynamic_batch_leaves_the_head_size_told_and_a_dynamic_head_does_not(b
     ]
     found = only(made(*rows))
     assert (found.head_size, found.query_length, found.key_length, found.heads) == (told, 128, 128, None)
-    assert ("head size 16 to 256 (here not told)" in found.conditions.unknown) == (told is None)
+    assert ("head size 16 to 256 (here not in the file)" in found.conditions.unknown) == (told is None)
 
 
 def test_a_softmax_behind_a_linear_layer_is_no_attention() -> None:

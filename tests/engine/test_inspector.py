@@ -73,7 +73,8 @@ def test_the_inspectors_layers_are_read(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_header_that_ultralytics_writes_before_a_plan_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header = b'{"stride": 32}'
     monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine() if data == b'ftrt-the-plan' else None"))
-    read_engine(plan(tmp_path, len(header).to_bytes(4, "little") + header + b"ftrt-the-plan"))
+    engine = read_engine(plan(tmp_path, len(header).to_bytes(4, "little") + header + b"ftrt-the-plan"))
+    assert [layer.name for layer in engine.layers] == ["c"]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,10 @@ ONE_LINE = (
 )
 
 
+WHOLE = ("--- Layer 0 ---\n", json.dumps(CONV), "\n", "--- Layer 1 ---\n", json.dumps(POOL), "\n")
+PIECES = (*WHOLE, ONE_LINE.format("a"), '"a"', "{", "}", "[I] ", "Layer 0    | a [Op: b]\n")
+
+
 def read(folder: Path, text: str | bytes, name: str = "dump.log") -> Engine:
     file = folder / name
     file.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -227,7 +231,8 @@ def test_text_made_to_be_read_slowly_is_read(text: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.text(alphabet='{}[]":,- \nLayerNmOp0|x', max_size=400))
-def test_any_text_is_layers_or_none(text: str) -> None:
-    for document in documents_in_log(text):
-        assert document.rows
+@given(st.lists(st.sampled_from(PIECES) | st.text(alphabet='{}[]":,- \nLayerNmOp0|x', max_size=20), max_size=12))
+def test_what_is_taken_for_an_engine_in_any_text_has_layers(pieces: list[str]) -> None:
+    listed = documents_in_log("".join((*pieces, "\n", *WHOLE)))
+    assert listed
+    assert all(document.rows for document in (*listed, *documents_in_log("".join(pieces))))

@@ -160,11 +160,12 @@ def test_the_version_is_read_off_the_log(text: str, version: str | None) -> None
 
 
 @unhurried
-@given(st.text(max_size=300))
-def test_any_text_gives_layers_or_nothing(text: str) -> None:
-    document = parse_log(text)
-    if document is not None:
-        assert engine_of(document, "made").layers
+@given(st.lists(st.sampled_from([STAMP, "Layers:\n", CONV, MYELIN, REGION, SPLIT, "\n", "Bindings:\nx\n", "done"]) | st.text(max_size=30)))
+def test_what_is_taken_for_an_engine_in_any_text_has_layers(pieces: list[str]) -> None:
+    document = parse_log("".join(pieces))
+    listed = document is not None and len(engine_of(document, "made").layers) > 0
+    assert listed == (document is not None)
+    assert parse_log("".join(pieces) + f"\n{STAMP}Layers:\n{CONV}\n\nBindings:\nx\n{STAMP}done\n") is not None
 
 
 names = st.text(st.characters(codec="ascii", exclude_characters="\n\r\x1e\x1f", categories=("L", "N", "P", "S")), min_size=1, max_size=12)

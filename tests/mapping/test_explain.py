@@ -72,7 +72,7 @@ def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() 
         assert chosen is not None
         assert (chosen.layer_index, chosen.layer) == (table.ints("layer_index")[kernel], table.text("layer")[kernel])
         assert held.order.chance == pytest.approx(table.floats("confidence")[kernel], abs=1e-6)
-        assert held.order.rival is None or held.order.rival != chosen
+        assert held.order.rival != chosen
         assert held.order.chance + held.order.rival_chance <= 1 + 1e-9
         assert (held.order.kernels, held.order.inferences) == (38, 50)
     held = explain(result, 22)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -68,10 +69,13 @@ def test_numbers_are_read_as_written(value: float, form: tuple[str, str]) -> Non
 
 
 @given(st.text(max_size=30))
-def test_no_text_breaks_a_number(text: str) -> None:
-    number(text, ".")
-    number(text, ",")
-    in_base_unit(1.0, text)
+def test_any_text_is_a_number_or_none_and_a_value_changes_with_its_unit_only(text: str) -> None:
+    for mark in ".,":
+        told = number(text, mark)
+        assert told is None or isinstance(told, float)
+    value, unit = in_base_unit(1.0, text)
+    assert math.isfinite(value)
+    assert (value == 1.0) or unit != text
 
 
 @pytest.mark.parametrize(
