@@ -8,12 +8,12 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from nsysmap.nsys.tables import RENAMED
 from tests.nsys_file import NsysFile, Row
 
 _FACTS = Path(__file__).with_suffix(".tsv")
 _TYPES = {"": ("INTEGER", 0), "text": ("TEXT", ""), "real": ("REAL", 0.0)}
-# what a table is called in schemas that have another one for it
-_NAMES = {"CUDA_GRAPH_NODE_EVENTS": "CUDA_GRAPH_EVENTS", "META_DATA_EXPORT": "EXPORT_META_DATA"}
+_BEFORE_3_24 = {"CUDA_GRAPH_NODE_EVENTS": "CUDA_GRAPH_EVENTS"}  # which is another table from then on
 
 
 @cache
@@ -42,7 +42,7 @@ def write_in_schema(file: NsysFile, schema: str, path: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection:
         for table, held in rows.items():
             name, columns = _columns(schema, table)
-            _fill(connection, name, columns, held)
+            _fill(connection, name, columns, [_renamed(table, row) for row in held])
         connection.commit()
     return path
 
@@ -52,13 +52,19 @@ def _columns(schema: str, table: str) -> tuple[str, tuple[str, ...]]:
     order = list(schemas())
     place = order.index(schema)
     nearest = [schema, *reversed(order[:place]), *order[place + 1 :]]
-    renamed = place < order.index("3.24.0") if table == "CUDA_GRAPH_NODE_EVENTS" else place < order.index("3.4.0")
-    name = _NAMES.get(table, table) if renamed else table
+    own = _BEFORE_3_24.get(table, table) if place < order.index("3.24.0") else table
+    names = [own, *(theirs for theirs, ours in RENAMED if ours == table), _BEFORE_3_24.get(table, table)]
     for known in nearest:
-        columns = schemas()[known].get(name) or schemas()[known].get(_NAMES.get(table, table))
-        if columns is not None and (table != "CUDA_GRAPH_NODE_EVENTS" or "graphNodeId!" in columns):
-            return name, columns
+        for name in (name for name in names if name in schemas()[known]):
+            columns = schemas()[known][name]
+            if table != "CUDA_GRAPH_NODE_EVENTS" or "graphNodeId!" in columns:
+                return own if name in _BEFORE_3_24.values() else name, columns
     raise KeyError(f"{schema}: {table}")
+
+
+def _renamed(table: str, row: Row) -> Row:
+    """The row with its values under the names that other versions have for their columns, too."""
+    return {**row, **{theirs: row[own] for theirs, ours in RENAMED for of, _, own in [ours.partition(".")] if of == table and own in row}}
 
 
 def _fill(connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from nsysmap.base.result_schema import GAPS
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import INFERENCES
-from nsysmap.rules.packs import load_rules
+from nsysmap.rules.packs import chosen_rules, load_rules
 from nsysmap.rules.rule_file import Rule
+from tests.places import GOLDEN
 
 SOUND = {
     "group": "launch",
@@ -79,3 +80,9 @@ def inferences(*spans: tuple[int, int], **columns: object) -> Table:
             for number, (start, end) in enumerate(spans)
         ],
     )
+
+
+def golden_rules() -> tuple[Rule, ...]:
+    """The rules that golden runs have: a new rule changes no golden file until it is listed in tests/golden/rules.txt."""
+    names = set((GOLDEN / "rules.txt").read_text(encoding="utf-8").split())
+    return tuple(rule for rule in chosen_rules() if rule.name in names)

@@ -19,6 +19,11 @@ Columns = Mapping[str, IntArray | Text]
 Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
 """Reads columns of one table, in the order of its rows: table, integer columns and text columns as the file spells them."""
 
+RENAMED: tuple[tuple[str, str], ...] = (
+    ("EXPORT_META_DATA", "META_DATA_EXPORT"),  # until schema 3.1
+)
+"""What some version of nsys calls a table, or a column, and what it is asked for by: `("kernelName", "SOME_TABLE.demangledName")`."""
+
 _VERSIONED = re.compile(r"(.+)_v(\d{1,3})")  # CUPTI_ACTIVITY_KIND_KERNEL_V2
 
 
@@ -59,7 +64,10 @@ class NsysTables:
 
 
 def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[str, str]]]:
-    """``NsysTables.spelled`` of these tables and columns; of two versions of a table the plain name counts, else the highest number."""
+    """``NsysTables.spelled`` of these tables and columns, under the names they are asked for by (RENAMED).
+
+    Of two versions of a table the plain name counts, else the highest number.
+    """
     chosen: dict[str, tuple[float, str]] = {}
     for name in tables:
         versioned = _VERSIONED.fullmatch(name.lower())
@@ -72,6 +80,12 @@ def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[s
         for column in tables[name]:
             columns.setdefault(column.lower(), column)
         found[plain] = (name, columns)
+    for theirs, ours in RENAMED:
+        table, _, asked = ours.lower().partition(".")
+        if not asked and theirs.lower() in found:
+            found.setdefault(table, found[theirs.lower()])
+        elif asked and theirs.lower() in found.get(table, ("", {}))[1]:
+            found[table][1].setdefault(asked, found[table][1][theirs.lower()])
     return found
 
 

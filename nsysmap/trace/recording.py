@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from nsysmap.base.table import Text
 from nsysmap.nsys.tables import NsysTables
 
-_META = (("META_DATA_EXPORT", "name", "value"), ("EXPORT_META_DATA", "name", "value"))  # the second until schema 3.1
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,10}){0,4}")
 _INSTALLED = re.compile(r"nsight[- ]systems(?:-cli)?[-/ \\]+(20\d\d\.\d+(?:\.\d+)*)", re.IGNORECASE)
 _GRAPH_MODE = re.compile(r"(?:PROCESS_\d+:)?CUDA_GRAPH_TRACE_OPTIONS:MODE")
@@ -85,10 +84,7 @@ def _began_at(tables: NsysTables) -> int | None:
 
 
 def _exported(tables: NsysTables) -> Mapping[str, str]:
-    for table, name, value in _META:
-        if tables.has(table, name) and tables.has(table, value):
-            return {key: held for key, held in _pairs(tables, table, (name, value)) if key.startswith("EXPORT_")}
-    return {}
+    return {key: held for key, held in _pairs(tables, "META_DATA_EXPORT", ("name", "value")) if key.startswith("EXPORT_")}
 
 
 def _warnings(tables: NsysTables) -> Iterator[str]:

@@ -27,8 +27,10 @@ import pytest
 
 from nsysmap.base.terminal import columns
 from nsysmap.report.json import schema
+from nsysmap.rules import packs
 from tests.commands import run
 from tests.places import FIXTURES, GOLDEN
+from tests.rule_packs import golden_rules
 
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
 RUNS: dict[str, tuple[Path, ...]] = {
@@ -54,6 +56,13 @@ def abridged(value: object) -> object:
     return [abridged(inner) for inner in value[:1]] if isinstance(value, list) else value
 
 
+@pytest.fixture
+def with_golden_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = golden_rules()
+    monkeypatch.setattr(packs, "chosen_rules", lambda *_args, **_options: rules)
+
+
+@pytest.mark.usefixtures("with_golden_rules")
 @pytest.mark.parametrize("name", RUNS)
 def test_the_terminal_report_is_the_golden_one(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     done = run(capfd, "analyze", *RUNS[name])
@@ -61,6 +70,7 @@ def test_the_terminal_report_is_the_golden_one(name: str, capfd: pytest.CaptureF
     held(f"{name}.txt", done.out)
 
 
+@pytest.mark.usefixtures("with_golden_rules")
 def test_the_written_reports_are_the_golden_ones(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capture = FIXTURES / "bert_trt103"
     outputs = [part for suffix in ("json", "md", "db") for part in ("-o", tmp_path / f"r.{suffix}")]

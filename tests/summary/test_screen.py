@@ -16,6 +16,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.text import report_text
 from tests.places import FIXTURES, GOLDEN
 from tests.reports import hostile
+from tests.rule_packs import golden_rules
 
 SCREENS = {
     "bert_trt10": ("bert_trt10/sync.sqlite", "bert_trt10/engine.json"),
@@ -45,7 +46,7 @@ QUESTIONS = {
 @cache
 def held(name: str) -> Report:
     first, *engines = (FIXTURES / part for part in SCREENS[name])
-    return report_of(analyze(first, engines))
+    return report_of(analyze(first, engines, rules=golden_rules()))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

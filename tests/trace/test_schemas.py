@@ -12,6 +12,7 @@ import pytest
 
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.mapped_trace import map_trace
+from nsysmap.nsys import tables
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import read_trace
 from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
@@ -89,6 +90,19 @@ def test_the_trace_of_these_tests_is_what_it_is_meant_to_be() -> None:
     assert (kernels[-1]["graph_id"], kernels[-1]["graph_node_id"]) == (7, GRAPH | 2)
     assert [row["original_graph_node_id"] for row in newest().cuda_graph_nodes.records()] == [None, GRAPH | 1]
     assert [row["name"] for row in newest().devices.records()] == ["NVIDIA H100"]
+
+
+def test_a_table_and_a_column_that_a_version_renames_are_one_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_in_schema(traced(), "3.25.0", tmp_path / "x.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN demangledName TO kernelName")
+        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO GPU_KERNELS")
+    assert len(read_trace(path).kernels) == 0
+    kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
+    monkeypatch.setattr(tables, "RENAMED", (("GPU_KERNELS", kernel), ("kernelName", f"{kernel}.demangledName"), *tables.RENAMED))
+    trace = read_trace(path)
+    assert trace.notes == ()
+    assert trace.kernels.records() == newest().kernels.records()
 
 
 def test_until_2021_gpus_are_described_by_process_and_in_other_units(tmp_path: Path) -> None:
