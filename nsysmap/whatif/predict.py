@@ -35,7 +35,7 @@ _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
 
 _PYTHON_BUSY = 0.5  # share of the time in which the host is at work
 _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
-_SURE = 0.25  # share of a saving that is saved at the least, from which on it is told where Python sets the pace
+_SURE = 0.25  # share of a saving that is saved at least, from which on it is told where Python sets the pace
 
 _FILLED = 0.75
 """Share of the GPU that kernels take on average, from which on they are taken to leave no room for others."""
@@ -119,7 +119,7 @@ def _row(model: Model, change: Change) -> dict[str, object]:
 
 
 def _interpreter_reason(model: Model, change: Change) -> str:
-    """Why it cannot be told what a second thread brings to Python; empty for other changes and programs."""
+    """Why it cannot be determined what a second thread brings to Python; empty for other changes and programs."""
     share = model.host_share(model.likely)
     if not model.python or change.name != "two-in-flight" or share < _PYTHON_BUSY:
         return ""
@@ -130,7 +130,7 @@ def _interpreter_reason(model: Model, change: Change) -> str:
 
 
 def _python_reason(model: Model, changed: Timeline, saving: float, between: tuple[float, float]) -> str:
-    """Why it cannot be told whether anything is saved where Python sets the pace; empty where it can."""
+    """Why it cannot be determined whether anything is saved where Python sets the pace; empty where it can."""
     share, (low, high) = (model.outside_share(changed) if model.python else 0.0), between
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""

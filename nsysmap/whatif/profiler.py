@@ -27,7 +27,7 @@ _EDGE = 1.8  # … and as much again before and behind it, outside its recorded 
 _RANGE = 1.5  # an event of a range that the trace has no empty example of
 _KERNEL_NS = 600  # CUPTI reports a kernel that much longer than it runs: 0.55 to 0.64 on an H200 …
 _NODE_NS = 760  # … and as a node of a graph 0 to 0.12 longer still
-_STAGED_NS = 100_000  # of a blocking copy at the most: what is longer moves at the speed of the link, with a profiler and without
+_STAGED_NS = 100_000  # of a blocking copy at most: what is longer moves at the speed of the link, with a profiler and without
 _FEW = 5
 
 
