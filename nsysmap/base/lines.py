@@ -35,6 +35,13 @@ def _rendered(line: Line, *, colour: bool) -> str:
     return "".join(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour and style else text for text, style in pieces)
 
 
+def folded(text: str, width: int, *, first: str = "", later: str = "", whole: bool = False) -> list[str]:
+    """The text in lines of that width, the first and the later ones behind their leads; long words are broken unless ``whole``."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False, break_long_words=not whole
+    ) or [first.rstrip()]
+
+
 def styled(text: str, style: Style = "") -> Line:
     """One line in one style."""
     return ((text, style),)
@@ -103,7 +110,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colu
 
 
 def _row(row: Sequence[str], widths: Sequence[int], columns_are: str, *, is_header: bool) -> Iterator[Line]:
-    last = [row[-1]] if columns_are[-1] not in "wh" else textwrap.wrap(row[-1], min(widths[-1], _PROSE), break_on_hyphens=False) or [""]
+    last = [row[-1]] if columns_are[-1] not in "wh" else folded(row[-1], min(widths[-1], _PROSE))
     pieces: list[tuple[str, Style]] = []
     for i, whole in enumerate((*row[:-1], last[0])):
         cell = shortened(whole, widths[i])

@@ -45,8 +45,7 @@ def sql_command(*, arguments: tuple[str, ...], form: str | None, outputs: tuple[
       nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
     """
     from nsysmap.base.output_file import check_output
-    from nsysmap.report.query import SUFFIXES
-    from nsysmap.report.tables import table_text, tables_text
+    from nsysmap.report.query import SUFFIXES, table_text, tables_text
     from nsysmap.rules.select import asked_among, check_select, select
 
     asked = asked_among(arguments)

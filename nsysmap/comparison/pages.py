@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
 from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
+from nsysmap.base.lines import folded
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, plain, shortened, told_apart
 from nsysmap.base.units import counted, duration, microseconds, percent
@@ -413,7 +413,7 @@ def comparison_text(found: Comparison, width: int = WIDTH) -> str:
 
 def wrapped(text: str, width: int) -> list[str]:
     """The text in lines of that width, the later ones indented."""
-    return textwrap.wrap(escaped(text), width, subsequent_indent="  ", break_on_hyphens=False)
+    return folded(escaped(text), width, later="  ")
 
 
 def grid_lines(grid: Grid, width: int) -> list[str]:
@@ -435,10 +435,10 @@ def _with_texts(lines: list[str], texts: Sequence[str], width: int) -> list[str]
     start = max(map(columns, lines), default=0) + 2
     for line, text in zip(lines, texts, strict=True):
         if start + _LEAST_TEXT <= width:
-            parts = textwrap.wrap(text, width - start, break_on_hyphens=False) or [""]
+            parts = folded(text, width - start)
             result += [_cell(line if at == 0 else "", start, right=False) + part for at, part in enumerate(parts)]
         else:
-            result += [line, *textwrap.wrap(text, width, initial_indent="      ", subsequent_indent="      ", break_on_hyphens=False)]
+            result += [line, *folded(text, width, first="      ", later="      ")]
     return [line.rstrip() for line in result]
 
 

@@ -19,6 +19,10 @@ Columns = Mapping[str, IntArray | Text]
 Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
 """Reads columns of one table, in the order of its rows: table, integer columns and text columns as the file spells them."""
 
+KNOWN_MAJORS = (2, 3)
+NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
+"""Versions of the export schema that are known: of newer ones a note says so."""
+
 RENAMED: tuple[tuple[str, str], ...] = (
     ("EXPORT_META_DATA", "META_DATA_EXPORT"),  # until schema 3.1
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.lines import folded
 from nsysmap.base.terminal import escaped
 from nsysmap.nsys.export_cache import cache_folder
 from nsysmap.nsys.program import installed_nsys
@@ -47,10 +47,7 @@ def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
     for one in found:
         lines.append(f"{_TOLD[one.state]:<2}  {one.thing:<{label}}  {escaped(one.what)}")
         indent = " " * (label + 6)
-        lines += textwrap.wrap(
-            escaped(one.allows), max(60, width), initial_indent=indent, subsequent_indent=indent, break_long_words=False,
-            break_on_hyphens=False,
-        )  # fmt: skip
+        lines += folded(escaped(one.allows), max(60, width), first=indent, later=indent, whole=True)
     return "\n".join(lines) + "\n"
 
 

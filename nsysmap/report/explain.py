@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict
 
+from nsysmap.base.lines import folded
 from nsysmap.base.terminal import escaped, shortened
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.mapping.explain import ByOrder, Candidate, EngineEvidence, Explanation, GraphNode, InInference, RangeAround
@@ -61,7 +61,7 @@ def _said(label: str, text: str, *, indent: int = 0, whole: bool = False) -> lis
     """A label and a text, wrapped under itself; a word that is too long loses its middle, or where it must stay whole is broken."""
     room = WIDTH - _LABEL - indent
     words = " ".join(word if whole else shortened(word, room) for word in escaped(text).split())
-    rows = textwrap.wrap(words, room, break_on_hyphens=False, break_long_words=whole) or [""]
+    rows = folded(words, room, whole=not whole)
     return [
         (f"{label:<{_LABEL}}" if not number else " " * _LABEL) + " " * (indent if number else 0) + row for number, row in enumerate(rows)
     ]

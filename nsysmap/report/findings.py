@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
+from nsysmap.base.lines import folded
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration
 from nsysmap.rules.finding import Finding, Outcome, by_cost
@@ -42,4 +42,4 @@ def failed_text(findings: Sequence[Finding], severity: str) -> str:
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return folded(text, WIDTH, first=indent, later=indent, whole=True)

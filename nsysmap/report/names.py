@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
+from nsysmap.base.lines import folded
 from nsysmap.names.decode import KernelName, Op, summary
 from nsysmap.names.in_lines import names_in
 
@@ -103,7 +103,7 @@ def _entry(label: str, text: str) -> list[str]:
 
 def _wrap(text: str, indent: int) -> list[str]:
     pad = " " * indent
-    return textwrap.wrap(text, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False, drop_whitespace=True) or [pad]
+    return folded(text, WIDTH, first=pad, later=pad)
 
 
 def entry_text(entry: Entry) -> str:

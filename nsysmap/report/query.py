@@ -1,18 +1,22 @@
-"""What an SQL statement returned: as a table for a terminal, CSV, JSON or Parquet."""
+"""What `nsysmap sql` shows: which tables can be asked, and what a statement returned, as a table for a terminal, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.lines import folded
 from nsysmap.base.output_file import replacing
+from nsysmap.base.schema import ALL_TABLES
+from nsysmap.base.table import Column, Spec
 from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.base.units import counted
 from nsysmap.report.kernel_map import csv_cell
 
 if TYPE_CHECKING:
@@ -22,6 +26,37 @@ SUFFIXES = (".csv", ".json", ".parquet")
 SHOWN_ROWS = 200
 _NARROWEST = 12  # columns of text are not cut to fewer
 _GAP = "  "
+
+
+def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> str:
+    """Every table with what a row of it is, its columns, and how many rows there are where ``rows`` tells."""
+    parts = []
+    for spec in ALL_TABLES:
+        held = "" if rows is None else f" ({counted(rows[spec.name], 'row')})"
+        lines = folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)
+        names = ", ".join(column.name for column in spec.columns)
+        parts.append("\n".join([*lines, *folded(names, max(60, width), first="    ", later="    ", whole=True)]))
+    return "\n\n".join(parts) + "\n\n" + "`nsysmap sql … TABLE` shows the kind, unit and meaning of a table's columns.\n"
+
+
+def table_text(spec: Spec, rows: int | None = None, *, width: int = 100) -> str:
+    """One table: what a row of it is, and each column with kind, unit and meaning."""
+    held = "" if rows is None else f" ({counted(rows, 'row')})"
+    lines = folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)
+    name, kind = (max(columns(part(column)) for column in spec.columns) for part in (_name, _declared))
+    for column in spec.columns:
+        start = f"  {_name(column):<{name}}  {_declared(column):<{kind}}  "
+        lines += folded(column.comment, max(60, width), first=start, later=" " * len(start), whole=True)
+    return "\n".join(lines) + "\n"
+
+
+def _name(column: Column) -> str:
+    return column.name
+
+
+def _declared(column: Column) -> str:
+    unit = f" ({column.unit})" if column.unit else ""
+    return column.kind + unit + (", may be NULL" if column.nullable else "")
 
 
 def answer_text(answer: pyarrow.Table, *, width: int | None = None) -> str:
@@ -169,14 +204,12 @@ def _end(text: str, width: int) -> str:
 
 def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
     """Each row as lines of name and value; the values are whole."""
-    import textwrap
-
     label = max(map(columns, names))
     out = io.StringIO()
     for number, row in enumerate(zip(*cells, strict=True), 1):
         out.write(f"row {number}\n")
         for name, value in zip(names, row, strict=True):
-            lines = textwrap.wrap(value, max(20, width - label - 2), break_on_hyphens=False) or [""]
+            lines = folded(value, max(20, width - label - 2))
             for line, text in enumerate(lines):
                 out.write(f"{name if line == 0 else '':<{label}}{_GAP}{text}".rstrip() + "\n")
     return out.getvalue()

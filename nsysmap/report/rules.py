@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
+from nsysmap.base.lines import folded
 from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import Spec
 from nsysmap.base.terminal import escaped
@@ -23,7 +23,7 @@ def rules_list(rules: Sequence[Rule]) -> str:
         lines.append(group)
         for rule in (rule for rule in rules if rule.group == group):
             head = f"  {rule.name:<{wide}}  {rule.severity:<7}  "
-            lines += textwrap.wrap(escaped(rule.summary), WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
+            lines += folded(escaped(rule.summary), WIDTH, first=head, later=" " * len(head))
     return "\n".join(lines)
 
 
@@ -41,8 +41,8 @@ def rule_text(rule: Rule) -> str:
         lines = (f"  {rule.name}.{name} = {escaped(_value(value))}" for name, value in rule.params.items())
         parts.append("Parameters\n" + "\n".join(lines))
     parts.append("Cannot tell\n" + "\n".join(_filled(reason) for reason in _skips(rule)))
-    parts.append("Message\n" + textwrap.fill(escaped(rule.message), WIDTH, initial_indent="  ", subsequent_indent="  "))
-    parts.append("SQL\n" + textwrap.indent("\n".join(escaped(line) for line in rule.query.sql.splitlines()), "  "))
+    parts.append(_block("Message", rule.message))
+    parts.append("SQL\n" + "\n".join(f"  {escaped(line)}" for line in rule.query.sql.splitlines()))
     parts.append("Cases\n" + "\n".join(f"  {escaped(case.name)}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
     return "\n\n".join(parts)
 
@@ -141,7 +141,7 @@ def _block(title: str, text: str) -> str:
 
 
 def _filled(text: str) -> str:
-    return textwrap.fill(escaped(" ".join(text.split())), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(folded(escaped(" ".join(text.split())), WIDTH, first="  ", later="  "))
 
 
 def _value(value: object) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
+from nsysmap.base.lines import folded, rendered, table
 from nsysmap.base.table import Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import microseconds
@@ -17,21 +17,20 @@ _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tel
 
 def whatif_text(answers: Table, source: str) -> str:
     """The answers as text: one line a change, what does not apply or cannot be determined and why, then the assumptions."""
-    rows = answers.records()
-    told = [row for row in rows if row["answer"] == "answered"]
-    unit = pass_words(next((int(str(row["inferences"])) for row in rows if row["inferences"]), 1))
+    rows = list(answers)
+    told = [row for row in rows if row.text("answer") == "answered"]
+    unit = pass_words(next((count for row in rows if (count := row.maybe_integer("inferences"))), 1))
     lines = []
     if told:
         lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]
-        lines.append(f"{'change':<14}" + "".join(f"{name:>12}" for name in _COLUMNS))
-    for row in told:
-        figures = (row[name] for name in ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns"))
-        lines.append(f"{row['change']:<14}" + "".join(f"{microseconds(_number(value)):>12}" for value in figures))
+        figures = ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns")
+        cells = [(row.text("change"), *(microseconds(row.integer(name)) for name in figures)) for row in told]
+        lines += rendered(table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False).splitlines()
     for answer, heading in _UNANSWERED:
         reasons: dict[str, list[str]] = {}
         for row in rows:
-            if row["answer"] == answer:
-                reasons.setdefault(str(row["reason"]), []).append(str(row["change"]))
+            if row.text("answer") == answer:
+                reasons.setdefault(row.maybe_text("reason") or "", []).append(row.text("change"))
         if not reasons:
             continue
         if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not of each change
@@ -39,7 +38,7 @@ def whatif_text(answers: Table, source: str) -> str:
         lines += ["", f"{heading}:"]
         for reason, changes in reasons.items():
             lines.extend(_wrapped(f"  {', '.join(changes)}: {reason}", "    "))
-    common, own = assumptions([(str(row["change"]), str(row["assumptions"])) for row in told])
+    common, own = assumptions([(row.text("change"), row.text("assumptions")) for row in told])
     if common:
         lines.extend(["", *_wrapped(common, "")])
     for change, text in own:
@@ -67,9 +66,5 @@ def _common(texts: list[str]) -> str:
     return first[: first.rfind(". ", 0, same) + 1]
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
-
-
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return folded(text, WIDTH, later=indent)

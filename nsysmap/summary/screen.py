@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
-from nsysmap.base.lines import Line, prose_width, styled, table, wrapped
+from nsysmap.base.lines import Line, folded, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, shortened, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import words as answer
@@ -98,7 +97,7 @@ def _pasted(command: str, width: int) -> Iterator[Line]:
 
 
 def _folded(command: str, width: int) -> list[str]:
-    return textwrap.wrap(command, width - 2, break_on_hyphens=False, break_long_words=False)
+    return folded(command, width - 2, whole=True)
 
 
 def _costliest(summary: Summary, width: int) -> list[Line]:

@@ -29,7 +29,7 @@ from nsysmap.base.trace_schema import (
 )
 from nsysmap.nsys.columns_needed import missing_columns
 from nsysmap.nsys.forms import exported_tables
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
@@ -57,8 +57,6 @@ _SOURCES = {
     "osrt_calls": ("OSRT_API",),
 }
 _DEVICE_TABLES = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
-_KNOWN_MAJORS = (2, 3)
-_NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
 _LONGEST_SUM_NS = 2**62  # 146 years: sums of times stay within 64 bits
 _MOST_BLOCKS = 2**48  # of a launch
 _MOST_BYTES = 2**50  # of a copy, or of shared memory
@@ -155,11 +153,11 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
     numbers = [int(part) for part in (recording.schema_version or "").split(".") if part]
     if not numbers:
         return ()
-    known = f"{_KNOWN_MAJORS[0]}.x to {_NEWEST_KNOWN[0]}.{_NEWEST_KNOWN[1]}"
+    known = f"{KNOWN_MAJORS[0]}.x to {NEWEST_KNOWN[0]}.{NEWEST_KNOWN[1]}"
     told = f"The export has schema {recording.schema_version}; this version of nsysmap knows {known}."
-    if numbers[0] not in _KNOWN_MAJORS:
+    if numbers[0] not in KNOWN_MAJORS:
         return (Note("warning", f"{told} What is read by its name is shown; what was renamed is taken for absent, and may be wrong."),)
-    if tuple(numbers[:2]) > _NEWEST_KNOWN:
+    if tuple(numbers[:2]) > NEWEST_KNOWN:
         return (Note("info", f"{told} Additions are ignored."),)
     return ()
 

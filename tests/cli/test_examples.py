@@ -65,4 +65,4 @@ def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert done.status == (1 if "gate" in arguments else 0), done.err  # the launches take more than the example's budget allows
     written = [Path(name) for option, name in pairwise(arguments) if option in ("-o", "--trex")]
     assert all(path.exists() for path in written)
-    assert done.out or done.err or written
+    assert done.out or done.err or written or line.startswith("nsysmap cache list")  # which is empty
