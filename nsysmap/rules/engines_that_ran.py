@@ -43,7 +43,7 @@ def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:
 
 
 def _unsure(fits: Table, layers: Table) -> dict[tuple[int, str], str]:
-    """The layers of files of which it cannot be told whether they ran, and which no file has that did."""
+    """The layers of files of which it cannot be determined whether they ran, and which no file has that did."""
     verdicts = {row.integer("engine"): (row.text("verdict"), row.text("source")) for row in fits}
     if all(verdict != "cannot-tell" for verdict, _ in verdicts.values()):
         return {}

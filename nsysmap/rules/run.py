@@ -284,7 +284,7 @@ class _About:
     def doubt(self, layer_index: Shown, layer: Shown) -> str:
         """What to say of a finding on a layer of an engine file that may not have run."""
         source = self.unsure.get((layer_index, layer)) if isinstance(layer_index, int) and isinstance(layer, str) else None
-        return "" if source is None else f" Whether {escaped(source)} ran here cannot be told."
+        return "" if source is None else f" Whether {escaped(source)} ran here cannot be determined."
 
     def worded(self, template: str) -> str:
         """The template as it is said of this program."""

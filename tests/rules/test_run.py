@@ -278,7 +278,7 @@ def test_a_finding_on_an_engine_file_that_may_not_have_run_says_so(tmp_path: Pat
     fits = [{"engine": 0, "source": "a.json", "verdict": "cannot-tell"}, {"engine": 1, "source": "b.json", "verdict": "ran"}]
     found = run_rules([rule], {"layers": Table.of_rows(LAYERS, layers), "engine_fits": Table.of_rows(ENGINE_FITS, fits)})[0].findings
     assert {finding.message.partition(" Whether ")[2] for finding in found if finding.layer == "only in a"} == {
-        "a.json ran here cannot be told."
+        "a.json ran here cannot be determined."
     }
     assert {finding.message.partition(" Whether ")[2] for finding in found if finding.layer == "in both"} == {""}
 
