@@ -18,7 +18,10 @@ _MOST_SAMPLES = 10_000  # that the search looks at …
 _FEWEST_SAMPLES = 50
 _STRETCHES = 8  # … in so many stretches spread over the run
 _ALIKE = 0.97  # of the best agreement: sequences repeat, and the smallest offset that agrees as well is taken
-_AGREES = 0.3  # correlation of activity and busy time below which the clocks cannot be joined
+_AGREES = 0.15  # correlation of activity and busy time below which the clocks cannot be joined: of a GPU always busy it is not high
+_EXPLAINED = (
+    0.8  # standard deviation that kernels' rates leave of the samples', in the metric that they explain best: more is no explanation
+)
 _COARSE = 0.1  # of a sample: the search's steps …
 _STEPS = 10  # … of which so many either way
 _QUICK = 800  # samples of each stretch that the first search looks at
@@ -26,7 +29,7 @@ _FINE = 0.01  # of a sample, or this many ns: the offset is not looked for more 
 _FINE_NS = 40.0
 _MOST_MOVES = 12
 _SEARCHES = 3
-_LEAST_ERROR_NS = 50.0  # kernels begin and end on ticks of 32 ns
+_LEAST_ERROR_NS = 20.0  # kernels begin and end on ticks of 32 ns
 _CERTAIN = 4.0  # times its error: a smaller drift is none
 _NO_WORSE = 8.0  # logarithm of likelihoods: an offset of 0 that explains the samples nearly as well is taken
 _NONE = 2.0  # times its error: a smaller offset is none, as nsys joins the clocks itself
@@ -102,7 +105,10 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     left_out = _wild(work, stretches, samples.period_ns, shift)
     for _ in range(_SEARCHES):
         layout = _layout(work, samples.period_ns / 4)
-        like = fit_rates(_looked(work, layout, stretches, shift, left_out).sums(), layout)
+        looked = _looked(work, layout, stretches, shift, left_out)
+        like = fit_rates(looked.sums(), layout)
+        if not (like.noise < _EXPLAINED * looked.values[:, looked.used].std(axis=1)).any():
+            return None
         search = _Search(work, layout, stretches, samples.period_ns, left_out, like, {})
         found = _closed_in(search, shift)
         slope, error = _slope(search, found)
@@ -132,7 +138,8 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
     error = _offset_error(search, shift, best)
     if abs(best) < search.period_ns and not shift.drift:
         gain = float((_misfit(search, shift, 0.0) - _misfit(search, shift, best)).sum())
-        best = 0.0 if gain < _NO_WORSE or abs(best) < _NONE * error else best
+        if gain < _NO_WORSE or abs(best) < _NONE * error:
+            best, error = 0.0, float(np.hypot(error, best)) if gain >= _NO_WORSE else error
     return Shift(best, shift.drift, shift.origin_ns, error)
 
 

@@ -1,0 +1,171 @@
+"""Counters by kernel against the truth: samples made of known rates on the timelines of real captures.
+
+    python benchmarks/counter_rates.py [REPORT...] [--inferences N] [--hertz F...]
+
+Each report's steady-state inferences are laid end to end, over and over, with other pauses each time; every kernel gets a rate, constant or
+rising or falling within it; samples are means over unequal intervals of a clock that is ahead and drifts, with noise, some of them wild,
+and printed as nsys prints them.  Per frequency: how many of the 90 % intervals hold the true rate, the mean difference (bias), root mean
+square of difference over stated error, how many values are known; and how many inferences it takes for kernels of a length to be known.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.clock_shift import clock_shift
+from nsysmap.counters.estimate import Estimates, estimate
+from nsysmap.counters.model import Samples, Work
+from nsysmap.counters.sampled_work import repeated_work
+from nsysmap.counters.told import WELL_KNOWN, told
+from nsysmap.mapping.mapped_trace import map_report
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+TIMELINES = ("bert_trt10/sync.nsys-rep", "bert_trt10/graph.nsys-rep", "aux_streams/graph.nsys-rep", "torch_encoder/graph.nsys-rep")
+HERTZ = (10_000, 20_000, 100_000, 200_000)
+LENGTHS_US = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e9)
+OFFSET_NS, DRIFT, NOISE, WILD = 900.0, 3e-6, 0.4, 0.002
+
+
+@dataclass(frozen=True)
+class Found:
+    """One timeline at one frequency."""
+
+    estimates: Estimates
+    true: FloatArray
+    known: IntArray
+    offset_off_ns: float
+    offset_error_ns: float
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("reports", nargs="*")
+    parser.add_argument("--inferences", type=int, default=200)
+    parser.add_argument("--hertz", type=int, nargs="*", default=HERTZ)
+    told_args = parser.parse_args()
+    reports = told_args.reports or [str(FIXTURES / each) for each in TIMELINES]
+    needed: dict[tuple[int, float], list[float]] = {}
+    print(f"{'timeline':34s}{'kHz':>5s}{'held':>7s}{'bias':>7s}{'rms z':>7s}{'known':>7s}{'offset off ± error, ns':>26s}")
+    for report in reports:
+        timeline = repeated(Path(report), told_args.inferences)
+        for hertz in told_args.hertz:
+            found = one(timeline, hertz, seed=hertz)
+            if found is None:
+                print(f"{name(report):34s}{hertz // 1000:5d}  the clocks cannot be joined")
+                continue
+            values = found.estimates.by_metric[0].groups
+            ran = np.isfinite(values.value) & (found.estimates.concurrent < 0.05)
+            held = (values.low <= found.true) & (found.true <= values.high)
+            away = (values.value - found.true)[ran]
+            print(
+                f"{name(report):34s}{hertz // 1000:5d}{held[ran].mean():7.1%}{away.mean():7.2f}"
+                f"{np.sqrt(np.mean((away / values.error[ran]) ** 2)):7.2f}{found.known[ran].mean():7.0%}"
+                f"{found.offset_off_ns:16.0f} ± {found.offset_error_ns:.0f}"
+            )
+            for length, count in inferences_needed(found, ran):
+                needed.setdefault((hertz, length), []).append(count)
+    print("\ninferences for a kernel of this length to be known (median, and nine of ten):")
+    print(f"{'kHz':>5s}" + "".join(f"{label(at):>16s}" for at in range(len(LENGTHS_US) - 1)))
+    for hertz in told_args.hertz:
+        cells = [needed.get((hertz, length), []) for length in LENGTHS_US[:-1]]
+        shown = [f"{np.median(cell):.0f}, {np.quantile(cell, 0.9):.0f}" if len(cell) >= 5 else "–" for cell in cells]
+        print(f"{hertz // 1000:5d}" + "".join(f"{text:>16s}" for text in shown))
+
+
+def name(report: str) -> str:
+    """The last two parts of its path."""
+    return "/".join(Path(report).parts[-2:])
+
+
+def label(at: int) -> str:
+    """The lengths of one column."""
+    return f"{LENGTHS_US[at]:.0f}+ µs" if LENGTHS_US[at + 1] > 1e6 else f"{LENGTHS_US[at]:.0f}-{LENGTHS_US[at + 1]:.0f} µs"
+
+
+def repeated(report: Path, inferences: int) -> Work:
+    """The repeated work of a report, its inferences one after another until there are that many."""
+    mapped = map_report(report, [])
+    work = repeated_work(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call, 0).work
+    random = np.random.default_rng(1)
+    numbers = np.unique(work.repeat[(work.group >= 0) & (work.repeat >= 0)])
+    parts: list[tuple[IntArray, IntArray, IntArray, int]] = []
+    now = 1_000_000
+    for repeat in range(inferences):
+        rows = np.flatnonzero((work.repeat == numbers[repeat % len(numbers)]) & (work.group >= 0))
+        start, end = work.start_ns[rows], work.end_ns[rows]
+        now += int(random.integers(1_000, 20_000))
+        parts.append((start - start.min() + now, end - start.min() + now, work.group[rows], repeat))
+        now += int(end.max() - start.min())
+    start, end, group = (np.concatenate([part[at] for part in parts]) for at in range(3))
+    again = np.concatenate([np.full(len(part[0]), part[3]) for part in parts])
+    order = np.argsort(start, kind="stable")
+    return Work(start[order], end[order], group[order], again[order], work.groups)
+
+
+def one(work: Work, hertz: int, *, seed: int) -> Found | None:
+    """Samples of that frequency, and what is made of them."""
+    random = np.random.default_rng(seed)
+    most = 95.0 / int(beside(work))
+    true = np.where(random.random(work.groups) < 0.2, 0.0, random.uniform(2, most, work.groups))
+    slope = np.where(random.random(work.groups) < 0.5, 0.0, random.uniform(-0.4, 0.4, work.groups)) * np.minimum(true, 100 - true) / 50
+    samples = made(work, true, slope, hertz, random)
+    shift = clock_shift(samples, work, (0,))
+    if shift is None:
+        return None
+    estimates = estimate(samples, work, shift)
+    middle = float(samples.start_ns.mean())
+    off = float(shift.moved(np.array([int(middle)]))[0]) - (middle + OFFSET_NS + DRIFT * middle)
+    return Found(estimates, true, told(estimates, estimates.by_metric[0]).astype(np.int64), off, shift.error_ns)
+
+
+def beside(work: Work) -> int:
+    """How many kernels run at once at most: their rates add up to no more than 100 %."""
+    moments = np.concatenate([work.start_ns, work.end_ns])
+    change = np.repeat(np.array([1, -1]), len(work.start_ns))
+    return int(np.cumsum(change[np.lexsort((change, moments))]).max())
+
+
+def made(work: Work, true: FloatArray, slope: FloatArray, hertz: int, random: np.random.Generator) -> Samples:
+    """Means over the samples of the sum over kernels of their rates, which change evenly from begin to end of each."""
+    period = 1e9 / hertz
+    edges = np.arange(work.start_ns.min() - 50 * period, work.end_ns.max() + 50 * period, period)
+    edges = edges + random.normal(0, 0.01 * period, len(edges))
+    pieces = 8
+    length = (work.end_ns - work.start_ns) / pieces
+    at = np.arange(pieces)
+    begin = (work.start_ns[:, None] + length[:, None] * at).ravel()
+    rate = (true[work.group][:, None] * (1 + slope[work.group][:, None] * ((at + 0.5) / pieces * 2 - 1))).ravel()
+    moments = np.concatenate([begin, begin + np.repeat(length, pieces)])
+    order = np.argsort(moments, kind="stable")
+    running = np.cumsum(np.concatenate([rate, -rate])[order])[:-1]
+    total = np.concatenate([[0.0], np.cumsum(running * np.diff(moments[order]))])
+    through = np.interp(edges, moments[order], total)
+    values = np.diff(through) / np.diff(edges)
+    values = np.where(values > 1e-9, np.clip(values + random.normal(0, NOISE, len(values)), 0.01, 100), 0.0)
+    wild = random.random(len(values)) < WILD
+    values[wild] = random.uniform(0, 100, int(wild.sum()))
+    printed = np.where((values > 0) & (values < 1), 1.0, np.round(values))
+    clock = np.round((edges - OFFSET_NS) / (1 + DRIFT)).astype(np.int64)
+    return Samples(clock[:-1], clock[1:], printed[None, :], ("sm_active",), (True,), (None,))
+
+
+def inferences_needed(found: Found, ran: BoolArray) -> Iterator[tuple[float, float]]:
+    """For each kernel its class of length, and how many inferences make its value known."""
+    values, layout = found.estimates.by_metric[0].groups, found.estimates.layout
+    floor = values.timing**2 + values.rounding**2 + values.edges**2
+    for group in np.flatnonzero(ran).tolist():
+        if floor[group] < WELL_KNOWN**2:
+            count = layout.executions[group] * (values.sampling[group] ** 2 + values.shape[group] ** 2) / (WELL_KNOWN**2 - floor[group])
+            at = int(np.searchsorted(LENGTHS_US, layout.duration_ns[group] / 1e3, "right")) - 1
+            yield LENGTHS_US[max(at, 0)], max(float(count), 10.0)
+
+
+if __name__ == "__main__":
+    main()
