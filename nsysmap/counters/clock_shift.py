@@ -18,7 +18,7 @@ _MOST_SAMPLES = 10_000  # that the search looks at …
 _FEWEST_SAMPLES = 50
 _STRETCHES = 8  # … in so many stretches spread over the run
 _ALIKE = 0.97  # of the best agreement: sequences repeat, and the smallest offset that agrees as well is taken
-_AGREES = 0.15  # correlation of activity and busy time below which the clocks cannot be joined: of a GPU always busy it is not high
+_AGREES = 0.15  # correlation of activity and busy time below which busy time does not tell the offset
 _EXPLAINED = (
     0.8  # standard deviation that kernels' rates leave of the samples', in the metric that they explain best: more is no explanation
 )
@@ -93,9 +93,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         return None
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
     work = in_sequence_order(work)[0]
-    rough = _by_busy_time(work, stretches, samples.period_ns, origin)
-    if rough is None:
-        return None
+    rough = _by_busy_time(work, stretches, samples.period_ns, origin) or Shift(0.0, 0.0, origin)  # nsys itself joins the clocks
     margin = _FAR_SAMPLES * samples.period_ns
     near = np.zeros(len(work.start_ns), np.bool_)
     for each in stretches:
@@ -210,7 +208,7 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
 
 
 def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: float) -> Shift | None:
-    """The shift at which activity goes with the time in which anything runs."""
+    """The shift at which activity goes with the time in which anything runs; None where it does not, as on a GPU that is never idle."""
     lags = np.arange(-2 * _FAR_SAMPLES, 2 * _FAR_SAMPLES + 1)
     standard = [each.standard for each in stretches]
     times = [busy_time(_around(work, each, (_FAR_SAMPLES + 1) * period)) for each in stretches]

@@ -11,7 +11,7 @@ from nsysmap.counters.edges import Beside, beside
 from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
-from nsysmap.counters.shares import Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
+from nsysmap.counters.shares import MOST_PARTS, Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
 
 PARTS_PER_SAMPLE = 8.0
 """Kernels are divided into parts of a sample's length over that …"""
@@ -21,7 +21,10 @@ FEWEST_PARTS = 4
 """Also of a kernel that is shorter than a sample: where in it the counter counts is not known either."""
 MOST_COLUMNS = 3000
 MOST_SAMPLES = 200_000
-"""More samples than that are thinned, by whole stretches: the errors are below the counters' resolution long before."""
+ENOUGH_SAMPLES = 50_000
+"""More samples than that, and than so many a part, are thinned, by whole stretches: errors are below the counters' resolution by then …"""
+ENOUGH_FOR_PART = 40
+"""… and in no case are more than MOST_SAMPLES used."""
 _STRETCHES = 64
 _CLUSTERS = 64  # of whole repeats: the errors come from how they differ
 _AROUND = 10  # samples before the first kernel and after the last that are used
@@ -53,7 +56,7 @@ class Problem:
 def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int) -> Problem:
     """The problem with all samples near the sequence, or a fair part of them; ``member_of`` is the set of each group, -1 for none."""
     start, end = shift.moved(samples.start_ns), shift.moved(samples.end_ns)
-    kept, thinned = _thinned(_near(work, start, end, samples.period_ns))
+    kept, thinned = _thinned(_near(work, start, end, samples.period_ns), _enough(work, samples.period_ns))
     start, end, values = start[kept], end[kept], samples.values[:, kept]
     work, place = in_sequence_order(work)
     work = taking_part(work, start, end)
@@ -116,10 +119,19 @@ def _near(work: Work, start: FloatArray, end: FloatArray, period: float) -> IntA
     return np.flatnonzero((end > begin - _AROUND * period) & (start < finish + _AROUND * period))
 
 
-def _thinned(near: IntArray) -> tuple[IntArray, bool]:
-    if len(near) <= MOST_SAMPLES:
+def _enough(work: Work, period_ns: float) -> int:
+    """How many samples are enough for that many parts of kernels."""
+    inside = work.group >= 0
+    count = np.bincount(work.group[inside], minlength=work.groups)
+    mean = np.bincount(work.group[inside], (work.end_ns - work.start_ns)[inside], work.groups) / np.maximum(count, 1)
+    parts = np.clip(mean / max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS, MOST_PARTS).sum()
+    return int(min(max(ENOUGH_SAMPLES, ENOUGH_FOR_PART * parts), MOST_SAMPLES))
+
+
+def _thinned(near: IntArray, most: int) -> tuple[IntArray, bool]:
+    if len(near) <= most:
         return near, False
-    length = MOST_SAMPLES // _STRETCHES
+    length = most // _STRETCHES
     begins = np.linspace(0, len(near) - length, _STRETCHES).astype(np.int64)
     return np.concatenate([near[begin : begin + length] for begin in begins.tolist()]), True
 
