@@ -194,12 +194,13 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
         return []
     margin = _FAR_SAMPLES * samples.period_ns
     early, late = Shift(-margin), Shift(margin)
-    near = np.flatnonzero(touched(work, inside, early.moved(samples.start_ns), late.moved(samples.end_ns)))
+    rows = np.array(activity)
+    whole = np.isfinite(samples.values[rows]).all(axis=0)
+    near = np.flatnonzero(touched(work, inside, early.moved(samples.start_ns), late.moved(samples.end_ns)) & whole)
     if len(near) < _FEWEST_SAMPLES:
         return []
     count = min(_STRETCHES, max(len(near) // 200, 1))
     length = min(_MOST_SAMPLES // count, len(near) // count)
-    rows = np.array(activity)
     found = []
     for first in np.linspace(0, len(near) - length, count).astype(np.int64).tolist():
         part = near[first : first + length]

@@ -129,6 +129,8 @@ def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled
             "inferences: sample less often (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing but "
             "them (--capture-range=cudaProfilerApi)"
         )
+    if not found.inferences:
+        return "the trace has no repeated inferences of this GPU, and samples are longer than most kernels: only repeats tell them apart"
     told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
     return f"{told}, so that only repeats tell them apart: {command(10_000)} over 100 inferences or more"
 

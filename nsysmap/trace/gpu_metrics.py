@@ -20,6 +20,7 @@ _GPU = 0xFF
 _END = "EndTimestamp"
 _MOST_APART = 1.5  # times the usual distance of samples: more is a hole
 _WRAP = 1 << 32
+_MOST_PERCENT = 200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
 _CLOSE = 1 << 20
 _BLOCK = 4096
 
@@ -66,8 +67,9 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
     told = tables.read("TARGET_INFO_GPU_METRICS", ("typeId", "metricId"), ("metricName",))
     ids = zip(told["typeId"].tolist(), told["metricId"].tolist(), strict=True)
     names = dict(zip(ids, (name or "" for name in told["metricName"].list()), strict=True))
-    raw = tables.read("GPU_METRICS", ("timestamp", "typeId", "metricId", "value"))
-    columns: list[IntArray] = [raw[name] for name in ("timestamp", "typeId", "metricId", "value")]
+    time = "timestamp" if tables.has("GPU_METRICS", "timestamp") else "rawTimestamp"
+    raw = tables.read("GPU_METRICS", (time, "typeId", "metricId", "value"))
+    columns: list[IntArray] = [raw[name] for name in (time, "typeId", "metricId", "value")]
     known = (columns[0] != MISSING) & (columns[3] != MISSING)
     if not known.all():
         columns = [column[known] for column in columns]
@@ -113,6 +115,10 @@ def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], do
     for row, each in enumerate(metrics):
         if each.unit == "hertz":
             values[row] = np.where(values[row] < 0, values[row] + _WRAP, values[row])
+        most = {"hertz": _WRAP, "percent": _MOST_PERCENT}.get(each.unit)
+        if most is not None and len(time):
+            impossible = (values[row] < 0) | (values[row] > most)
+            values[row, impossible] = np.nan
     if len(time) < 3:
         nothing = np.zeros(0, np.int64)
         return GpuSamples(device, metrics, nothing, nothing, values[:, :0], 0, 0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nsysmap.counters.clock_shift import clock_shift
-from nsysmap.counters.model import Samples
+from nsysmap.counters.model import Samples, Work
 from tests.counters.made import sampled, sequence
 
 DURATIONS = [4000, 9000, 2500, 14_000, 6000]
@@ -31,6 +33,25 @@ def test_a_drift_is_found() -> None:
     assert found is not None
     assert found.drift == pytest.approx(40e-6, rel=0.05)
     assert np.abs(found.moved(drifted[0]) - samples.start_ns).max() < 200
+
+
+def test_the_clocks_of_a_gpu_that_is_never_idle_are_joined() -> None:
+    work = sequence(DURATIONS * 4, [0] * 20, 60)
+    gapless = Work(work.start_ns, np.append(work.start_ns[1:], work.end_ns[-1]), work.group, work.repeat, work.groups)
+    rates = np.random.default_rng(3).uniform(0, 95, 20).tolist()
+    found = clock_shift(sampled(gapless, rates, 5000, noise=0.4), gapless, (0,))
+    assert found is not None
+    assert abs(found.offset_ns) < 4 * found.error_ns
+
+
+def test_samples_without_a_value_are_left_out() -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    samples = sampled(work, RATES, 5000, noise=0.4, offset=1200)
+    values = samples.values.copy()
+    values[0, ::50] = np.nan
+    found = clock_shift(replace(samples, values=values), work, (0,))
+    assert found is not None
+    assert found.offset_ns == pytest.approx(1200, abs=60)
 
 
 def test_samples_that_follow_nothing_have_no_offset() -> None:

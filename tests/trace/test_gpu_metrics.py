@@ -105,3 +105,22 @@ def test_without_the_tables_nothing_was_sampled(tmp_path: Path) -> None:
 def test_two_samples_are_too_few(tmp_path: Path) -> None:
     (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", regular(2), named()))
     assert len(found.start_ns) == 0
+
+
+def test_what_no_counter_can_be_is_no_value(tmp_path: Path) -> None:
+    rows = regular(8)
+    rows[5] = (2000, KIND, 1, 9_000_000_000_000)
+    rows[7] = (3000, KIND, 1, -5)
+    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, named()))
+    assert np.isnan(found.values[1]).tolist() == [False, True, True, False, False, False]
+    assert np.isfinite(found.values[0]).all()
+
+
+def test_a_raw_time_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    export(path, regular(6), named())
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE GPU_METRICS RENAME COLUMN timestamp TO rawTimestamp")
+        connection.commit()
+    (found,) = read_gpu_metrics(sqlite_tables(path))
+    assert found.start_ns.tolist() == [1000, 2000, 3000, 4000]
