@@ -93,13 +93,17 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         return None
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
     work = in_sequence_order(work)[0]
-    rough = _by_busy_time(work, stretches, samples.period_ns, origin) or Shift(0.0, 0.0, origin)  # nsys itself joins the clocks
+    none = Shift(0.0, 0.0, origin)  # nsys itself joins the clocks
+    rough = _by_busy_time(work, stretches, samples.period_ns, origin) or none
     margin = _FAR_SAMPLES * samples.period_ns
     near = np.zeros(len(work.start_ns), np.bool_)
     for each in stretches:
         near |= (work.end_ns > each.start_ns[0] - margin) & (work.start_ns < each.end_ns[-1] + margin)
     work = Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
     shift = _searched(work, stretches, samples.period_ns, rough)
+    if abs(rough.offset_ns) > samples.period_ns / 2 or rough.drift:
+        other = _searched(work, stretches, samples.period_ns, none)
+        shift = min((other, shift), key=lambda each: _unexplained(work, stretches, samples.period_ns, each))
     left_out = _wild(work, stretches, samples.period_ns, shift)
     for _ in range(_SEARCHES):
         layout = _layout(work, samples.period_ns / 4)
@@ -273,6 +277,13 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
     best = tried(range(-_STEPS, _STEPS + 1, 2))
     best = tried(range(best - 1, best + 2))
     return Shift(rough.offset_ns + best * _COARSE * period, rough.drift, rough.origin_ns)
+
+
+def _unexplained(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> float:
+    """How much of the samples kernels' rates leave at that shift: the sum over metrics of the logarithms."""
+    layout = _layout(work, period / 2)
+    looked = _looked(work, layout, stretches, shift, np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_))
+    return float(np.log(fit_rates(looked.sums(), layout).noise).sum())
 
 
 def _layout(work: Work, part_ns: float) -> Layout:

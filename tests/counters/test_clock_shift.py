@@ -35,13 +35,14 @@ def test_a_drift_is_found() -> None:
     assert np.abs(found.moved(drifted[0]) - samples.start_ns).max() < 200
 
 
-def test_the_clocks_of_a_gpu_that_is_never_idle_are_joined() -> None:
+@pytest.mark.parametrize("offset", [0, 900])
+def test_the_clocks_of_a_gpu_that_is_never_idle_are_joined(offset: int) -> None:
     work = sequence(DURATIONS * 4, [0] * 20, 60)
     gapless = Work(work.start_ns, np.append(work.start_ns[1:], work.end_ns[-1]), work.group, work.repeat, work.groups)
     rates = np.random.default_rng(3).uniform(0, 95, 20).tolist()
-    found = clock_shift(sampled(gapless, rates, 5000, noise=0.4), gapless, (0,))
+    found = clock_shift(sampled(gapless, rates, 5000, noise=0.4, offset=offset), gapless, (0,))
     assert found is not None
-    assert abs(found.offset_ns) < 4 * found.error_ns
+    assert abs(found.offset_ns - offset) < 4 * found.error_ns
 
 
 def test_samples_without_a_value_are_left_out() -> None:
