@@ -64,7 +64,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     """Say what an inference takes, which layers cost it, why the GPU is idle, and what to do first.
 
     REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
-    one, layers are those that the trace's NVTX ranges name.  The files may stand in any order.
+    one, layers are those that the trace's NVTX ranges name.  The files may be given in any order.
 
     \b
     Examples:

@@ -49,7 +49,7 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
     """Draw an engine: its layers, the tensors between them, and where the time goes.
 
     ENGINE is the file of trtexec --exportLayerInfo.  REPORT, an .nsys-rep or what `nsys export` made of one, gives the
-    times.  The files may stand in either order.
+    times.  The files may be given in either order.
     An .html file is one page that works offline: drag to move, scroll to zoom, search by name, click a layer for its details.
 
     \b

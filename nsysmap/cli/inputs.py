@@ -26,7 +26,7 @@ reader_option = click.option(
     "--reader",
     type=click.Choice(["auto", "nsys", "own"]),
     default="auto",
-    help="Who reads a .nsys-rep: nsys (by an export), nsysmap itself (own), or nsys where one is installed that is new enough (auto).",
+    help="What reads a .nsys-rep: nsys (by an export), nsysmap itself (own), or nsys where one is installed that is new enough (auto).",
 )
 
 

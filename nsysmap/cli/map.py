@@ -47,7 +47,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     """Write which layer each kernel belongs to, one row a kernel, and how that is known.
 
     REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
-    one, layers are those that the trace's NVTX ranges name.  The files may stand in any order.  Without -o only the
+    one, layers are those that the trace's NVTX ranges name.  The files may be given in any order.  Without -o only the
     coverage is shown.
 
     \b

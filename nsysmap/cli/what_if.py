@@ -42,7 +42,7 @@ def what_if_command(
     \b
     REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
     (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; aux-streams and
-    join-kernels need it; the files may stand in any order.  docs/what-if.md says what each change is and how to read the figures.
+    join-kernels need it; the files may be given in any order.  docs/what-if.md says what each change is and how to read the figures.
 
     \b
     Example:
