@@ -110,8 +110,9 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
 @click.command("inference", short_help="What made one inference slower than the others.")
 @click.argument("files", metavar="REPORT [ENGINE]... N|slowest|p99", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
+@click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write it: .html (a page), .md or .json. Repeatable.")
 @reader_option
-def inference_command(*, files: tuple[str, ...], as_json: bool, reader: Reader) -> None:
+def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[str, ...], reader: Reader) -> None:
     """Put one inference beside the median one: what made it slow, kernel by kernel and gap by gap.
 
     N is its number, from 0, as the report has it.  Times are as recorded, profiler included.
@@ -124,15 +125,21 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, reader: Reader) 
 
     from nsysmap.analysis import analyze
     from nsysmap.base.errors import NsysmapError
+    from nsysmap.base.output_file import check_output
     from nsysmap.comparison.inference import one_inference
     from nsysmap.comparison.inference_page import inference_json, inference_text
     from nsysmap.mapping.given_files import given_files
+    from nsysmap.page.comparison import SUFFIXES, write_inference
 
     *paths, which = files
     if not paths:
         raise NsysmapError(which, "stands alone", "give a report, its engine files, and which inference: a number, slowest or p99")
     given = given_files(paths)
+    for path in outputs:
+        check_output(Path(path), SUFFIXES, [Path(one) for one in paths])
     with progress() as tell:
         analysis = analyze(given.report, given.engines, rules=[], reader=reader, progress=tell)
         found = one_inference(analysis.tables.by_name(), analysis.source, which)
+        for path in outputs:
+            write_inference(found, Path(path))
     click.echo(json.dumps(inference_json(found), indent=1) if as_json else inference_text(found, width() or 100))

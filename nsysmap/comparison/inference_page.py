@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.inference import OneInference
-from nsysmap.comparison.pages import WIDTH, Grid, grid_lines, signed_microseconds, wrapped
+from nsysmap.comparison.pages import WIDTH, Grid, Page, page_text, signed_microseconds
 
 SCHEMA = "nsysmap/inference/1"
-_TOP = 12
+TOP = 12
+"""Rows of a table that are shown."""
 
 
 def inference_json(found: OneInference) -> dict[str, object]:
@@ -26,20 +27,21 @@ def inference_json(found: OneInference) -> dict[str, object]:
 
 
 def inference_text(found: OneInference, width: int = WIDTH) -> str:
+    """The inference as lines of at most ``width`` columns."""
+    return page_text(page_of_inference(found), width)
+
+
+def page_of_inference(found: OneInference) -> Page:
     """The answer, what the difference is made of, and the kernels and gaps that took longest more than usual."""
     extra = found.time_ns - found.usual_ns
-    parts = [
-        [shortened(f"nsysmap: {escaped(found.source)}, inference {found.inference}", width)],
-        [line for text in _answer(found, extra) for line in wrapped(text, width)],
-    ]
-    shown = [one for one in found.contributions if one.ns][:_TOP]
+    shown = [one for one in found.contributions if one.ns][:TOP]
     rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
     rest = extra - sum(one.ns for one in shown)
     if rest:
         rows.append((signed_microseconds(rest), "", "", "all others"))
     rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "together"))
     header = ("difference", "median one", "this one", "")
-    parts.append(grid_lines(Grid("What its time went to, µs", header, tuple(rows), "rrrn"), width))
+    grids = [Grid("What its time went to, µs", header, tuple(rows), "rrrn")]
     kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(
         (
@@ -50,13 +52,13 @@ def inference_text(found: OneInference, width: int = WIDTH) -> str:
             "" if row["cause"] is None else f"{row['cause']}: {escaped(str(row['evidence']))}",
             escaped(row.maybe_text("layer") or row.text("kernel")),
         )
-        for row in kernels[:_TOP]
+        for row in kernels[:TOP]
     )
     if cells:
         header2 = ("extra", "#", "gap before (usual)", "kernel (usual)", "cause of the gap", "layer")
         heading = "Kernels with the gaps before them, those that differ most, µs"
-        parts.append(grid_lines(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)), width))
-    return "\n\n".join("\n".join(lines) for lines in parts)
+        grids.append(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)))
+    return Page(f"{found.source}, inference {found.inference}", tuple(_answer(found, extra)), tuple(grids), ())
 
 
 def _answer(found: OneInference, extra: int) -> list[str]:

@@ -25,7 +25,7 @@ _LONGEST_REGION = 50
 _TOLD_PLACE = 24  # columns of a layer's name by which a sentence is seen to name it
 _LEAST_TEXT = 40  # columns that sentences need beside a table
 SCHEMA = "nsysmap/comparison/1"
-_TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
+TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
 _FOLDED = 3  # findings of one rule that changed alike, from which on they are one row
 _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), ("reformat", "Reformats"), ("tactic", "Other kernels"),
             ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
@@ -250,7 +250,7 @@ def _range(side: Timed) -> str:
 
 
 def _waterfall(found: Comparison) -> Grid:
-    shown, rest = found.contributions[:_TOP_CONTRIBUTIONS], found.contributions[_TOP_CONTRIBUTIONS:]
+    shown, rest = found.contributions[:TOP_CONTRIBUTIONS], found.contributions[TOP_CONTRIBUTIONS:]
     rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
     if rest:
         sums = [sum(values) for values in zip(*((one.ns, one.before_ns, one.after_ns) for one in rest), strict=True)]
@@ -402,7 +402,11 @@ def _predictions(found: Comparison) -> Grid:
 
 def comparison_text(found: Comparison, width: int = WIDTH) -> str:
     """The comparison as lines of at most ``width`` columns."""
-    page = page_of(found)
+    return page_text(page_of(found), width)
+
+
+def page_text(page: Page, width: int) -> str:
+    """A page as lines of at most ``width`` columns."""
     parts = [[f"nsysmap: {shortened(escaped(page.title), width - 9)}"]]
     parts.append([line for text in page.answer for line in wrapped(text, width)])
     parts += [grid_lines(grid, width) for grid in page.grids]
@@ -470,7 +474,11 @@ def _cell(text: str, width: int, *, right: bool) -> str:
 
 def comparison_markdown(found: Comparison) -> str:
     """The comparison as Markdown."""
-    page = page_of(found)
+    return page_markdown(page_of(found))
+
+
+def page_markdown(page: Page) -> str:
+    """A page as Markdown."""
     lines = [f"# {plain(page.title)}", "", f"**{plain(page.answer[0])}**", "", *(plain(text) + "\n" for text in page.answer[1:])]
     for grid in page.grids:
         lines += [f"## {plain(grid.heading)}", "", "| " + " | ".join(grid.header) + " |"]

@@ -1,26 +1,34 @@
-"""The page of a comparison: both sides, bars for what each thing adds, and the tables of the text, in one file."""
+"""The pages of a comparison and of one inference: both sides, bars for what each thing adds, and the tables of the text, in one file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
 from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.comparison.compare import Comparison
-from nsysmap.comparison.pages import Grid, comparison_json, comparison_markdown, page_of
+from nsysmap.comparison.inference import OneInference
+from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
+from nsysmap.comparison.pages import TOP_CONTRIBUTIONS, Grid, Page, comparison_json, comparison_markdown, page_markdown, page_of
 from nsysmap.picture.inline import inlined
 
 SUFFIXES = (".html", ".json", ".md")
 _STYLE = Path(__file__).parent / "comparison.css"
+_WATERFALL, _WENT_TO = "Where the difference", "What its time went to"  # headings of tables with bars
 _HALF = 70  # of a bar's picture, in its own units
 
 
 def comparison_html(found: Comparison) -> str:
     """The page as HTML; it needs no other file, and its policy lets the browser load none and run nothing."""
-    page, code = page_of(found), inlined([_STYLE])
+    return page_html(page_of(found), {_WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]})
+
+
+def page_html(page: Page, differences: Mapping[str, Sequence[int]]) -> str:
+    """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by the beginning of its heading."""
+    code = inlined([_STYLE])
     links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
     lines = [
         "<!DOCTYPE html>",
@@ -34,9 +42,8 @@ def comparison_html(found: Comparison) -> str:
         *(f"<p>{_inert(text)}</p>" for text in page.answer[1:]),
         f"<nav>{links}</nav>",
     ]
-    differences = [one.ns for one in found.contributions]
     for at, grid in enumerate(page.grids):
-        bars = differences if grid.heading.startswith("Where the difference") else []
+        bars = next((list(held) for heading, held in differences.items() if grid.heading.startswith(heading)), [])
         lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars)]
     if page.notes:
         lines += ["<h2>Notes</h2><ul>", *(f"<li>{_inert(text)}</li>" for text in page.notes), "</ul>"]
@@ -82,5 +89,19 @@ def write_comparison(found: Comparison, path: Path) -> None:
         text = comparison_html(found)
     else:
         text = comparison_markdown(found) if suffix == ".md" else json.dumps(comparison_json(found), indent=1) + "\n"
+    _write(path, text)
+
+
+def write_inference(found: OneInference, path: Path) -> None:
+    """Write one inference beside the median one to a file, in the form that its suffix names."""
+    page, suffix = page_of_inference(found), path.suffix.lower()
+    if suffix == ".html":
+        text = page_html(page, {_WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]})
+    else:
+        text = page_markdown(page) if suffix == ".md" else json.dumps(inference_json(found), indent=1) + "\n"
+    _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +76,13 @@ def test_names_that_differ_are_cut_so_that_they_still_differ() -> None:
     _, _, *lines = grid_lines(grid, 40)
     assert len(set(lines)) == len(names)
     assert all(len(line) <= 40 for line in lines)
+
+
+def test_it_is_written_as_a_page_markdown_and_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"one{suffix}" for suffix in (".html", ".md", ".json")]
+    options = [word for file in files for word in ("-o", str(file))]
+    result = run(capfd, "inference", str(FIXTURES / "bert_trt10/sync.sqlite"), "slowest", *options)
+    assert result.status == 0
+    page, markdown, values = (file.read_text(encoding="utf-8") for file in files)
+    assert "<svg" in page and "http:" not in page and "together" in markdown
+    assert json.loads(values)["schema"] == "nsysmap/inference/1"
