@@ -40,7 +40,7 @@ class Side:
 
     @cached_property
     def capture(self) -> tuple[int, ...]:
-        """What is the same only of sides that are one capture, as it is, of other parts, or changed: when its first kernel was launched."""
+        """What is the same only of a capture and a changed copy of it: when its first kernel was launched."""
         kernels = self.tables["kernels"]
         if self.merged is not None or not len(kernels):
             return (id(self),)
