@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nsysmap.base.lines import Line, folded, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, shortened, told_apart
@@ -40,8 +40,11 @@ def screen(summary: Summary, width: int) -> list[Line]:
     rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
     for word, text in (*rows, ("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary))):
         lines += _said(word, [text] if text else [], width)
-    lines += _see(summary, width)
+    see = [(escaped(command), what) for what, command in answer.commands(summary)]
+    short = [one for one in see if columns(one[0]) + _WORD <= width]
+    lines += _see(short, width)
     lines += [styled(""), *_costliest(summary, width)]
+    lines += _see([one for one in see if one not in short], width)
     lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
     for text in summary.warnings:
         lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
@@ -162,11 +165,10 @@ def _inside(region: Region, width: int) -> list[Line]:
     return [styled(f"  inside {name}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
 
 
-def _see(summary: Summary, width: int) -> Iterator[Line]:
+def _see(commands: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
     """The commands that show more, what for as a comment, so that the line can be pasted."""
-    commands = [(what, escaped(command)) for what, command in answer.commands(summary)]
-    longest = max((columns(command) for _, command in commands if columns(command) + _WORD + _WHAT <= width), default=0)
-    for i, (what, command) in enumerate(commands):
+    longest = max((columns(command) for command, _ in commands if columns(command) + _WORD + _WHAT <= width), default=0)
+    for i, (command, what) in enumerate(commands):
         lead = (f"{'see' if i == 0 else '':<{_WORD}}", "bold")
         *first, last = [command] if columns(command) + _WORD <= width else _folded(command, width - _WORD)
         for line in first:

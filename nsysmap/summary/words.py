@@ -234,7 +234,7 @@ def slowest(summary: Summary) -> str:
     """The slowest inference, and what it waited for."""
     found = summary.slowest
     if found is None:
-        return ""
+        return "cannot tell: no two measured inferences are alike" if summary.inferences else ""
     told = f"{_one(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.cause and found.extra_ns and found.times_median >= _OUTLIER:
         told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}"
@@ -260,6 +260,8 @@ def with_layer(summary: Summary) -> str:
 
 def engines_ran(summary: Summary) -> list[str]:
     """Whether each engine file is what ran; all in one where all are."""
+    if not summary.engines and summary.mapped.with_layer:
+        return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
     if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines):
         return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engine files are what ran"]
