@@ -70,6 +70,7 @@ class Source:
     name: str
     engine: Path
     base: Path  # the export that they are from
+    layers: tuple[str, ...]  # files with the same layers are not told apart
     inferences: tuple[tuple[Launch, ...], ...]
 
 
@@ -116,7 +117,7 @@ def sources(folder: Path, work: Path) -> Iterator[Source]:
                 continue
             longest = max(map(len, found))
             whole = tuple(one for one in found if len(one) >= 0.9 * longest)
-            yield Source(f"{where.name}/{name.partition('.')[0]}", where / name, base, whole)
+            yield Source(f"{where.name}/{name.partition('.')[0]}", where / name, base, tuple(names), whole)
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
@@ -359,7 +360,7 @@ def main() -> None:
         found = list(sources(asked.captures, work))
         for seed in range(asked.seeds):
             for at, ours in enumerate(found):
-                theirs = next(other for other in found[at + 1 :] + found[:at] if other.base != ours.base)
+                theirs = next(other for other in found[at + 1 :] + found[:at] if other.base != ours.base and other.layers != ours.layers)
                 for what, make in MIXTURES.items():
                     chance = random.Random(f"{seed} {ours.name} {what}")
                     guests = tuple(chance.choice(WORDS) + chance.choice(WORDS) + chance.choice(ENDINGS) for _ in range(6))

@@ -124,17 +124,19 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
         if settled:
             break
         stream = _learnt(first, judged.runs, lanes, believed if believed.any() else np.ones_like(believed))
-    if best is None or not best[0]:
+    if best is None:
         return None
     plain = tuple(Form(number) for number in range(len(lanes)))
     forms, (_, stream, judged) = plain, best
     for _ in range(_REFINED):
-        learnt = _forms(kernels, lanes, forms, judged)
+        learnt = _forms(kernels, lanes, forms, judged, engines)
         stream = _formed(first, lanes, learnt, judged)
         again = _judged(kernels, [lanes[form.lane] for form in learnt], likeliest_runs(stream), engines, learnt)
         if not again.believed.any():
             break
         forms, judged = learnt, again
+    if not judged.believed.any():
+        return None
     if forms is plain:
         stream = _learnt(first, judged.runs, lanes, judged.believed)
     mine = tuple(lanes[form.lane] for form in forms)
@@ -236,13 +238,18 @@ def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[Flo
 # --- what runs usually launch ---------------------------------------------------------------------------------------
 
 
-def _forms(kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged) -> tuple[Form, ...]:
-    """What the runs of each lane whose engine ran usually launch, kind by kind; the lane itself where too few are alike."""
+def _forms(
+    kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged, engines: Sequence[Engine]
+) -> tuple[Form, ...]:
+    """What the runs of each lane usually launch, kind by kind, if its engine can have run that; the lane itself where too few are alike.
+
+    Of runs that lack kernels none may prove the engine by itself, where what they usually launch does.
+    """
     found: list[Form] = []
-    ran = {kind.engine for kind in judged.kinds if kind.believed} or {kind.engine for kind in judged.kinds}
+    ran = {kind.engine for kind in judged.kinds if kind.believed}
     name = lanes[0].scores.name.tolist()
     for number, lane in enumerate(lanes):
-        kinds = [at for at, (form, _) in enumerate(judged.usual) if forms[form].lane == number and judged.kinds[at].engine in ran]
+        kinds = [at for at, (form, _) in enumerate(judged.usual) if forms[form].lane == number]
         kinds.sort(key=lambda at: (-judged.kinds[at].believed, -judged.kinds[at].runs))
         learnt: list[tuple[int, Usual]] = []
         while kinds:
@@ -253,7 +260,9 @@ def _forms(kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form],
             runs = [at for at in runs if not _maybe_cut(judged.runs, at, len(kernels.row))]
             if len(runs) >= _SEVERAL:
                 usual = usual_kernels((kernels.row, kernels.took), judged.runs, runs, (lane.scores, lane.layers))
-                learnt.append((len(runs), steady(usual, lane.layers)))
+                usual = steady(usual, lane.layers)
+                if lane.engine in ran or engine_match([kernels.facts[row] for row in usual.row.tolist()], engines[lane.engine]).accepted:
+                    learnt.append((len(runs), usual))
         kept = [one for one in learnt if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)]
         found.extend(Form(number, usual) for _, usual in kept)
         if not kept:
