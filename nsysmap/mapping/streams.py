@@ -21,7 +21,7 @@ _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
 _ANYTHING, MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
 """Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them by its order among others'.
-Measured on mixtures of engines that nothing was chosen by: 91 % right."""
+Measured on mixtures with each engine left out in turn (benchmarks/mixtures.py): 96.6 to 97.2 % right."""
 _MOST_NAMES = 4000  # distinct kernels of a thread
 
 
