@@ -14,6 +14,8 @@ from nsysmap.trace.copies import hold_the_host
 _CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
 _TIGHT = 0.75  # … with so many of them on the same side of half of it
 _FEWEST_KERNELS = 5
+NETWORK = "network"
+"""What is different where hardly any layer has a counterpart."""
 _ANOTHER_NETWORK = 0.1  # of the kernel time has a counterpart at the most
 
 
@@ -79,7 +81,7 @@ def _network(joined: Table) -> list[Condition]:
         "Layers of so much of the kernel time have their counterpart on the other side by their nodes, names or structure: "
         "another network, or one whose layers are called otherwise. What they take is not the same work then."
     )
-    return [Condition("network", percent(shares[0], 1), percent(shares[1], 1), told)]
+    return [Condition(NETWORK, percent(shares[0], 1), percent(shares[1], 1), told)]
 
 
 def _counterpart(row: Row) -> bool:

@@ -13,7 +13,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, plain, shortened, told_apart
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
-from nsysmap.comparison.conditions import Condition
+from nsysmap.comparison.conditions import NETWORK, Condition
 from nsysmap.comparison.finding_changes import FindingChange
 from nsysmap.comparison.joined import block_name, blocks_of
 from nsysmap.comparison.predictions import Prediction
@@ -166,6 +166,8 @@ def _answer(found: Comparison) -> Iterator[str]:
             else "."
         )
     yield from layers
+    if any(one.what == NETWORK for one in found.conditions):
+        yield "Hardly any layer has its counterpart on the other side: these may be different networks, whose times tell no change."
     if _only_runs_tell(found):
         yield (
             "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "

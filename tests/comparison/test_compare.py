@@ -193,6 +193,7 @@ def test_findings_of_one_rule_are_one_row_of_the_text() -> None:
 def test_captures_of_other_networks_are_told() -> None:
     found = compare(FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "aux_streams/graph.nsys-rep")
     assert [one.what for one in found.conditions].count("network") == 1
+    assert "different networks" in " ".join(comparison_text(found).split())
     assert "network" not in {one.what for one in compared("version").conditions}
 
 
