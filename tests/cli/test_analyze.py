@@ -29,7 +29,7 @@ from nsysmap.base.terminal import columns
 from nsysmap.report.json import schema
 from nsysmap.rules import packs
 from tests.commands import run
-from tests.places import FIXTURES, GOLDEN
+from tests.places import FIXTURES, GOLDEN, ROOT
 from tests.rule_packs import golden_rules
 
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
@@ -68,6 +68,13 @@ def test_the_terminal_report_is_the_golden_one(name: str, capfd: pytest.CaptureF
     done = run(capfd, "analyze", *RUNS[name])
     assert (done.status, done.err) == (0, "")
     held(f"{name}.txt", done.out)
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").split("```\nsync.nsys-rep:")[1].split("\n…")[0].splitlines()
+    printed = (GOLDEN / "sync.txt").read_text(encoding="utf-8").removeprefix("sync.sqlite:").splitlines()
+    assert len(shown) > 5
+    assert shown == printed[: len(shown)]
 
 
 @pytest.mark.usefixtures("with_golden_rules")
