@@ -147,7 +147,7 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
 
 def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     if not change.runs:
-        return DoesNotApply("no norms or softmaxes in pieces are known, as an engine file shows them")
+        return DoesNotApply("no norm or softmax is known to run in pieces; an engine file shows which do")
     inferences = kernel_rows(model.timeline)
     present = {row for kernels in inferences for row in kernels}
     runs = model.selection.runs(change.runs)
