@@ -184,12 +184,11 @@ _COUNTED = {
 
 def _layers_told(found: Comparison) -> Iterator[str]:
     """How many layers changed, and how."""
-    rows = found.layers.records()
-    held = Counter(str(row["change"]) for row in rows)
+    held = Counter(row.text("change") for row in found.layers)
     parts = [f"{held[change]} {words}" for change, words in _COUNTED.items() if held[change]]
-    same = sum(row["relation"] == "one-to-one" for row in rows)
+    same = int(found.layers.text("relation").equals("one-to-one").sum())
     if parts:
-        numbers = [sum(int(str(row[f"{side}_layers"])) for row in rows) for side in ("before", "after")]
+        numbers = [int(found.layers.ints(f"{side}_layers").sum()) for side in ("before", "after")]
         yield f"{same} of {numbers[0]} layers before and {numbers[1]} after are joined one to one. What changed: {', '.join(parts)}."
 
 

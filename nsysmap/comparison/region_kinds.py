@@ -15,6 +15,7 @@ from nsysmap.mapping.parts_by_name import pattern_parts
 from nsysmap.trace.launch_order import launch_order
 
 _REGION = "foreign_node"
+_NONE = (0.0, 0)
 _Kinds = dict[str, tuple[int, int]]  # kernels and their time, over all inferences that count, by what they do
 
 
@@ -25,20 +26,20 @@ def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
     """
     assert joined.spec is JOINED_LAYERS
     rows: list[dict[str, object]] = []
-    for number, (group, row) in enumerate(zip(groups, joined.records(), strict=True)):
+    for number, (group, row) in enumerate(zip(groups, joined, strict=True)):
         regions = [any(side.layers[at].kind == _REGION for at in ids) for side, ids in ((before, group.before), (after, group.after))]
         if not any(regions) or row["before_ns"] is None or row["after_ns"] is None:
             continue
         sides = [
-            _side(side, ids, int(str(row[key])))
-            for side, ids, key in ((before, group.before, "before_ns"), (after, group.after, "after_ns"))
+            _side(side, ids, row.integer(key)) for side, ids, key in ((before, group.before, "before_ns"), (after, group.after, "after_ns"))
         ]
         if not all(sides):
             continue
-        found = []
-        for kind in dict.fromkeys([*sides[0], *sides[1]]):
-            (count, time), (later, later_time) = (one.get(kind, (0.0, 0)) for one in sides)
-            found.append(
+        first, second = sides
+        kinds = dict.fromkeys([*first, *second])
+        for kind in sorted(kinds, key=lambda one: -max(first.get(one, _NONE)[1], second.get(one, _NONE)[1])):
+            (count, time), (later, later_time) = (one.get(kind, _NONE) for one in sides)
+            rows.append(
                 {
                     "group": number,
                     "kind": kind,
@@ -49,7 +50,6 @@ def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
                     "difference_ns": later_time - time,
                 }
             )
-        rows += sorted(found, key=lambda one: -max(int(str(one["before_ns"])), int(str(one["after_ns"]))))
     return Table.of_rows(REGION_KINDS, rows)
 
 
