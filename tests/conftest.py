@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,10 @@ from tests.browser import Browser, browser_of
 # no deadline: a slow machine is no failure; and CI draws the same examples each time
 settings.register_profile("nsysmap", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("nsysmap")
+
+# a run in the background, or under nohup, ignores these, and so would the commands that tests interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
