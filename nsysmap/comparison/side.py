@@ -109,9 +109,7 @@ def _engine_side(given: Given) -> Side:
 
 
 def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:
-    """The sides, each called by its file's name, with its folder where that tells files apart; else numbered as they are given."""
+    """The sides, each called by its file's name, without the folder; those of one name are numbered as they are given."""
     names = [Path(one.path).name for one in given]
-    if len(set(names)) < len(names):
-        names = ["/".join(Path(one.path).parts[-2:]) for one in given]
     called = [f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name for at, name in enumerate(names)]
     return [replace(side, source=name) for side, name in zip(sides, called, strict=True)]

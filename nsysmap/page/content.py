@@ -227,11 +227,11 @@ def _kernel_time(tables: Tables) -> list[dict[str, object]]:
 def _regions(tables: Tables) -> list[dict[str, object]]:
     regions: dict[tuple[int | None, str], list[dict[str, object]]] = {}
     spent: dict[tuple[int | None, str], int] = {}
-    runs = max(1, _inferences(tables))
     for row in tables.region_parts:
         key = row.maybe_integer("engine"), row.text("region")
         mean = row.maybe_integer("mean_ns")
         time = mean if mean is not None else row.integer("time_ns")
+        runs = max(1, round(row.integer("time_ns") / time)) if time else 1  # inferences of the part's engine
         spent[key] = spent.get(key, 0) + time
         regions.setdefault(key, []).append(
             {

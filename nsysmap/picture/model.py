@@ -125,7 +125,8 @@ def times_of(engine: Engine, measured: Measured | None = None, source: str = "",
         rows = list(_of_engine(measured.layers, number))
         told = [row.maybe_integer("time_ns") for row in rows]
         if any(time is not None for time in told):
-            runs = measured.inferences
+            spent_by = list(_of_engine(measured.kernel_time, number))
+            runs = max((row.maybe_integer("inferences") or 0 for row in spent_by), default=measured.inferences)
             words = f"median of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
             first = min((row.integer("layer_id") for row in rows), default=0)  # an engine's layers are together
             spent, precision = (_by_index(_of_engine(table, number), first) for table in (measured.kernel_time, measured.precision))

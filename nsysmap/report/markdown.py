@@ -284,7 +284,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield _more(len(mine), _TOP_PLACES, "places")
         also = {one.rule: one for finding in mine[:_TOP_PLACES] for one in reversed(finding.also)}
         yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
-        yield f"> {plain(mine[0].advice)}"
+        yield ">\n".join(f"> {plain(said)}\n" for said in mine[0].advice.splitlines()).rstrip("\n")
     if any(finding.cost_ns for finding in findings):
         yield "Costs are over all steady-state inferences; those of different rules overlap: never add them."
     if report.skipped:

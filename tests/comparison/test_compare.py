@@ -178,9 +178,9 @@ def test_what_the_kernels_of_a_region_do_is_compared_with_those_of_the_layers_th
         assert sum(one.integer(side) for one in found.regions) == row.integer(side)
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
+def test_files_of_one_name_are_numbered_as_their_folders_are_nobody_else_s_business() -> None:
     found = compared("version")
-    assert (found.before.source, found.after.source) == ("bert_trt85/sync.sqlite", "bert_trt10/sync.sqlite")
+    assert (found.before.source, found.after.source) == ("sync.sqlite (1)", "sync.sqlite (2)")
 
 
 def test_findings_of_one_rule_are_one_row_of_the_text() -> None:
