@@ -391,8 +391,9 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
     if unknown and mapped.engines and capture.text("cuda_graph_trace") != "graph":
-        told = f"{unknown:,} of {len(trace.kernels):,} kernels could not be given a layer; coverage lists the reasons."
-        notes.append(Note("warning", told))
+        reasons = sorted(totals.unmapped(mapped.kernels), key=lambda row: -row.integer("kernels"))
+        why = (", most of them: " if len(reasons) > 1 else ": ") + reasons[0].text("reason") if reasons else ""
+        notes.append(Note("warning", f"{unknown:,} of {len(trace.kernels):,} kernels have no layer{why}."))
     return notes
 
 
