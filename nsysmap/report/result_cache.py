@@ -121,7 +121,10 @@ def _key(question: Question) -> str | None:
         return None
     facts = {
         "versions": [sys.version, *(_version(package) for package in _PACKAGES)],
-        "code": [_stamps(Path(__file__).parents[1], "*.py"), _stamps(builtin_rules_dir(), "*.yaml")],
+        "code": [
+            *(_stamps(Path(__file__).parents[1], f"*.{suffix}") for suffix in ("py", "j2", "html", "js", "css")),
+            _stamps(builtin_rules_dir(), "*.yaml"),
+        ],
         "report": [report.name, *((str(path.relative_to(report)), export_cache.digest_of(path)) for path in files)],
         "nsys": _nsys(report),
         "engines": [(engine, export_cache.digest_of(Path(engine))) for engine in question.engines],
