@@ -15,6 +15,7 @@ Line = tuple[tuple[str, Style], ...]
 _CODES = {"bold": "1", "dim": "2", "yellow": "33", "red": "1;31"}
 _LONGEST_WORD = 56
 _NARROWEST_COLUMN = 10
+_GAP = 2  # columns between those of a table
 _FAIR = 0.5  # of the width: what the last column keeps before others give way
 _PROSE = 110  # columns; longer lines of prose are hard to read
 WHOLE = 1 << 20
@@ -85,17 +86,12 @@ def pairs(rows: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> li
     return lines
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str) -> list[Line]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str, *, indent: int = 2) -> list[Line]:
     """Columns side by side: l left, r right, n names that stay different however short, d left and dim, w wrapped, h a wrapped dim hint.
 
     Where all of them are too wide the last one gives way down to half of the width, then the widest other text columns.
     """
-    widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    last, others = len(widths) - 1, sorted(range(len(widths) - 1), key=lambda i: -widths[i])
-    for i, least in [(last, int(_FAIR * width)), *((i, _NARROWEST_COLUMN) for i in others), (last, _NARROWEST_COLUMN)]:
-        too_wide = sum(widths) + 2 * len(widths) - width
-        if too_wide > 0 and columns_are[i] != "r":
-            widths[i] = max(min(least, widths[i]), widths[i] - too_wide)
+    widths = _widths(header, rows, columns_are, width - indent)
     cells = [list(row) for row in rows]
     for i, kind in enumerate(columns_are):
         if kind in "wh":
@@ -105,18 +101,33 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colu
             row[i] = cell
     lines: list[Line] = []
     for row, is_header in [*([(list(header), True)] if any(header) else []), *((row, False) for row in cells)]:
-        lines.extend(_row(row, widths, columns_are, is_header=is_header))
+        lines.extend(_row(row, widths, columns_are, indent, is_header=is_header))
     return lines
 
 
-def _row(row: Sequence[str], widths: Sequence[int], columns_are: str, *, is_header: bool) -> Iterator[Line]:
+def fits(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str, *, indent: int = 2) -> bool:
+    """Whether a `table` of them keeps to the width, with its text columns as narrow as they may be."""
+    return sum(_widths(header, rows, columns_are, width - indent)) + _GAP * (len(header) - 1) + indent <= width
+
+
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], columns_are: str, width: int) -> list[int]:
+    widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    last, others = len(widths) - 1, sorted(range(len(widths) - 1), key=lambda i: -widths[i])
+    for i, least in [(last, int(_FAIR * width)), *((i, _NARROWEST_COLUMN) for i in others), (last, _NARROWEST_COLUMN)]:
+        too_wide = sum(widths) + _GAP * (len(widths) - 1) - width
+        if too_wide > 0 and columns_are[i] != "r":
+            widths[i] = max(min(least, widths[i]), widths[i] - too_wide)
+    return widths
+
+
+def _row(row: Sequence[str], widths: Sequence[int], columns_are: str, indent: int, *, is_header: bool) -> Iterator[Line]:
     last = [row[-1]] if columns_are[-1] not in "wh" else folded(row[-1], min(widths[-1], _PROSE))
     pieces: list[tuple[str, Style]] = []
     for i, whole in enumerate((*row[:-1], last[0])):
         cell = shortened(whole, widths[i])
         padding = " " * max(0, widths[i] - columns(cell))
         style: Style = "dim" if is_header or columns_are[i] in "dh" else ""
-        pieces.append(("  " + (padding + cell if columns_are[i] == "r" else cell + padding), style))
+        pieces.append((" " * (_GAP if i else indent) + (padding + cell if columns_are[i] == "r" else cell + padding), style))
     yield tuple(pieces)
     for line in last[1:]:
-        yield ((" " * (sum(widths[:-1]) + 2 * len(widths)) + line, "dim" if columns_are[-1] == "h" else ""),)
+        yield ((" " * (indent + sum(widths[:-1]) + _GAP * (len(widths) - 1)) + line, "dim" if columns_are[-1] == "h" else ""),)

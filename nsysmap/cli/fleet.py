@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from nsysmap.base.lines import WHOLE
 from nsysmap.base.terminal import escaped
-from nsysmap.cli.console import progress
+from nsysmap.cli.console import progress, width
 
 
 @click.command("fleet", short_help="Analyse many reports and show how they differ.")
@@ -59,6 +60,6 @@ def fleet_command(  # noqa: PLR0913  # one parameter an option
         tell("comparing the reports")
         said = sections(settings.folder)
         path = write_page(done, said, settings.folder)
-    click.echo(fleet_text(done, said), nl=False)
+    click.echo(fleet_text(done, said, width() or WHOLE), nl=False)
     click.echo(f"page: {escaped(str(path))}")
     return 1 if done.failed else 0

@@ -34,7 +34,7 @@ def rules_list(folders: tuple[str, ...]) -> None:
     from nsysmap.report.rules import rules_list as listing
     from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
-    click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)))
+    click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)), nl=False)
 
 
 @rules_group.command("show", short_help="Show all of one rule.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from nsysmap.base.lines import heading, rendered, styled, table, wrapped
 from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
@@ -14,7 +15,6 @@ from nsysmap.picture.inline import inlined
 
 PAGE = "fleet.html"
 _HERE = Path(__file__).parent
-_WIDEST = 60  # characters of a cell on a terminal
 
 
 def headline(run: FleetRun) -> str:
@@ -27,34 +27,19 @@ def headline(run: FleetRun) -> str:
     return ", ".join(parts)
 
 
-def fleet_text(run: FleetRun, sections: Sequence[Section]) -> str:
-    """All of it for a terminal."""
-    return "\n".join(map(escaped, _lines(run, sections))) + "\n"
-
-
-def _lines(run: FleetRun, sections: Sequence[Section]) -> Iterator[str]:
-    yield headline(run)
-    for outcome in run.failed[:ROWS]:
-        yield f"  failed: {outcome.name}: {outcome.failed}"
+def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> str:
+    """All of it in lines for a terminal of that width."""
+    lines = [styled(headline(run))]
+    lines += [styled(f"  failed: {escaped(outcome.name)}: {escaped(outcome.failed or '')}") for outcome in run.failed[:ROWS]]
     if len(run.failed) > ROWS:
-        yield f"  and {len(run.failed) - ROWS:,} more: see failures.json"
+        lines.append(styled(f"  and {len(run.failed) - ROWS:,} more: see failures.json"))
     for section in sections:
-        yield ""
-        yield section.title
-        if not section.rows:
-            yield f"  {section.nothing}"
-            continue
-        table = [section.columns, *section.rows]
-        widths = [min(_WIDEST, max(len(row[i]) for row in table)) for i in range(len(section.columns))]
-        for row in table:
-            cells = (_short(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
-            yield ("  " + "  ".join(cells)).rstrip()
+        lines += [styled(""), *heading(section.title, width)]
+        rows = [tuple(map(escaped, row)) for row in section.rows]
+        lines += table(section.columns, rows, width, "n" * len(section.columns)) if rows else wrapped(section.nothing, width)
         if section.more:
-            yield f"  and {section.more:,} more"
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width // 2] + "…" + text[len(text) - (width - width // 2 - 1) :]
+            lines.append(styled(f"  and {section.more:,} more"))
+    return rendered(lines, colour=False)
 
 
 def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.lines import folded
+from nsysmap.base.lines import rendered, table
 from nsysmap.base.terminal import escaped
 from nsysmap.nsys.export_cache import cache_folder
 from nsysmap.nsys.program import installed_nsys
@@ -42,13 +42,8 @@ def doctor() -> tuple[Found, ...]:
 
 def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
     """One paragraph a thing: whether it is there, what was found, what that allows."""
-    label = max(len(one.thing) for one in found)
-    lines = []
-    for one in found:
-        lines.append(f"{_TOLD[one.state]:<2}  {one.thing:<{label}}  {escaped(one.what)}")
-        indent = " " * (label + 6)
-        lines += folded(escaped(one.allows), max(60, width), first=indent, later=indent, whole=True)
-    return "\n".join(lines) + "\n"
+    rows = [row for one in found for row in ((_TOLD[one.state], one.thing, escaped(one.what)), ("", "", escaped(one.allows)))]
+    return rendered(table(("", "", ""), rows, max(60, width), "llw", indent=0), colour=False)
 
 
 def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.lines import folded
+from nsysmap.base.lines import WHOLE, Line, fits, folded, pairs, rendered, styled, table
 from nsysmap.base.output_file import replacing
 from nsysmap.base.schema import ALL_TABLES
 from nsysmap.base.table import Column, Spec
-from nsysmap.base.terminal import columns, escaped, shortened
+from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
 from nsysmap.report.kernel_map import csv_cell
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".json", ".parquet")
 SHOWN_ROWS = 200
-_NARROWEST = 12  # columns of text are not cut to fewer
-_GAP = "  "
 
 
 def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> str:
@@ -42,16 +39,9 @@ def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> s
 def table_text(spec: Spec, rows: int | None = None, *, width: int = 100) -> str:
     """One table: what a row of it is, and each column with kind, unit and meaning."""
     held = "" if rows is None else f" ({counted(rows, 'row')})"
-    lines = folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)
-    name, kind = (max(columns(part(column)) for column in spec.columns) for part in (_name, _declared))
-    for column in spec.columns:
-        start = f"  {_name(column):<{name}}  {_declared(column):<{kind}}  "
-        lines += folded(column.comment, max(60, width), first=start, later=" " * len(start), whole=True)
-    return "\n".join(lines) + "\n"
-
-
-def _name(column: Column) -> str:
-    return column.name
+    lines = [styled(line) for line in folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)]
+    lines += table(("", "", ""), [(one.name, _declared(one), one.comment) for one in spec.columns], max(60, width), "llw")
+    return rendered(lines, colour=False)
 
 
 def _declared(column: Column) -> str:
@@ -67,16 +57,11 @@ def answer_text(answer: pyarrow.Table, *, width: int | None = None) -> str:
     """
     shown = answer if width is None else answer.slice(0, SHOWN_ROWS)
     names = [escaped(name) for name in answer.column_names]
-    cells = [[_cell(value) for value in column.to_pylist()] for column in shown.columns]
-    right = [_is_number(field.type) for field in answer.schema]
-    if width is not None:
-        fitted = _fitted(names, cells, right, width)
-        if fitted is None:
-            return _records(names, cells, width)
-        cells = fitted
-    widths = [max(map(columns, (name, *column))) for name, column in zip(names, cells, strict=True)]
-    rows = [names, *map(list, zip(*cells, strict=True))]
-    return "".join(_GAP.join(map(_padded, row, widths, right)).rstrip() + "\n" for row in rows)
+    rows = list(zip(*([_cell(value) for value in column.to_pylist()] for column in shown.columns), strict=True))
+    columns_are = "".join("r" if _is_number(field.type) else "n" for field in answer.schema)
+    if width is not None and not fits(names, rows, width, columns_are, indent=0):
+        return _records(names, rows, width)
+    return rendered(table(names, rows, WHOLE if width is None else width, columns_are, indent=0), colour=False)
 
 
 def rest_words(answer: pyarrow.Table) -> str | None:
@@ -158,58 +143,9 @@ def _is_number(kind: pyarrow.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _padded(text: str, width: int, right: bool) -> str:
-    space = " " * (width - columns(text))
-    return space + text if right else text + space
-
-
-def _fitted(names: Sequence[str], cells: Sequence[list[str]], right: Sequence[bool], width: int) -> list[list[str]] | None:
-    """The cells with the widest texts cut so that rows take at most ``width`` columns; None where that takes too much of them."""
-    widths = [max(map(columns, (name, *column))) for name, column in zip(names, cells, strict=True)]
-    room = width - len(_GAP) * (len(names) - 1)
-    while sum(widths) > room:
-        widest = max((one for one in range(len(names)) if not right[one]), key=lambda one: widths[one], default=None)
-        if widest is None or widths[widest] <= max(_NARROWEST, columns(names[widest])):
-            return None
-        widths[widest] -= min(sum(widths) - room, max(1, widths[widest] - _NARROWEST), max(1, widths[widest] // 8))
-    cut = []
-    for column, most in zip(cells, widths, strict=True):
-        held = _cut(column, most)
-        if held is None:
-            return None
-        cut.append(held)
-    return cut
-
-
-def _cut(column: list[str], width: int) -> list[str] | None:
-    """The texts in at most ``width`` columns each, different ones still different; None where that cannot be."""
-    texts = dict.fromkeys(column)
-    for way in (shortened, _end):
-        cut = {text: way(text, width) for text in texts}
-        if len(set(cut.values())) == len(texts):
-            return [cut[text] for text in column]
-    return None
-
-
-def _end(text: str, width: int) -> str:
-    if columns(text) <= width:
-        return text
-    kept = ""
-    for char in reversed(text):
-        if columns(char + kept) > width - 1:
-            break
-        kept = char + kept
-    return "…" + kept
-
-
-def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
+def _records(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """Each row as lines of name and value; the values are whole."""
-    label = max(map(columns, names))
-    out = io.StringIO()
-    for number, row in enumerate(zip(*cells, strict=True), 1):
-        out.write(f"row {number}\n")
-        for name, value in zip(names, row, strict=True):
-            lines = folded(value, max(20, width - label - 2))
-            for line, text in enumerate(lines):
-                out.write(f"{name if line == 0 else '':<{label}}{_GAP}{text}".rstrip() + "\n")
-    return out.getvalue()
+    lines: list[Line] = []
+    for number, row in enumerate(rows, 1):
+        lines += [styled(f"row {number}"), *pairs(list(zip(names, row, strict=True)), width, indent=0)]
+    return rendered(lines, colour=False)
