@@ -91,7 +91,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colu
 
     Where all of them are too wide the last one gives way down to half of the width, then the widest other text columns.
     """
-    widths = _widths(header, rows, columns_are, width - indent)
+    widths = _widths(header, rows, columns_are, width, indent)
     cells = [list(row) for row in rows]
     for i, kind in enumerate(columns_are):
         if kind in "wh":
@@ -107,14 +107,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colu
 
 def fits(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str, *, indent: int = 2) -> bool:
     """Whether a `table` of them keeps to the width, with its text columns as narrow as they may be."""
-    return sum(_widths(header, rows, columns_are, width - indent)) + _GAP * (len(header) - 1) + indent <= width
+    return indent + sum(_widths(header, rows, columns_are, width, indent)) + _GAP * (len(header) - 1) <= width
 
 
-def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], columns_are: str, width: int) -> list[int]:
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], columns_are: str, width: int, indent: int) -> list[int]:
     widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
     last, others = len(widths) - 1, sorted(range(len(widths) - 1), key=lambda i: -widths[i])
     for i, least in [(last, int(_FAIR * width)), *((i, _NARROWEST_COLUMN) for i in others), (last, _NARROWEST_COLUMN)]:
-        too_wide = sum(widths) + _GAP * (len(widths) - 1) - width
+        too_wide = indent + sum(widths) + _GAP * (len(widths) - 1) - width
         if too_wide > 0 and columns_are[i] != "r":
             widths[i] = max(min(least, widths[i]), widths[i] - too_wide)
     return widths

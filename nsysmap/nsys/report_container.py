@@ -55,7 +55,6 @@ class Container:
     """An opened report: its messages, and where its blocks are."""
 
     path: Path
-    first_line: str
     about: Message  # which nsys, when
     session: Message  # the machine, the options, the clocks
     registry: Message  # counts, sources and types of generic events
@@ -65,18 +64,6 @@ class Container:
     thread_names: bytes
     machine: Message  # GPUs, contexts and streams
     clocks: Message  # how one clock is converted into another, since nsys 2026; before, the session says it
-
-
-def is_report(path: Path) -> bool:
-    """Whether it is a file that ends as a finished report does, whatever its name."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - len(END_MARK)))
-            return file.read() == END_MARK
-    except OSError:
-        return False
 
 
 def open_container(path: Path) -> Container:
@@ -120,8 +107,7 @@ def open_container(path: Path) -> Container:
             _check_sizes(blocks, counts)
             if counts.strings > strings.compressed + 1000:  # no string is there twice, so that each takes some of these bytes
                 raise WireError(f"a count of {counts.strings} strings in {strings.compressed} bytes")
-        line = _first_line(file)
-    return Container(path, line, about, session, registry, counts, tuple(blocks), strings, thread_names, machine, clocks)
+    return Container(path, about, session, registry, counts, tuple(blocks), strings, thread_names, machine, clocks)
 
 
 def decompressed(container: Container, file: BinaryIO, block: Block) -> bytes:
@@ -239,8 +225,3 @@ def _block(file: BinaryIO, at: int, end: int) -> Block:
     if compressed > end - begin or not 0 < size <= min(255 * compressed, _MOST_BLOCK):
         raise WireError(f"a block of {compressed} bytes, {size} when decompressed, where {end - begin} are left")
     return Block(begin, compressed, size)
-
-
-def _first_line(file: BinaryIO) -> str:
-    file.seek(0)
-    return file.readline(200).decode("ascii", "replace").strip()

@@ -25,7 +25,6 @@ from nsysmap.timing.precision import engine_precision_table
 MODES = ("time", "kind", "precision")
 """What boxes can be coloured by."""
 
-COLLAPSES = ("auto", "block", "region", "none")
 """What is drawn as one box: repeated blocks, Myelin regions or nothing; auto: blocks or regions where there are many layers."""
 
 MANY = 150
@@ -138,7 +137,7 @@ def times_of(engine: Engine, measured: Measured | None = None, source: str = "",
 
 
 def picture(engine: Engine, times: Times | None, *, mode: str | None = None, collapse: str = "auto", all_views: bool = False) -> Picture:
-    """The picture of an engine; `mode` is one of MODES (time where it is known, else kind), `collapse` one of COLLAPSES.
+    """The picture of an engine; `mode` is one of MODES (time where it is known, else kind), `collapse` is auto, block, region or none.
 
     With `all_views` the other ways to draw it follow the one asked for.  Raises NsysmapError where nothing can be collapsed that way.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
@@ -21,7 +21,6 @@ from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 
 Reader = Literal["auto", "nsys", "own"]
-READERS: tuple[Reader, ...] = get_args(Reader)
 """Who reads a .nsys-rep: nsys, by an export; nsysmap itself; or (auto) nsys where one is installed that is not older, else nsysmap."""
 
 Progress = Callable[[str], None]
