@@ -78,6 +78,16 @@ def _coded(values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDA
     return None
 
 
+def whole(held: NDArray[np.int64] | Narrow) -> NDArray[np.int64]:
+    """The values of a column that may be held narrow."""
+    return held.wide() if isinstance(held, Narrow) else held
+
+
+def small_codes(codes: NDArray[Any], values: int) -> NDArray[Any]:
+    """Codes into that many values, from -1 on, in as few bytes as they need."""
+    return codes.astype(next(kind for kind in (np.int8, np.int16, np.int32) if values <= np.iinfo(kind).max), copy=False)
+
+
 def keep_freed_memory() -> None:
     """Have freed memory stay with this process: else every array of megabytes is of new pages, which the kernel must clear.
 

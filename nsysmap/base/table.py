@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.memory import Narrow, narrowed
+from nsysmap.base.memory import Narrow, narrowed, small_codes
 
 if TYPE_CHECKING:
     import pandas
@@ -63,7 +63,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Text:
-    """A text column: ``values[codes[i]]`` is row i's text, code -1 is no value."""
+    """A text column: ``values[codes[i]]`` is row i's text, code -1 is no value; a large table holds the codes in fewer bytes."""
 
     codes: CodeArray
     values: tuple[str, ...]
@@ -97,7 +97,7 @@ class Text:
     def take(self, rows: IntArray) -> Text:
         """The rows at these positions; a negative position gives no value."""
         if uniform(self.codes) and rows.min(initial=0) >= 0:
-            return Text(repeated(self.codes[0], len(rows)), self.values)
+            return Text(repeated(np.int32(self.codes[0]), len(rows)), self.values)
         codes = np.full(len(rows), -1, dtype=np.int32)
         inside = rows >= 0
         codes[inside] = self.codes[rows[inside]]
@@ -178,9 +178,16 @@ def taken_values(values: NDArray[Values], rows: IntArray) -> NDArray[Values]:
     return repeated(values[0], len(rows)) if uniform(values) else values.take(rows)  # type: ignore[arg-type]
 
 
-def slim(values: IntArray, near: IntArray | None = None) -> Held:
+def wide(data: Held) -> Data:
+    """The column as it is worked with, whatever it is held as."""
+    if isinstance(data, Text) and data.codes.dtype != np.int32:
+        return Text(mapped(data.codes, lambda codes: codes.astype(np.int32)), data.values)
+    return data.wide() if isinstance(data, Narrow) else data
+
+
+def slim(values: IntArray, near: IntArray | None = None) -> IntArray | Narrow:
     """The column as a table of so many rows holds it: while a large table is being made, each column is given up for that at once."""
-    return values if len(values) < _LARGE else _narrow(packed(values), near)
+    return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
 
 class Row:
@@ -284,8 +291,7 @@ class Table:
 
     def column(self, name: str) -> Data:
         """A column of any kind; one that is held narrow is made wide, which takes a moment and memory for as long as it is used."""
-        data = self.columns[name]
-        return data.wide() if isinstance(data, Narrow) else data
+        return wide(self.columns[name])
 
     def ints(self, name: str) -> IntArray:
         """An integer column, int64."""
@@ -442,8 +448,8 @@ def stacked(parts: Iterable[Table]) -> Table:
             assert all(text.values == texts[0].values for text in texts)
             columns[name] = Text(np.concatenate([text.codes for text in texts]), texts[0].values)
         else:
-            wide = np.concatenate([piece.wide() if isinstance(piece, Narrow) else piece for piece in pieces])
-            columns[name] = slim(wide, _start(columns)) if wide.dtype == np.int64 else wide
+            whole = np.concatenate([wide(piece) for piece in pieces])
+            columns[name] = slim(whole, _start(columns)) if whole.dtype == np.int64 else whole
     return Table(held[0].spec, columns)
 
 
@@ -454,6 +460,8 @@ def _start(columns: Mapping[str, Held]) -> IntArray | None:
 
 
 def _narrow(data: Held, near: IntArray | None) -> Held:
+    if isinstance(data, Text) and not uniform(data):
+        return Text(small_codes(data.codes, len(data.values)), data.values)
     if isinstance(data, (Text, Narrow)) or data.dtype != np.int64 or data is near or uniform(data):
         return data
     return narrowed(data, near) or data  # type: ignore[arg-type]  # the dtype is checked above
@@ -471,8 +479,8 @@ def _check(spec: Spec, column: Column, data: Held) -> None:
             raise TypeError(f"{spec.name}.{column.name}: declared {column.kind}, given integers")
         return
     kind = "text" if isinstance(data, Text) else {"i": "int", "f": "float", "b": "bool"}.get(data.dtype.kind, str(data.dtype))
-    wide = isinstance(data, Text) or data.dtype in (np.int64, np.float64, np.bool_)
-    if kind != column.kind or not wide:
+    whole = isinstance(data, Text) or data.dtype in (np.int64, np.float64, np.bool_)
+    if kind != column.kind or not whole:
         raise TypeError(f"{spec.name}.{column.name}: declared {column.kind}, given {kind if isinstance(data, Text) else data.dtype}")
 
 

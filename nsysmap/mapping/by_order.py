@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nsysmap.base.groups import distinct, numbered
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, repeated
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, repeated
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
 from nsysmap.mapping.recurring import is_but_for_a_block
@@ -230,13 +230,14 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
         for one in streams.verdicts:
             kind = one.kind
             verdicts.append(EngineVerdict(*one.home, kind.runs, kind.engine, kind.match, kind.believed and not kind.several, kind.several))
-    return Placed(layer, confidence, by_tactic, refused, Text(reason, tuple(reasons)), tuple(verdicts), asked.wanted, known, streams)
+    why = Text(reason, tuple(reasons))
+    return Placed(layer, confidence, by_tactic, refused, why, tuple(verdicts), asked.wanted, packed(known), streams)
 
 
 def _nothing_placed(asked: Asked, streams: Streams) -> Placed:
     count = len(asked.wanted)
     none, no = repeated(np.int64(MISSING), count), repeated(np.bool_(False), count)
-    return Placed(none, repeated(np.float64(0), count), no, no, Text(np.full(count, -1, np.int32), ()), (), no, asked.known, streams)
+    return Placed(none, repeated(np.float64(0), count), no, no, Text(np.full(count, -1, np.int32), ()), (), no, none, streams)
 
 
 def _place_streams(

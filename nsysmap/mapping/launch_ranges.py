@@ -8,7 +8,8 @@ import numpy as np
 
 from nsysmap.base.groups import distinct_rows
 from nsysmap.base.intervals import innermost
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.base.memory import Narrow, whole
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, packed, slim
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
@@ -18,10 +19,15 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 class Evidence:
     """One row a kernel."""
 
-    place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING where none is
+    held_place: IntArray | Narrow
     in_call: BoolArray  # without a layer range, but launched or captured inside an ExecutionContext:: range
     replayed: BoolArray  # replayed from a CUDA graph
     created: BoolArray  # … and the creation of its graph node is in the trace
+
+    @property
+    def place(self) -> IntArray:
+        """Position in TensorRtRanges.layers of the innermost layer range, MISSING where none is."""
+        return whole(self.held_place)
 
 
 def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
@@ -50,7 +56,7 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
         place = np.where(replayed, gather(innermost(spans(trace.nvtx_ranges, tensorrt.layers), moments), root), place)
         node_call = gather(innermost(spans(trace.nvtx_ranges, tensorrt.calls), moments), root)
         in_call = np.where(replayed, node_call >= 0, in_call)
-    return Evidence(place, in_call & (place == MISSING), replayed, created)
+    return Evidence(slim(place), packed(in_call & (place == MISSING)), packed(replayed), packed(created))
 
 
 def _spot(trace: Trace, ranges: IntArray, launches: IntArray, launched: IntArray) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.groups import counts, distinct_rows
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, slim, uniform
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, slim, uniform
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
@@ -74,14 +74,14 @@ def map_kernels(
     evidence = gather_evidence(trace, tensorrt)
     resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
     resolved = settle_ranges(trace, tensorrt, evidence, resolved, engines)
-    layer = gather(resolved.layer, evidence.place)
+    place = evidence.place
+    layer = gather(resolved.layer, place)
     method = np.full(len(layer), _NONE, np.int32)
-    in_range = evidence.place >= 0
-    several = _at(resolved.several, evidence.place)
-    named = in_range & ~_at(resolved.ambiguous, evidence.place) & ~several
+    several = _at(resolved.several, place)
+    named = (place >= 0) & ~_at(resolved.ambiguous, place) & ~several
     method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
-    method[named & _at(resolved.inner, evidence.place)] = _REGION
-    split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, evidence.place)
+    method[named & _at(resolved.inner, place)] = _REGION
+    split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, place)
     by_range = method.copy()
     method[split] = _NONE
     sure = any(fit.accepted for fit in resolved.fits)
@@ -89,11 +89,11 @@ def map_kernels(
     found = inferences[0]
     kept = split & (method == _NONE)
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
-    table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(evidence.place, layer, named & (layer == MISSING)))
+    table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
     inference = found.membership.ints("inference")
-    settled = Settled(evidence.place, layer, inference, _at(found.table.bools("complete"), inference))
+    settled = Settled(place, layer, inference, _at(found.table.bools("complete"), inference))
     placing = place_on_model(model, engines, table) if model is not None else None
     parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
@@ -120,6 +120,7 @@ def map_kernels(
         notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
     if model is not None and placing is not None:
         notes += (*placing.notes, note_of(model, parts.by))
+    placed = replace(placed, reason=Text(packed(placed.reason.codes), placed.reason.values))
     return Mapped(mapping, table, _engine_of_inference(found, mapping.ints("engine")), fits, notes, evidence, placed)
 
 
@@ -264,8 +265,9 @@ def _reasons(
     reason[evidence.replayed & evidence.created] = texts.index(_CREATED_OUTSIDE)
     reason[evidence.replayed & ~evidence.created] = texts.index(_NO_CREATION)
     reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(_NO_LAUNCH)
-    reason[_at(resolved.ambiguous, evidence.place)] = texts.index(_AMBIGUOUS)
-    reason[_at(resolved.several, evidence.place)] = texts.index(SEVERAL)
+    place = evidence.place
+    reason[_at(resolved.ambiguous, place)] = texts.index(_AMBIGUOUS)
+    reason[_at(resolved.several, place)] = texts.index(SEVERAL)
     if not has_ranges:
         reason[evidence.created] = texts.index(_NO_RANGES)
     reason[method != _NONE] = -1

@@ -132,7 +132,7 @@ def select(trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection:
     renumbered[kept] = np.arange(len(kept))
     part = part_of(
         smaller,
-        replace(found, table=found.table.take(kept), of_call=gather(renumbered, found.of_call[rows["api_calls"]])),
+        replace(found, table=found.table.take(kept), held_of_call=gather(renumbered, found.of_call[rows["api_calls"]])),
         gather(renumbered, inference_of["kernels"][rows["kernels"]]),
         np.isin(kept, cut),
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.base.memory import Narrow
-from nsysmap.base.table import MISSING, Table, arrow_ints, uniform
+from nsysmap.base.table import MISSING, BoolArray, Table, Text, arrow_ints, arrow_texts, uniform
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,6 +31,8 @@ def given_table(table: Table) -> pyarrow.Table:
             made[name] = {"least": held.least, "near": held.near is not None}
         elif isinstance(held, np.ndarray) and held.dtype == np.int64 and uniform(held) and (arrays or len(table.columns) > 1):
             made[name] = {"value": None if held[0] == MISSING else int(held[0])}
+        elif isinstance(held, Text) and not uniform(held):
+            arrays[name] = pa.DictionaryArray.from_arrays(_indices(held.codes, held.codes < 0), arrow_texts(held.values))
         else:
             arrays[name] = table.arrow([name]).column(0)
     if not arrays:  # something must tell how many rows there are
@@ -59,10 +62,11 @@ def _expression(name: str, made: dict[str, int | None]) -> str:
 
 
 def _codes(held: Narrow) -> pyarrow.Array:
+    return _indices(held.codes, held.codes == np.iinfo(held.codes.dtype).max if held.missing else None)
+
+
+def _indices(codes: NDArray[Any], missing: BoolArray | None) -> pyarrow.Array:
     import pyarrow as pa
 
-    missing = held.codes == np.iinfo(held.codes.dtype).max if held.missing else None
-    validity = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(held.codes.dtype), len(held), [validity, pa.py_buffer(np.ascontiguousarray(held.codes))]
-    )
+    validity = None if missing is None or not missing.any() else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(codes.dtype), len(codes), [validity, pa.py_buffer(np.ascontiguousarray(codes))])

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, sorted_order
 from nsysmap.base.intervals import innermost, union_ns_by_group
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, taken_values
+from nsysmap.base.memory import Narrow, whole
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, slim, taken_values
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
 from nsysmap.trace.gpu_work import gpu_column, gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
@@ -27,8 +28,13 @@ class Inferences:
 
     table: Table  # INFERENCES
     membership: Table  # MEMBERSHIP, one row a kernel
-    of_call: IntArray  # for each row of api_calls its inference, MISSING for none
+    held_of_call: IntArray | Narrow
     empty_calls: int  # ExecutionContext:: ranges without GPU work (graph captures among them)
+
+    @property
+    def of_call(self) -> IntArray:
+        """For each row of api_calls its inference, MISSING for none."""
+        return whole(self.held_of_call)
 
 
 @dataclass(frozen=True)
@@ -213,7 +219,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "kernel_sequence": shape,
         },
     )
-    return Inferences(table, Table(MEMBERSHIP, {"inference": of_kernel, "position": position}), of_call, empty_calls)
+    return Inferences(table, Table(MEMBERSHIP, {"inference": of_kernel, "position": position}), slim(of_call), empty_calls)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.intervals import Spans, innermost
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, taken_values
+from nsysmap.base.memory import Narrow, whole
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, slim, taken_values
 
 TENSORRT = "TensorRT"
 MYELIN = "myelin-exec"
@@ -23,13 +24,24 @@ class TensorRtRanges:
 
     ranges: Table
     calls: IntArray  # outermost ExecutionContext::enqueue… and execute… ranges
-    layers: IntArray  # ranges that name a layer or a Myelin node
-    call_of_layer: IntArray  # for each of `layers` the position in `calls` of the call around it, MISSING where none is
+    held_layers: IntArray | Narrow
+    held_calls: IntArray | Narrow
     never_closed: int = 0  # calls without an end, which hold later calls: they are in none of these
+
+    @property
+    def layers(self) -> IntArray:
+        """Ranges that name a layer or a Myelin node."""
+        return whole(self.held_layers)
+
+    @property
+    def call_of_layer(self) -> IntArray:
+        """For each of `layers` the position in `calls` of the call around it, MISSING where none is."""
+        return whole(self.held_calls)
 
     def outer(self, places: IntArray) -> IntArray:
         """For these positions in `layers` the position of the layer range directly around each, MISSING where none is."""
-        return _around(self.ranges, self.layers, self.layers[places], strictly=True)
+        layers = self.layers
+        return _around(self.ranges, layers, layers[places], strictly=True)
 
 
 def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
@@ -50,8 +62,8 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
     return TensorRtRanges(
         ranges=ranges,
         calls=calls,
-        layers=layers,
-        call_of_layer=_around(ranges, calls, layers, strictly=False),
+        held_layers=slim(layers),
+        held_calls=slim(_around(ranges, calls, layers, strictly=False)),
         never_closed=int(endless.sum()),
     )
 

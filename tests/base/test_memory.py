@@ -8,11 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base import table
-from nsysmap.base.memory import Narrow, narrowed
-from nsysmap.base.table import MISSING, Column, Spec, Table
+from nsysmap.base.memory import Narrow, narrowed, small_codes
+from nsysmap.base.table import MISSING, Column, Spec, Table, Text
 
 SPEC = Spec(
-    "events", "", (Column("start_ns", "int", ""), Column("end_ns", "int", "", nullable=True), Column("row", "int", "", nullable=True))
+    "events",
+    "",
+    (
+        Column("start_ns", "int", ""),
+        Column("end_ns", "int", "", nullable=True),
+        Column("row", "int", "", nullable=True),
+        Column("name", "text", "", nullable=True),
+    ),
 )
 any_integer = st.integers(-(2**63), 2**63 - 1)
 few = st.sampled_from([MISSING, MISSING + 1, -1, 0, 1, *(2**bits + off for bits in (8, 16, 32) for off in (-2, -1, 0)), 2**63 - 1])
@@ -48,14 +55,25 @@ def test_a_large_table_answers_as_a_small_one_does(monkeypatch: pytest.MonkeyPat
         "start_ns": np.arange(6) * 2**40,
         "end_ns": np.arange(6) * 2**40 + np.array([7, 300, 2**31, 0, 5, 9]),
         "row": np.array([MISSING, 4, 2, 0, 2**20, 1]),
+        "name": Text.of(["a", None, "b", "a", "c", "c"]),
     }
     small = Table(SPEC, columns)
     monkeypatch.setattr(table, "_LARGE", 1)
     large = Table(SPEC, columns)
-    assert [isinstance(held, Narrow) for held in large.columns.values()] == [False, True, True]
+    assert [isinstance(held, Narrow) for held in large.columns.values()] == [False, True, True, False]
+    assert [held.codes.dtype for held in large.columns.values() if isinstance(held, Text)] == [np.int8]
+    assert large.text("name").codes.dtype == np.int32
     assert large.records() == small.records()
     assert large.arrow().to_pylist() == small.arrow().to_pylist()
     assert large.take(np.array([5, 0])).records() == small.take(np.array([5, 0])).records()
     assert large.part(2, 4).records() == small.part(2, 4).records()
     assert large.with_columns(SPEC, {"row": np.zeros(6, np.int64)}).ints("end_ns").tolist() == columns["end_ns"].tolist()
     assert large.pandas().equals(small.pandas())
+
+
+@pytest.mark.parametrize(("values", "kind"), [(0, np.int8), (127, np.int8), (128, np.int16), (32767, np.int16), (32768, np.int32)])
+def test_codes_of_texts_take_as_few_bytes_as_they_need(values: int, kind: type) -> None:
+    codes = np.array([values - 1, -1, min(values - 1, 0)], np.int32)
+    held = small_codes(codes, values)
+    assert held.dtype == kind
+    assert held.tolist() == codes.tolist()

@@ -20,7 +20,7 @@ SPEC = Spec(
         Column("end_ns", "int", "", nullable=True),
         Column("device", "int", "", nullable=True),
         Column("share", "float", "", nullable=True),
-        Column("name", "text", ""),
+        Column("name", "text", "", nullable=True),
     ),
 )
 row = st.tuples(st.integers(0, 2**40), st.none() | st.integers(0, 2**33), st.none() | st.integers(-2, 300))
@@ -36,7 +36,7 @@ def test_the_declared_columns_are_selected_from_what_is_given(
         "end_ns": np.array([MISSING if took is None else begin + took for begin, took, _ in rows], np.int64),
         "device": np.array([MISSING if (at := rows[0][2] if one_device else device) is None else at for _, _, device in rows], np.int64),
         "share": np.full(len(rows), 0.5),
-        "name": Text.same("a", len(rows)),
+        "name": Text.of(None if took is None else "ab"[device is None] for _, took, device in rows),
     }
     plain = Table(SPEC, columns)
     with pytest.MonkeyPatch.context() as patch:
