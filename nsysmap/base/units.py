@@ -87,6 +87,14 @@ def rate(per_second: float) -> str:
     return f"{round(per_second / step) * step:,.{digits}f}" if digits == 0 else f"{per_second:,.{digits}f}"
 
 
+def ranged_rate(per_second: float, low: float, high: float) -> str:
+    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": hardly finer than a tenth of the range, at most three digits."""
+    step = 10.0 ** max(math.floor(math.log10(max(high - low, 1e-9) / 5)), math.floor(math.log10(max(per_second, 1e-9))) - 2)
+    digits = max(0, -math.floor(math.log10(step)))
+    shown = [_plain(round(value / step) * step, digits) for value in (per_second, low, high)]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+
 def _plain(value: float, digits: int) -> str:
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text

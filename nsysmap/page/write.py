@@ -19,7 +19,7 @@ from nsysmap.picture.html import CODE
 from nsysmap.picture.inline import inlined
 from nsysmap.report.model import Report
 from nsysmap.report.words import captured, mapping_words
-from nsysmap.summary.words import saving
+from nsysmap.summary import words
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
@@ -52,7 +52,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
     pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
-    pages.filters |= {"rounded": rounded, "rate": rate, "saving": saving}
+    pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: words.gain(analysis.summary, action)}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
@@ -64,6 +64,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
         summary=analysis.summary,
+        first=words.first_actions(analysis.summary),
         told=told_of(analysis.summary, regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
         captured=captured(report),

@@ -92,7 +92,8 @@ def _answer(summary: Summary) -> Iterator[str]:
     yield "## Do first"
     lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(answer.no_action(summary))]
     for number, action in enumerate(shown, 1):
-        lines.append(f"{number}. {plain(answer.action_title(action))}: {plain(answer.saving(action))} per {summary.unit}")
+        of = "" if action.throughput_only else f" per {summary.unit}"
+        lines.append(f"{number}. {plain(answer.action_title(action))}: {plain(answer.gain(summary, action))}{of}")
         lines += [f"   - {code(paste)}" for paste in (action.paste, action.paste_pytorch) if paste]
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
     yield "\n".join(lines)

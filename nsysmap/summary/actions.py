@@ -26,12 +26,12 @@ class Runs:
 
 
 def actions(tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: int | None) -> tuple[Action, ...]:
-    """All that is predicted to save more than noise: first what a replay is sure of to the low end of its range, then what rules price.
+    """What is predicted to save more than noise: what shortens one inference, by replay, then by rule; then what is throughput only.
 
     ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_ns`` what one takes.
     """
     changes = [_change(row, runs) for row in tables["whatif"] if _pays(row)]
-    changes.sort(key=lambda one: -one.saving.ns)
+    changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
     rules = [
         found
@@ -40,7 +40,8 @@ def actions(tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: i
         if (found := _rule(row, tables["findings"], units, unit_ns)) is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
-    return (*changes, *rules)
+    shorter = [one for one in changes if not one.throughput_only]
+    return (*shorter, *rules, *changes[len(shorter) :])
 
 
 def _pays(row: Row) -> bool:

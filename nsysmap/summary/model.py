@@ -109,6 +109,7 @@ class Slowest:
     times_median: float
     cause: str | None  # the idle time that it has most more of
     extra_ns: int | None
+    early: bool  # all before it of its kind that are no warm-up are outliers too, or none is: it may be warm-up itself
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Action:
     saving: Figure  # per unit, without the profiler
     share: float | None  # of the time per unit, by the same prediction
     basis: str  # replay (of the timeline) or rule (at most the GPU time that the rule prices)
-    throughput_only: bool  # each single inference takes as long as before
+    throughput_only: bool  # several requests at once finish sooner; each single inference takes as long as before
     places: int  # findings of that rule; 0 for a change
     paste: str  # one line to paste for TensorRT, or for PyTorch where that is all that runs
     paste_pytorch: str | None  # the same for PyTorch where both run
@@ -211,7 +212,7 @@ class Summary:
     rules: tuple[RuleAnswer, ...]  # the most costly first
     graph: GraphVerdict
     replay_error: float | None  # how far the replay of the trace as it is was from the trace
-    actions: tuple[Action, ...]  # what saves most first
+    actions: tuple[Action, ...]  # what makes one inference shorter, what saves most first; then what is throughput only
     doubts: tuple[Doubt, ...]
     mapped: Mapped
     blocked: tuple[str, ...]  # errors: why there is no answer, or not the right one

@@ -41,7 +41,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _actions(summary: Summary) -> str:
     shown = [
-        f"{_text(words.action_title(action))}: {_text(words.saving(action))}{_code(action.paste)}{_code(action.paste_pytorch)}"
+        f"{_text(words.action_title(action))}: {_text(words.gain(summary, action))}{_code(action.paste)}{_code(action.paste_pytorch)}"
         for action in words.first_actions(summary)
     ]
     steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]

@@ -8,8 +8,8 @@ Version = tuple[int, ...]
 
 TITLES = {
     "cuda-graph": "run it as a CUDA graph",
-    "two-in-flight": "keep two in flight (throughput)",
-    "async": "wait once, at the end (throughput)",
+    "two-in-flight": "keep two in flight",
+    "async": "wait once, at the end",
     "pinned-copies": "copy from and to pinned memory",
     "no-host-gap": "take host work out of the loop",
     "one-stream": "run all kernels in one stream",

@@ -61,22 +61,27 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
 
 
 def _actions(summary: Summary, width: int) -> Iterator[Line]:
-    shown = answer.first_actions(summary)
+    shown = [action for action in answer.first_actions(summary) if not action.throughput_only]
     steps = [(step.why, step.command) for step in summary.next_steps]
     if not shown:
         yield from _said("do first", [answer.no_action(summary)] if not (summary.blocked and steps) else [], width)
     for number, action in enumerate(shown, 1):
-        yield from _action(action, number, width)
+        yield from _action(summary, action, number, width)
+    for action in answer.first_actions(summary):
+        if action.throughput_only:
+            yield from _said("throughput", [f"{answer.action_title(action)}: {answer.gain(summary, action)}"], width)
+            for paste in (action.paste, action.paste_pytorch):
+                yield from _pasted(paste, width) if paste else ()
     for i, (why, command) in enumerate(steps):
         head = "do first" if i == 0 and not shown and summary.blocked else "next" if i == 0 else ""
         yield ((f"{head:<{_WORD}}", "bold"), (f"{why}:", ""))
         yield from _pasted(command, width)
 
 
-def _action(action: Action, number: int, width: int) -> Iterator[Line]:
+def _action(summary: Summary, action: Action, number: int, width: int) -> Iterator[Line]:
     head = "do first" if number == 1 else ""
     text = f"{number}. {answer.action_title(action)}"
-    saved = f": {answer.saving(action)}"
+    saved = f": {answer.gain(summary, action)}"
     room = max(width, 60) - _WORD - columns(saved)
     told = shortened(escaped(text), room) + saved
     pastes = [paste for paste in (action.paste, action.paste_pytorch) if paste]

@@ -34,7 +34,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.paste import Version
-from nsysmap.trace.steady import only_repeats
+from nsysmap.trace.steady import OUTLIER, only_repeats
 
 _TOP_KERNELS = 10
 _TOLD = 2  # patterns or classes of one kernel's operations
@@ -179,12 +179,18 @@ def _slowest(times: Table) -> Slowest | None:
     worst = max(rows, key=lambda row: row.real("times_median"), default=None)
     if worst is None:
         return None
+    before = [
+        row
+        for row in rows
+        if row.integer("group_id") == worst.integer("group_id") and row.integer("inference") < worst.integer("inference")
+    ]
     return Slowest(
         worst.integer("inference"),
         worst.integer("time_ns"),
         worst.real("times_median"),
         worst.maybe_text("extra_cause"),
         worst.maybe_integer("extra_ns"),
+        early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
     )
 
 

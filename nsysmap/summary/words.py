@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from nsysmap.base.terminal import columns, escaped, told_apart
-from nsysmap.base.units import counted, percent, ranged, rate, rounded
+from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.summary.model import INFERENCE, REPETITION, UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, Summary
+from nsysmap.trace.steady import OUTLIER
 
 ACTIONS = 3
 """How many actions the answer names."""
+SEVERAL_AT_ONCE = "needs several requests at once; each takes as long as before"
+"""What a change for throughput only takes for granted."""
 _CAUSES = {
     "launch": "waiting for launches",
     "host": "host busy elsewhere",
@@ -30,8 +33,8 @@ _ACTION_LINES = 6
 _KINDS = 4
 _UNLIKE = 1.1  # times the time per inference; a GPU cannot be busy for longer in one
 _FEWER = 1.5  # times less work than the busy share comes to
+_SLOW = 1.1  # times the median, from which the slowest inference is worth a look of its own
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words it
-_OUTLIER = 1.1  # times the median; what a faster one waited for says nothing
 _FUSION = ("fusion",)
 _PARTS = 5  # of a region
 _LEAST_NAME = 16  # columns of a kernel's name, where it is needed
@@ -79,7 +82,11 @@ def times(summary: Summary) -> list[str]:
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
-    return f"{rate(1e9 / max(unit_ns, 1))} {'passes/s' if summary.unit.startswith('pass') else 'per second'}"
+    return f"{rate(1e9 / max(unit_ns, 1))} {_per_second(summary)}"
+
+
+def _per_second(summary: Summary) -> str:
+    return "passes/s" if summary.unit.startswith("pass") else "per second"
 
 
 def _one(summary: Summary) -> str:
@@ -158,25 +165,41 @@ def figure(value: Figure) -> str:
     return ranged(value.ns, value.low_ns, value.high_ns)
 
 
-def saving(action: Action) -> str:
-    """What an action saves of the time per inference (or pass)."""
+def gain(summary: Summary, action: Action) -> str:
+    """What an action saves of the time per inference (or pass); of one for throughput only how many a second, and what that takes."""
+    if action.throughput_only and action.share:
+        return f"{_more_per_second(summary, action)}; {SEVERAL_AT_ONCE}"
     share = f", {percent(action.share, 1, 0)}" if action.share else ""
     if action.basis == "rule":
         return f"saves at most {rounded(action.saving.ns)}{share}"
     return f"saves {figure(action.saving)}{share}"
 
 
+def _more_per_second(summary: Summary, action: Action) -> str:
+    """The throughput after an action, with its range, and the one before it."""
+    before_ns = action.saving.ns / (action.share or 1.0)
+    saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
+    after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
+    return f"{ranged_rate(after, low, high)} {_per_second(summary)}, now {rate(1e9 / max(before_ns, 1.0))}"
+
+
 def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one to three that pay most, as long as they and their lines to paste are few; beyond the first, those that save a few percent."""
+    """The one or two that shorten one inference most, as long as their lines to paste are few, then the best one for throughput only.
+
+    Beyond the first, those that save a few percent.
+    """
+    more = next((action for action in summary.actions if action.throughput_only), None)
+    more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
+    shorter = [action for action in summary.actions if not action.throughput_only][: ACTIONS - (more is not None)]
     chosen: list[Action] = []
     lines = 0
-    for action in summary.actions[:ACTIONS]:
+    for action in shorter:
         takes = 2 if action.paste_pytorch is None else 3
         if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
             continue
         chosen.append(action)
         lines += takes
-    return tuple(chosen)
+    return (*chosen, *((more,) if more else ()))
 
 
 def action_title(action: Action) -> str:
@@ -191,7 +214,8 @@ def no_action(summary: Summary) -> str:
         return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
     if summary.unprofiled is None:
         return "no saving can be predicted: " + ("the timeline cannot be replayed" if summary.traced else "no inference was recognised")
-    return "no change that what-if can replay is sure to save more than 1%"
+    shorter = " of one inference" if any(action.throughput_only for action in summary.actions) else ""
+    return f"no change that what-if can replay is sure to save more than 1%{shorter}"
 
 
 def graph(summary: Summary) -> str:
@@ -236,9 +260,11 @@ def slowest(summary: Summary) -> str:
     if found is None:
         return "cannot tell: no two measured inferences are alike" if summary.inferences else ""
     told = f"{_one(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
-    if found.cause and found.extra_ns and found.times_median >= _OUTLIER:
+    if found.times_median < OUTLIER:
+        return f"{told}: no outlier (from {OUTLIER} x)"
+    if found.cause and found.extra_ns:
         told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}"
-    return told
+    return told + ("; among the first: may be warm-up" if found.early else "")
 
 
 def certainty(summary: Summary) -> str:
@@ -253,8 +279,10 @@ def with_layer(summary: Summary) -> str:
         return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: no engine file, and no range names any"
     if not mapped.kernels:
         return ""
-    share = percent(mapped.share_of_time or 0, 1, 1)
     how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
+    if mapped.with_layer == mapped.kernels > 1:
+        return f"all {mapped.kernels:,} kernels have a layer{how}"
+    share = percent(mapped.share_of_time or 0, 1, 1)
     return f"{mapped.with_layer:,} of {counted(mapped.kernels, 'kernel')} have a layer, {share} of kernel time{how}"
 
 
@@ -282,8 +310,8 @@ def engine_names(summary: Summary) -> list[str]:
 
 
 def replayed(summary: Summary) -> str:
-    """How well the replay that predictions rest on fits the trace."""
-    return "" if summary.replay_error is None else f"the replay is {percent(abs(summary.replay_error), 1)} off the trace"
+    """How well the replay that predictions rest on reproduces the time that was captured."""
+    return "" if summary.replay_error is None else f"the replay reproduces its time to {percent(abs(summary.replay_error), 1)}"
 
 
 def inside(summary: Summary) -> str:
@@ -345,7 +373,7 @@ def commands(summary: Summary) -> list[tuple[str, str]]:
     found.append(("names", "nsysmap decode NAME"))
     if engines and any(one.group in _FUSION and one.outcome == "found" for one in summary.rules):
         found.append(("not fused", f"nsysmap layers {engines[0]} {report} --findings"))
-    if summary.slowest and summary.slowest.times_median >= _OUTLIER:
+    if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {given} {summary.slowest.inference}"))
     if not summary.blocked:
         found.append(("timeline", f"nsysmap analyze {given} -o report.html"))

@@ -8,6 +8,9 @@ from nsysmap.base.intervals import union_ns
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.base.trace_schema import STEADY_STATE
 
+OUTLIER = 1.5
+"""Times the median time of inferences that are alike, from which one is an outlier."""
+
 
 def steady_windows(inferences: Table) -> Table:
     """One row a device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY_STATE)."""

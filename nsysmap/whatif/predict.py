@@ -176,8 +176,8 @@ def _basis(model: Model) -> str:
     profiler, (_, quick, slow) = model.profiler, model.machines
     return " ".join(
         [
-            f"Replay of {inference_count(model.timeline)} steady-state inferences; without the change {abs(model.error):.1%} off the trace "
-            f"({duration(model.recorded_ns)} per {model.unit} under the profiler).",
+            f"Replay of {inference_count(model.timeline)} steady-state inferences; replayed as captured, they take the captured time "
+            f"({duration(model.recorded_ns)} per {model.unit} under the profiler) to within {abs(model.error):.1%}.",
             *model.window.notes,
             f"Corrected for the profiler: without it a kernel takes {duration(profiler.kernel_ns)} less, a launch call "
             f"{duration(profiler.call_ns)} less, range events and the profiler's own calls nothing.",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.report_schema import FINDINGS, RULE_OUTCOMES
+from nsysmap.base.report_schema import FINDINGS, INFERENCE_TIMES, RULE_OUTCOMES
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE
@@ -46,9 +47,37 @@ def finding(rule: str, message: str = "A. B.", inside: int | None = None) -> dic
     }  # fmt: skip
 
 
-def test_actions_are_by_predicted_saving_and_those_that_may_save_nothing_are_left_out() -> None:
-    given = tables([answered("async", 20, -5, 60), answered("cuda-graph", 100, 80, 120), answered("two-in-flight", 400, 300, 500)], [], [])
-    assert [one.name for one in actions(given, TENSORRT, units=10, unit_ns=1000)] == ["two-in-flight", "cuda-graph"]
+def test_what_shortens_one_inference_comes_before_throughput_and_what_may_save_nothing_is_left_out() -> None:
+    given = tables(
+        [answered("async", 20, -5, 60), answered("cuda-graph", 100, 80, 120), answered("two-in-flight", 400, 300, 500)],
+        [outcome("norm-split", "fusion", 5000)],
+        [finding("norm-split")],
+    )
+    assert [one.name for one in actions(given, TENSORRT, units=10, unit_ns=1000)] == ["cuda-graph", "norm-split", "two-in-flight"]
+
+
+def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    *shorter, more = words.first_actions(summary)
+    assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
+    assert more.name == "two-in-flight"
+    assert re.fullmatch(r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; needs several requests at once; .*", words.gain(summary, more))
+    assert words.gain(summary, shorter[0]).startswith("saves 48 µs")
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        ((1.0, 1.0, 1.4), "inference 2: 1.40 µs, 1.4 x median: no outlier (from 1.5 x)"),
+        ((1.0, 2.0, 1.0), "inference 1: 2.00 µs, 2.0 x median"),
+        ((2.0, 1.0, 1.0), "inference 0: 2.00 µs, 2.0 x median; among the first: may be warm-up"),
+        ((1.6, 3.0, 1.0), "inference 1: 3.00 µs, 3.0 x median; among the first: may be warm-up"),
+    ],
+)
+def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_may_be_warm_up(times: tuple[float, ...], told: str) -> None:
+    found = analysis("bert_trt10", "sync.sqlite").tables.by_name()
+    rows = [{"inference": at, "group_id": 0, "time_ns": round(one * 1000), "times_median": one} for at, one in enumerate(times)]
+    assert words.slowest(summarize({**found, "inference_times": Table.of_rows(INFERENCE_TIMES, rows)})) == told
 
 
 def test_a_saving_below_one_percent_of_the_time_is_noise() -> None:
