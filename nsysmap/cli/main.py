@@ -94,6 +94,7 @@ def main() -> None:
                 with suppress(OSError):
                     click.echo("nsysmap: interrupted", err=True)
             sys.exit(128 + _stopped_by[0][0])
+        gc.freeze()  # else Python looks for cycles in all that was made before it ends, which gives nothing back
 
 
 def _run() -> None:

@@ -9,11 +9,8 @@ from pathlib import Path
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.plain_json import plain_json
-from nsysmap.engine.inspector import inspect_plan
 from nsysmap.engine.layer_info import REBUILD, Document, documents_of, engine_of, parse_json, parse_json_values
-from nsysmap.engine.log import documents_in_log
 from nsysmap.engine.model import Engine
-from nsysmap.engine.profile import with_profile
 from nsysmap.engine.tool_file import head_of, is_binary, refuse_other_files, text_of
 
 _PLAN_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
@@ -35,7 +32,11 @@ def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engin
     if len(engines) > 1:
         told = f"the file lists the layers of {len(engines)} different engines; the last is taken, with {len(engine.layers)} layers"
         engine = replace(engine, notes=(*engine.notes, Note("warning", told)))
-    return with_profile(engine, profile) if profile is not None else engine
+    if profile is None:
+        return engine
+    from nsysmap.engine.profile import with_profile
+
+    return with_profile(engine, profile)
 
 
 def read_engines_in(path: str | Path) -> tuple[Engine, ...]:
@@ -47,6 +48,8 @@ def read_engines_in(path: str | Path) -> tuple[Engine, ...]:
     if is_binary(head):
         if file.suffix.lower() not in _PLAN_SUFFIXES and not head.startswith(_PLAN_MAGIC):
             raise NsysmapError(source, "is a binary file, not an engine that TensorRT wrote", REBUILD)
+        from nsysmap.engine.inspector import inspect_plan
+
         inspection = inspect_plan(file)
         documents = documents_of(parse_json(inspection.text, source), source)
         return tuple(engine_of(replace(document, tensorrt_version=inspection.version), source) for document in documents)
@@ -62,6 +65,8 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
     if stripped[0] in '{"' or (stripped[0] == "[" and stripped[1:].lstrip()[:1] in '{"]'):
         values = parse_json_values(stripped, source)
         return tuple(document for value in values for document in documents_of(value, source))
+    from nsysmap.engine.log import documents_in_log
+
     found = tuple(documents_in_log(text))
     if found:
         return found

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 
 from nsysmap.base.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
 from nsysmap.base.table import Table
-from nsysmap.engine.attention import attention_tables
-from nsysmap.engine.chains import chain_tables
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.reformats import quantizers_table, reformats_table
-from nsysmap.engine.siblings import sibling_tables
 from nsysmap.engine.tensor_formats import tensor_bytes
 from nsysmap.engine.work import does, work_table
 
@@ -38,6 +34,11 @@ class EngineTables:
 
 def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> EngineTables:
     """The tables of these engines; `compute` is the compute capability of the device that ran them, where the trace tells it."""
+    from nsysmap.engine.attention import attention_tables
+    from nsysmap.engine.chains import chain_tables
+    from nsysmap.engine.reformats import quantizers_table, reformats_table
+    from nsysmap.engine.siblings import sibling_tables
+
     chains, chain_layers = chain_tables(engines)
     attention, attention_layers = attention_tables(engines, compute=compute)
     siblings, sibling_layers = sibling_tables(engines)

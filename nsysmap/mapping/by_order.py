@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.base.groups import distinct, numbered
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, repeated
 from nsysmap.engine.model import Engine
-from nsysmap.mapping.kernel_alignment import SURE, Alignment, EngineMatch, align_inference, engine_match
-from nsysmap.mapping.recurring import is_but_for_a_block
-from nsysmap.mapping.scores import KernelFacts, surely_run
 from nsysmap.mapping.streams import Streams, align_streams, no_streams
 from nsysmap.mapping.twins import SEVERAL, Ran, twins_of, which_ran
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
-from nsysmap.trace.periods import find_periods
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges
 
-_MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
+if TYPE_CHECKING:  # what aligns is imported where ranges leave kernels to it
+    from nsysmap.mapping.kernel_alignment import Alignment, EngineMatch
+    from nsysmap.mapping.scores import KernelFacts
+
 _LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
 _RECURS = 2  # inferences; what ran less often says nothing about which engines ran
 _NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
@@ -84,15 +84,6 @@ class Considered:
     inferences: int  # that many
 
 
-def expected_kernels(engine: Engine) -> int | None:
-    """About how many kernels one inference launches; None where the engine has opaque regions or its file does not tell."""
-    if any(layer.kind in ("foreign_node", "plugin", "loop") for layer in engine.layers):
-        return None
-    profile = min((layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None), default=None)
-    mine = [layer for layer in engine.layers if layer.optimization_profile in (None, profile)]
-    return int(surely_run(engine, mine).sum()) or None
-
-
 def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> tuple[Inferences, Streams]:
     """The inferences of a trace: by ranges and graph launches; of processes that show neither by what repeats on their streams.
 
@@ -110,6 +101,9 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
     if len(rows) == 0:
         return found, nothing
+    from nsysmap.mapping.scores import expected_kernels
+    from nsysmap.trace.periods import find_periods
+
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
     tried = _Tried(engines)
     periods = find_periods(trace, rows, expected=expected).inference
@@ -153,6 +147,8 @@ def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArra
 
 def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntArray) -> IntArray:
     """Those of the rows whose thread launched any kernel that is in no inference which one of the engines explains wholly."""
+    from nsysmap.mapping.recurring import is_but_for_a_block
+
     explained = np.zeros(len(trace.kernels), np.bool_)
     wanted = np.zeros(len(trace.kernels), np.bool_)
     wanted[rows] = True
@@ -185,6 +181,8 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     count = len(trace.kernels)
     if not asked.wanted.any() and not streams.asked.any():
         return _nothing_placed(asked, streams)
+    from nsysmap.mapping.kernel_alignment import SURE
+
     wanted, known = asked.wanted & ~streams.asked, asked.known
     layer = np.full(count, MISSING, np.int64)
     confidence = np.zeros(count)
@@ -225,7 +223,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
     refused &= wanted
     if streams.asked.any():
-        _place_streams(streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons))
+        _place_streams(streams, engines, asked.wanted, SURE, (layer, confidence, by_tactic, reason, reasons))
         refused |= streams.asked & (streams.layer < 0)
         for one in streams.verdicts:
             kind = one.kind
@@ -244,13 +242,14 @@ def _place_streams(
     streams: Streams,
     engines: Sequence[Engine],
     wanted: BoolArray,
+    least: float,
     into: tuple[IntArray, FloatArray, BoolArray, np.ndarray[tuple[int], np.dtype[np.int32]], dict[str, int]],
 ) -> None:
-    """Writes what was found of whole threads."""
+    """Writes what was found of whole threads: layers of kernels that are at least that sure of theirs."""
     layer, confidence, by_tactic, reason, reasons = into
     offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
     rows = np.flatnonzero(streams.asked & wanted)
-    sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= SURE)
+    sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= least)
     layer[rows] = np.where(sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING))
     confidence[rows] = np.minimum(streams.confidence[rows], np.where(streams.unproved[rows], _UNPROVED, 1.0))
     by_tactic[rows] = streams.by_tactic[rows] & sure
@@ -315,6 +314,8 @@ class _Shape:
 
 def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list[_Shape]]:
     """The shapes of each home that has wanted kernels, the most frequent first."""
+    from nsysmap.mapping.scores import kernel_facts
+
     kernels = trace.kernels
     number = inferences.membership.ints("inference")
     table = inferences.table
@@ -342,7 +343,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
                     (int(places[0][key]), int(places[1][key]), int(places[2][key])),
                     rows,
                     kernels.text("name").codes[rows[0]].astype(np.int64),
-                    _facts(kernels, rows),
+                    kernel_facts(kernels, rows),
                     bool(complete[members].any()),
                     bool(members[0] == mine[0]),
                     bool(members[-1] == mine[-1]),
@@ -356,17 +357,6 @@ def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) ->
     """A number per inference; equal for those with the same kernel names in the same order."""
     _, inverse = np.unique(sequence_hashes(kernels.text("name").codes[order], begin, size), return_inverse=True)
     return inverse.reshape(-1).astype(np.int64)
-
-
-def _facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEASURED)).astype(np.int64)]
-    took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
-    names = kernels.text("name").take(rows[0]).list()
-    grids = np.stack([kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1)
-    return tuple(
-        KernelFacts(name or "", float(time), (int(x), int(y), int(z)))
-        for name, time, (x, y, z) in zip(names, took, grids.tolist(), strict=True)
-    )
 
 
 @dataclass(frozen=True)
@@ -471,6 +461,8 @@ def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: 
 
 
 def _align(shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray) -> Alignment:
+    from nsysmap.mapping.kernel_alignment import align_inference
+
     tried, number = by
     key = (number, shape.codes.tobytes(), cut, pins.tobytes())
     if key not in tried.alignments:
@@ -485,6 +477,8 @@ def _maybe_cut(shape: _Shape) -> bool:
 
 def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tuple[bool, bool]]:
     """How an engine explains a shape, and at which ends it must be cut for that: as little as will do."""
+    from nsysmap.mapping.kernel_alignment import engine_match
+
     maybe = _maybe_cut(shape)
     key = (number, shape.codes.tobytes(), maybe and shape.first, maybe and shape.last)
     if key not in tried.matches:

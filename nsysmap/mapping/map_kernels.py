@@ -20,7 +20,6 @@ from nsysmap.mapping.by_order import Asked, Placed, place_by_order
 from nsysmap.mapping.engine_match import engine_fits, fit_notes
 from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
 from nsysmap.mapping.parts import Settled, either, find_parts
-from nsysmap.mapping.parts_by_onnx import note_of, place_on_model
 from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
 from nsysmap.mapping.streams import Streams
 from nsysmap.mapping.twins import SEVERAL, settle_ranges
@@ -94,7 +93,11 @@ def map_kernels(
     method[opaque & (method == _ORDER)] = _REGION
     inference = found.membership.ints("inference")
     settled = Settled(place, layer, inference, _at(found.table.bools("complete"), inference))
-    placing = place_on_model(model, engines, table) if model is not None else None
+    placing = None
+    if model is not None:
+        from nsysmap.mapping.parts_by_onnx import note_of, place_on_model
+
+        placing = place_on_model(model, engines, table)
     parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
     if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason

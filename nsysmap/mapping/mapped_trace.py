@@ -14,7 +14,6 @@ from nsysmap.base.table import IntArray, Table
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
-from nsysmap.engine.profile import with_profile
 from nsysmap.engine.reader import read_engines_in
 from nsysmap.mapping.by_order import inferences_of
 from nsysmap.mapping.engine_match import CANNOT_TELL, RAN
@@ -78,6 +77,8 @@ def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engin
     """The engines that a file lists, mostly one; of several, each has its number in its name."""
     found = read_engines_in(path)
     if profile is not None:
+        from nsysmap.engine.profile import with_profile
+
         found = (with_profile(found[-1], profile),)
     if len(found) == 1:
         return [replace(found[0], source=name, among="")]

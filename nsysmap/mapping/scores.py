@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.base.table import BoolArray, FloatArray, IntArray, Table
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.names.decode import KernelName, affinity, decode, matches_tactic, split_layer_name
 
@@ -55,6 +55,8 @@ _SPLIT_K, _FOLLOWS = "splitk", 2.0  # kernels that add up what the matrix produc
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
 _DIGITS = re.compile(r"\d+")
 
+_MEASURED = 64  # inferences of a shape that a kernel's median time is taken over
+
 
 @dataclass(frozen=True)
 class KernelFacts:
@@ -63,6 +65,18 @@ class KernelFacts:
     name: str
     duration_ns: float = 0.0  # median; 0 where not measured
     grid: tuple[int, int, int] = (1, 1, 1)
+
+
+def kernel_facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
+    """What is known of each kernel of a shape; ``rows`` are those of its inferences (inferences x kernels)."""
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEASURED)).astype(np.int64)]
+    took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
+    names = kernels.text("name").take(rows[0]).list()
+    grids = np.stack([kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1)
+    return tuple(
+        KernelFacts(name or "", float(time), (int(x), int(y), int(z)))
+        for name, time, (x, y, z) in zip(names, took, grids.tolist(), strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -125,6 +139,15 @@ def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
 def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
     """Which of these layers must run kernels."""
     return np.array([_skip(layer, time) <= _SURELY for layer, time in zip(layers, profile_of(engine, layers), strict=True)], np.bool_)
+
+
+def expected_kernels(engine: Engine) -> int | None:
+    """About how many kernels one inference launches; None where the engine has opaque regions or its file does not tell."""
+    if any(layer.kind in ("foreign_node", "plugin", "loop") for layer in engine.layers):
+        return None
+    profile = min((layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None), default=None)
+    mine = [layer for layer in engine.layers if layer.optimization_profile in (None, profile)]
+    return int(surely_run(engine, mine).sum()) or None
 
 
 _FRAMEWORK = frozenset(("pytorch", "triton", "cufft", "nccl"))  # families that TensorRT never runs but in plugins

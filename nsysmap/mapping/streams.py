@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.base.groups import numbered, rows_by_value
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, repeated
 from nsysmap.engine.model import Engine
-from nsysmap.mapping.kernel_alignment import Alignment
-from nsysmap.mapping.scores import SPEAKS, KernelFacts
-from nsysmap.mapping.segments import Found, RunKind, StreamKernels, find_runs
 from nsysmap.trace.launch_order import launch_order, launch_time
 from nsysmap.trace.model import Trace
-from nsysmap.trace.periods import calls_between, copies_of, waits_of
+
+if TYPE_CHECKING:
+    from nsysmap.mapping.kernel_alignment import Alignment
+    from nsysmap.mapping.segments import Found, RunKind, StreamKernels
 
 _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
@@ -60,6 +61,8 @@ class Streams:
 
     def alignment(self, rows: IntArray) -> Alignment:
         """The same of these kernels, of one inference in launch order."""
+        from nsysmap.mapping.kernel_alignment import Alignment
+
         return Alignment(
             self.layer[rows],
             self.confidence[rows],
@@ -97,6 +100,8 @@ def no_streams(count: int) -> Streams:
 
 def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> Streams:
     """The inferences of ``engines`` among these kernels, thread by thread (by stream where the launch is not in the trace)."""
+    from nsysmap.mapping.segments import find_runs
+
     kernels = trace.kernels
     thread = kernels.ints("thread")[rows]
     stream = np.where(thread == MISSING, kernels.ints("stream")[rows], -1)
@@ -129,6 +134,10 @@ def _never_again(codes: CodeArray) -> bool:
 
 
 def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
+    from nsysmap.mapping.scores import KernelFacts
+    from nsysmap.mapping.segments import StreamKernels
+    from nsysmap.trace.periods import calls_between, copies_of, waits_of
+
     kernels = trace.kernels
     codes = kernels.text("name").codes[rows].astype(np.int64)
     columns = (codes, *(kernels.ints(name)[rows] for name in ("grid_x", "grid_y", "grid_z")))
@@ -154,6 +163,8 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
 
 
 def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int]) -> None:
+    from nsysmap.mapping.scores import SPEAKS
+
     runs, sure = found.runs, found.sure
     engine_of = np.array([lane.engine for lane in found.lanes], np.int64)
     unproved = np.array([kind.unproved for kind in found.kinds], np.bool_)

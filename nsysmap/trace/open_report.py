@@ -14,7 +14,6 @@ from nsysmap.nsys import export_cache
 from nsysmap.nsys.export import export, nsys_for, report_version
 from nsysmap.nsys.forms import exported_tables, head_of
 from nsysmap.nsys.looks import looks_like
-from nsysmap.nsys.own_reader import own_tables, version_in_report
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Trace
@@ -57,6 +56,8 @@ def _own(path: Path, progress: Progress | None) -> Trace:
         raise NsysmapError(str(path), *other)
     if progress is not None:
         progress("reading the report")
+    from nsysmap.nsys.own_reader import own_tables
+
     return trace_of(own_tables(path), source=path.name)
 
 
@@ -99,5 +100,7 @@ def _exported(path: Path, progress: Progress | None) -> Path:
 
 
 def _tables(report: Path, made: Path, progress: Progress | None) -> NsysTables:
+    from nsysmap.nsys.own_reader import version_in_report
+
     tables = sqlite_tables(made, progress=_reading(progress))
     return replace(tables, form="nsys-rep", written_by=report_version(report) or version_in_report(report))

@@ -11,8 +11,9 @@ import pytest
 
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.reader import read_engine
-from nsysmap.mapping.by_order import NO_FIT, expected_kernels
+from nsysmap.mapping.by_order import NO_FIT
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
+from nsysmap.mapping.scores import expected_kernels
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import read_trace
 from tests.nsys_file import NsysFile
