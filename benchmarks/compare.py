@@ -194,27 +194,30 @@ def pairs() -> None:
 
 
 def joins() -> None:
-    """Engines against themselves, three shuffles each: how many layers with tensors are joined with themselves.
+    """Engines against themselves, three shuffles each: how many layers with tensors are joined right.
 
     Without names (layers, tensors, metadata and tactics) in another order, then renamed in the same order, then in another order under
-    their own names.  Without names and order nothing tells some layers apart: the second figure counts those joined with such a double.
+    their own names.  Without names and order nothing tells some layers apart, so that each pairing of them is as right as any other
+    if it fits those of their neighbours: the first figure takes a layer joined with such a double for right where every layer that
+    reads or writes one of its tensors is joined with one that reads or writes the double's.  The second counts only layers joined
+    with themselves.
     """
-    print("  engine                                            no names  or with a double  (doubles)   renamed  shuffled")
+    print("  engine                                            no names  with itself  (doubles)   renamed  shuffled")
     for path in engine_files():
         engine = read_engine(path)
         shown = {one.index for one in engine.layers if one.inputs or one.outputs}
         if not shown:
             continue
-        alike = doubles(engine)
+        alike, beside = doubles(engine), neighbours(engine)
         figures = []
         for names, order in ((False, False), (False, True), (True, False)):
             each = [_joined(engine, seed, names=names, order=order) for seed in range(3)]
             figures.append(sum(one.get(at) == at for one in each for at in shown) / len(shown) / 3)
             if not (names or order):
-                double = sum(at in one and alike[one[at]] == alike[at] for one in each for at in shown) / len(shown) / 3
+                right = sum(_like_itself(beside, one, alike, at) for one in each for at in shown) / len(shown) / 3
         many = sum(count for count in Counter(alike[at] for at in shown).values() if count > 1)
         name = f"{path.parent.name}/{path.name}"[-48:]
-        print(f"  {name:48} {figures[0]:9.1%} {double:17.1%} {many:10} {figures[1]:9.1%} {figures[2]:9.1%} of {len(shown)} layers")
+        print(f"  {name:48} {right:9.1%} {figures[0]:12.1%} {many:10} {figures[1]:9.1%} {figures[2]:9.1%} of {len(shown)} layers")
 
 
 def _joined(engine: Engine, seed: int, *, names: bool, order: bool) -> dict[int, int]:
@@ -226,6 +229,29 @@ def _joined(engine: Engine, seed: int, *, names: bool, order: bool) -> dict[int,
         for group in groups_of(before, after)
         if len(group.before) == len(group.after) == 1
     }
+
+
+def _like_itself(beside: Neighbours, joined: dict[int, int], alike: list[int], at: int) -> bool:
+    """Whether a layer is joined with a double of it, and its neighbours with those of the double."""
+    if at not in joined or alike[joined[at]] != alike[at]:
+        return False
+    return all(one not in joined or (joined[one], how) in beside[joined[at]] for one, how in beside[at])
+
+
+Neighbours = list[set[tuple[int, tuple[str, int, int]]]]
+
+
+def neighbours(engine: Engine) -> Neighbours:
+    """For each layer those that read what it writes and write what it reads, with the places of the tensor among both's."""
+    writers = {tensor.name: (one.index, slot) for one in engine.layers for slot, tensor in enumerate(one.outputs)}
+    result: Neighbours = [set() for _ in engine.layers]
+    for one in engine.layers:
+        for slot, tensor in enumerate(one.inputs):
+            if tensor.name in writers:
+                writer, of_writer = writers[tensor.name]
+                result[one.index].add((writer, ("reads", slot, of_writer)))
+                result[writer].add((one.index, ("writes", slot, of_writer)))
+    return result
 
 
 def doubles(engine: Engine) -> list[int]:

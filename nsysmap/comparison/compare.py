@@ -381,11 +381,14 @@ def _gpus(side: Side) -> tuple[str | None, ...]:
 def _engines_compared(before: Side, after: Side) -> Comparison:
     """What engine files and profiles tell without a trace."""
     groups, layers = joined_table(before, after)
-    timed = [_timed(side, 1, as_recorded=False) if side.traced else _profiled(side) for side in (before, after)]
+    by_layer = any((side.tables["layers"].ints("trtexec_ns") >= 0).any() for side in (before, after) if not side.traced)
+    timed = [_timed(side, 1, as_recorded=False) if side.traced else _profiled(side, by_layer=by_layer) for side in (before, after)]
     wholes = [one.time_ns for one in timed]
     known = before.traced == after.traced and wholes[0] is not None and wholes[1] is not None
     parts: tuple[Contribution, ...] = ()
-    if known:
+    if known and not by_layer:
+        parts = (Contribution(_COMPUTE, int(wholes[1] or 0) - int(wholes[0] or 0), int(wholes[0] or 0), int(wholes[1] or 0), "work"),)
+    elif known:
         parts = tuple(
             Contribution(
                 row.maybe_text("after") or row.text("before"),
@@ -416,11 +419,16 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         findings=finding_changes((before, after), groups, 1),
         conditions=conditions(before, after, layers),
         predictions=(),
-        notes=_of_profiles(before, after, known=known),
+        notes=_of_profiles(before, after, known=known, by_layer=by_layer),
     )
 
 
-def _of_profiles(before: Side, after: Side, *, known: bool) -> tuple[str, ...]:
+_COMPUTE = "GPU compute time of a query (trtexec)"
+
+
+def _of_profiles(before: Side, after: Side, *, known: bool, by_layer: bool) -> tuple[str, ...]:
+    if known and not by_layer:
+        return ("Times are the median GPU compute time in trtexec's performance summary; it has none of single layers.",)
     if known:
         return ("Times are the sum of the layers' in trtexec's profile, measured layer by layer.",)
     if before.traced == after.traced:
@@ -432,9 +440,10 @@ def _of_profiles(before: Side, after: Side, *, known: bool) -> tuple[str, ...]:
     return (told,)
 
 
-def _profiled(side: Side) -> Timed:
+def _profiled(side: Side, *, by_layer: bool) -> Timed:
+    """The sum of the layers' times in a profile, or else what trtexec's log says of the whole."""
     times = side.tables["layers"].ints("trtexec_ns")
-    value = int(times[times >= 0].sum()) if (times >= 0).any() else None
+    value = int(times[times >= 0].sum()) if (times >= 0).any() else None if by_layer else side.compute_ns
     return Timed(
         source=side.source,
         engines=tuple(engine.source for engine in side.engines),

@@ -13,6 +13,7 @@ from nsysmap.trace.copies import hold_the_host
 
 _CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
 _TIGHT = 0.75  # … with so many of them on the same side of half of it
+_THROUGHOUT = 0.95  # … or so many of them slower, or quicker, by whatever
 _FEWEST_KERNELS = 5
 NETWORK = "network"
 """What is different where hardly any layer has a counterpart."""
@@ -181,7 +182,8 @@ def _clocks(joined: Table) -> list[Condition]:
     ratios = np.array([row.integer("after_ns") / row.integer("before_ns") for row in rows])
     middle = float(np.median(ratios))
     same_way = float(np.mean(np.sign(ratios - (1 + middle) / 2) == np.sign(middle - 1)))
-    if abs(middle - 1) < _CLOCK or same_way < _TIGHT:
+    throughout = float(np.mean(np.sign(ratios - 1) == np.sign(middle - 1)))
+    if abs(middle - 1) < _CLOCK or (same_way < _TIGHT and throughout < _THROUGHOUT):
         return []
     told = (
         f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (the median): "

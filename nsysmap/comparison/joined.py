@@ -42,6 +42,7 @@ class JoinedGroup:
     after: tuple[int, ...]
     relation: str
     joined_by: str
+    other_nodes: bool = False  # one layer each, of which one computes operations that the other does not
 
 
 def joined_groups(before: Side, after: Side) -> tuple[JoinedGroup, ...]:
@@ -60,7 +61,7 @@ def _by_ids(group: Group, pieces: Sequence[Sequence[Piece]]) -> JoinedGroup:
     before, after = (
         tuple(own[place].layer_id for place in places) for own, places in zip(pieces, (group.before, group.after), strict=True)
     )
-    return JoinedGroup(before, after, group.relation, group.joined_by)
+    return JoinedGroup(before, after, group.relation, group.joined_by, group.other_nodes)
 
 
 def _paired(before: Side, after: Side) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -238,6 +239,8 @@ def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: S
         return "fusion"
     if all(precisions) and precisions[0] != precisions[1]:
         return "precision"
+    if group.other_nodes:
+        return "fusion"
     return "tactic" if all(kernels) and kernels[0] != kernels[1] else "same"
 
 

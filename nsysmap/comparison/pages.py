@@ -154,7 +154,7 @@ def _answer(found: Comparison) -> Iterator[str]:
     change = f"{times}: {duration(abs(found.difference_ns))} {way} ({share})"
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
     if not before.inferences and not after.inferences:
-        yield f"{change}; one time a layer and side does not tell whether that is noise."
+        yield f"{change}; one time a side does not tell whether that is noise."
         yield from layers
         return
     yield f"{verdict}{change}."

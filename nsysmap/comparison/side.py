@@ -15,6 +15,7 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import profile_engine
 from nsysmap.engine.reader import read_engine
+from nsysmap.engine.trtexec_times import times_in
 from nsysmap.joining.model_nodes import with_model_nodes
 from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
@@ -32,6 +33,7 @@ class Side:
     outcomes: tuple[Outcome, ...]
     traced: bool
     merged: Pace | None = None  # of several captures
+    compute_ns: int | None = None  # GPU compute time of a query, the median in trtexec's log: of an engine file alone
 
     @cached_property
     def pace(self) -> Pace:
@@ -105,7 +107,14 @@ def _engine_side(given: Given) -> Side:
     if given.engines:
         engine = read_engine(given.engines[0], profile=path)
     engine = replace(engine, source=Path(engine.source).name)
-    return Side(path.name, (engine,), engine_tables_with_profile(engine), engine_outcomes(engine) if engine.detailed else (), traced=False)
+    outcomes = engine_outcomes(engine) if engine.detailed else ()
+    return Side(path.name, (engine,), engine_tables_with_profile(engine), outcomes, traced=False, compute_ns=_compute_ns(path))
+
+
+def _compute_ns(path: Path) -> int | None:
+    times = times_in(path)
+    measure = None if times is None or times.by_layer else times.measures.get("gpu_compute")
+    return None if measure is None else measure.median_ns
 
 
 def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:

@@ -27,6 +27,7 @@ class Group:
     after: tuple[int, ...]
     relation: str
     joined_by: str  # onnx, name, tensors, structure or position; empty where there is nothing to join
+    other_nodes: bool = False  # one-to-one, of nodes of one model, and one computes operations that the other does not
 
 
 def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
@@ -228,7 +229,7 @@ class _Work:
                     near = regions
                 if not near:
                     continue
-                region = near[0]
+                region = min(near, key=lambda one: self._unexplained(1 - side, one, before, behind))
                 group = self.of[1 - side].get(region)
                 if group is None:
                     group = self._new(([], [region]) if side == 0 else ([region], []), STRUCTURE if self._flows() else POSITION)
@@ -244,6 +245,12 @@ class _Work:
         if of_region is not None and of_region in behind:
             return not before or bool(before & reads)
         return bool(before | behind) and (not before or bool(before & reads)) and (not behind or bool(behind & read_by))
+
+    def _unexplained(self, side: int, region: int, before: set[int], behind: set[int]) -> int:
+        """How many of these groups the region itself neither holds nor reads, or feeds."""
+        reads, read_by = self._around(side, [region])
+        own = {self.of[side].get(region)}
+        return len(before - own - reads) + len(behind - own - read_by)
 
     # --- what carries data --------------------------------------------------------------------------------------------
 
@@ -302,10 +309,17 @@ class _Work:
 
     def groups(self) -> list[Group]:
         """All groups, those of one piece that has no partner among them."""
-        found = [Group(tuple(sorted(one.sides[0])), tuple(sorted(one.sides[1])), self._relation(one), self._by(one)) for one in self.open]
+        found = [self._closed(one) for one in self.open]
         left = [[place for place in range(len(one.pieces)) if place not in self.of[side]] for side, one in enumerate(self.networks)]
         found += [Group((place,), (), GONE, "") for place in left[0]]
         return found + [Group((), (place,), NEW, "") for place in left[1]]
+
+    def _closed(self, one: _Open) -> Group:
+        relation = self._relation(one)
+        nodes = [self._piece(side, one.sides[side][0]).told_nodes if one.sides[side] else {} for side in (0, 1)]
+        ops = [Counter(each.values()) for each in nodes]  # not the nodes: another export may number them otherwise
+        other = relation == ONE_TO_ONE and ops[0] != ops[1] and bool(nodes[0].keys() & nodes[1].keys())
+        return Group(tuple(sorted(one.sides[0])), tuple(sorted(one.sides[1])), relation, self._by(one), other)
 
     def _by(self, one: _Open) -> str:
         """What joins a group: more than its position where it stands between the same groups on both sides."""

@@ -20,7 +20,8 @@ from nsysmap.names.layers import node_row
 Scores = NDArray[np.float32]
 
 IMPOSSIBLE = -100.0
-_NODES, _PLACES, _NAMES, _TENSORS = 6.0, 4.0, 3.0, 3.0  # worth of each where it agrees wholly
+_NODES, _WEIGHTS, _PLACES, _NAMES, _TENSORS = 60.0, 60.0, 40.0, 40.0, 15.0
+"""Worth of each where it agrees wholly: tensors more than the 14 that likeness and structure come to, names more than both."""
 _AROUND = (1.0, 1.0, 0.8, 0.8)  # of equal surroundings of 1, 2, 4, 8 steps, whatever the fusions
 _EXACT = 1.5  # of everything before it, or behind it, being the same
 _SAME_COLOUR = 2.0  # of all around it being the same, however far away
@@ -32,6 +33,8 @@ _LEAST_COVERED = 0.3  # of the pieces that can share a numbered name, for it to 
 _OF_OTHER_NODES = 2.0  # what having nodes that the other side does not have takes away, where others share theirs
 _NUMBERED = re.compile(r"(?:[A-Za-z]\w*?[_.]?|onnx::\w+?_)?\d+(?:$| \+ )")  # Conv_24, input.8, onnx::MaxPool_125, 239
 _MOST_WORDS = 4_000
+_COUNTED = re.compile(r"(.*?[^\d])\d+", re.DOTALL)
+_FEWEST_COUNTED = 3  # names of one counter that both sides have, from which on they are judged together
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Likeness:
     scores: Scores
     nodes: Mapping[tuple[int, int], float]  # share of the smaller one's nodes that both have, by row and column
     tensors: Mapping[tuple[int, int], float]
-    names: frozenset[tuple[int, int]]  # the same name, or nodes at the same place of the model
+    names: frozenset[tuple[int, int]]  # the same name or weights, or nodes at the same place of the model
     around: Scores  # what surroundings and what they compute alone come to
 
 
@@ -53,13 +56,18 @@ def likeness(first: Network, second: Network) -> Likeness:
     mine, yours = [first.pieces[place] for place in ours], [second.pieces[place] for place in theirs]
     alike = _signature_scores(mine, yours)
     around = alike + _surroundings(first, second, (ours, theirs))
-    nodes = _believed(alike, [piece.weights for piece in mine], [piece.weights for piece in yours])
+    held = _without_other_counts(alike, [piece.weights for piece in mine], [piece.weights for piece in yours])
+    nodes = _believed(alike, *held)
     places = _believed(alike, [_places(piece) for piece in mine], [_places(piece) for piece in yours])
-    names = _believed(alike, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
+    weights = _believed(
+        alike, [dict.fromkeys(piece.constants, 1) for piece in mine], [dict.fromkeys(piece.constants, 1) for piece in yours]
+    )
+    called = _without_other_counts(alike, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
+    names = _believed(alike, *called)
     tensors = _believed(alike, _tensors(first, ours), _tensors(second, theirs))
     scores = around.copy() if nodes else around + _WORDING * _same_wording(mine, yours)
-    _contradict(scores, mine, yours, nodes)
-    for shared, worth in ((nodes, _NODES), (places, _PLACES), (names, _NAMES), (tensors, _TENSORS)):
+    _contradict(scores, held, nodes)
+    for shared, worth in ((nodes, _NODES), (weights, _WEIGHTS), (places, _PLACES), (names, _NAMES), (tensors, _TENSORS)):
         for (row, column), (smaller, larger) in shared.items():
             scores[row, column] = max(scores[row, column], around[row, column], -2.0) + worth * (smaller + larger) / 2
     return Likeness(
@@ -68,7 +76,7 @@ def likeness(first: Network, second: Network) -> Likeness:
         scores,
         {pair: smaller for pair, (smaller, _) in nodes.items()},
         {pair: smaller for pair, (smaller, _) in tensors.items()},
-        frozenset(names) | frozenset(pair for pair, (_, larger) in places.items() if larger > 0.5),
+        frozenset(names) | frozenset(pair for held in (places, weights) for pair, (_, larger) in held.items() if larger > 0.5),
         around,
     )
 
@@ -237,6 +245,7 @@ def computing_neighbours(network: Network) -> tuple[Neighbours, Neighbours]:
 # --- names, nodes and tensors ------------------------------------------------------------------------------------------
 
 _Shared = dict[tuple[int, int], tuple[float, float]]
+_Names = list[Mapping[str, int]]
 
 
 def _shared(mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]) -> _Shared:
@@ -263,6 +272,31 @@ def _believed(alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[
     """What the pieces of both sides have in common, where these names can be believed."""
     names = [[name for held in side for name in held] for side in (mine, yours)]
     return _trusted(_shared(mine, yours), alike, numbered=_are_numbered(*names))
+
+
+def _without_other_counts(alike: Scores, mine: _Names, yours: _Names) -> tuple[_Names, _Names]:
+    """The names without those that a counter numbered otherwise on the other side: LayerNorm-4 where there are more of them before it.
+
+    They are the names that differ in their last number alone, if too few of those that both sides have are of pieces that are alike.
+    """
+    holders = [defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)]
+    for places, side in zip(holders, (mine, yours), strict=True):
+        for place, held in enumerate(side):
+            for name in held:
+                places[name].append(place)
+    agree: dict[str, list[bool]] = defaultdict(list)
+    for name in holders[0].keys() & holders[1].keys():
+        stem, number = _COUNTED.fullmatch(name), (holders[0][name], holders[1][name])
+        if stem and all(len(places) == 1 for places in number):
+            agree[stem[1]].append(float(alike[number[0][0], number[1][0]]) >= _AGREE_NUMBERED)
+    wrong = {stem for stem, told in agree.items() if len(told) >= _FEWEST_COUNTED and sum(told) < _TRUST * len(told)}
+    if not wrong:
+        return mine, yours
+
+    def kept(held: Mapping[str, int]) -> Mapping[str, int]:
+        return {name: weight for name, weight in held.items() if not ((stem := _COUNTED.fullmatch(name)) and stem[1] in wrong)}
+
+    return [kept(held) for held in mine], [kept(held) for held in yours]
 
 
 def _trusted(shared: _Shared, alike: Scores, *, numbered: bool) -> _Shared:
@@ -299,16 +333,16 @@ def _are_numbered(*sides: Iterable[str]) -> bool:
     return any(2 * sum(_NUMBERED.match(name) is not None for name in names) > len(names) for names in map(list, sides))
 
 
-def _contradict(scores: Scores, mine: Sequence[Piece], yours: Sequence[Piece], shared: _Shared) -> None:
+def _contradict(scores: Scores, held: tuple[_Names, _Names], shared: _Shared) -> None:
     """Where the nodes are those of one model: a piece whose nodes the other side has is no piece that has none of them."""
     if not shared:
         return
-    for side, other, table in ((mine, yours, scores), (yours, mine, scores.T)):
-        known = {node for piece in other for node in piece.nodes}
-        for row, piece in enumerate(side):
-            if 2 * sum(weight for node, weight in piece.weights.items() if node in known) > sum(piece.weights.values()):
+    for side, other, table in ((held[0], held[1], scores), (held[1], held[0], scores.T)):
+        known = {node for nodes in other for node in nodes}
+        for row, nodes in enumerate(side):
+            if 2 * sum(weight for node, weight in nodes.items() if node in known) > sum(nodes.values()):
                 table[row] = IMPOSSIBLE
-            elif piece.nodes:
+            elif nodes:
                 table[row] -= _OF_OTHER_NODES
 
 
@@ -365,6 +399,7 @@ def _word_pairs(piece: Piece) -> set[tuple[str, str]]:
 
 _WORD = re.compile(r"[a-z]+|\d+")
 _SPLIT = re.compile(r"[/.]+")
+_WRAPPED = "quant_"  # what TensorFlow's quantization-aware training puts before the name of a layer that it wraps
 _BRACKETED = re.compile(r"\[(/[^\[\]]+)\]")  # [CONVOLUTION]-[aten_ops.convolution.default]-[/layer1/0/conv1/convolution_1]
 
 
@@ -384,7 +419,7 @@ def _place(node: str) -> str | None:
     own = _BRACKETED.findall(node)[-1:] or [node]
     row = node_row(own[0])
     path: list[str] = []
-    for word in (word for word in _SPLIT.split(own[0]) if word):
+    for word in (word.removeprefix(_WRAPPED) for word in _SPLIT.split(own[0]) if word):
         if not path or word != path[-1]:
             path.append(word)
     return " ".join((*path[:-1], row.op)) if len(path) > 2 and row is not None else None

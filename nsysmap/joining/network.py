@@ -35,6 +35,7 @@ _HEAVY, _LIGHT = 10, 1  # what a node counts for where two layers share some
 _ATTENTION_OPS = ("MatMul", "Softmax", "MatMul")
 
 _UNNAMED = re.compile(r"\(Unnamed Layer\* \d+\)")
+_NUMBER = re.compile(r"\d+(?:_clone_\d+)?$")  # a tensor's name in an export of PyTorch; TensorRT numbers the clones in each build
 _SHAPE_PARAMETERS = (
     "Kernel", "Stride", "Dilation", "Groups", "OutMaps", "WindowSize", "PoolingType", "Axis", "ReduceAxes", "Operation",
 )  # fmt: skip
@@ -51,6 +52,7 @@ class Piece:
     part: str | None = None  # what tells the part; None for a whole layer
     nodes: tuple[str, ...] = ()  # ONNX nodes that it computes
     nodes_by: str = ""  # what tells them: onnx (Metadata or the model) or name; empty where nothing does
+    constants: tuple[str, ...] = ()  # of the model, weights above all, that its name tells
     ops: tuple[str, ...] = ()  # its operations in ONNX's terms; empty where unknown
     shapes: tuple[tuple[int, ...], ...] = ()  # of its outputs, see `_shape`
     reads: tuple[str, ...] = ()  # tensors
@@ -67,6 +69,12 @@ class Piece:
     def weights(self) -> dict[str, int]:
         """Its nodes with what each counts for."""
         return {node: node_weight(node) for node in self.nodes}
+
+    @cached_property
+    def told_nodes(self) -> dict[str, str]:
+        """Its nodes that compute something with their operations, as far as their names tell them."""
+        rows = ((node, node_row(node)) for node in self.nodes)
+        return {node: row.op for node, row in rows if row is not None and row.kind not in CARRIERS}
 
     @cached_property
     def op_counts(self) -> Counter[str]:
@@ -123,6 +131,7 @@ def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:
         kind=layer.kind,
         nodes=nodes,
         nodes_by=nodes_by,
+        constants=_constants(layer),
         ops=operations_of(layer.name, layer.kind, nodes),
         shapes=tuple(_shape(tensor, batch) for tensor in layer.outputs),
         reads=tuple(tensor.name for tensor in layer.inputs),
@@ -147,7 +156,16 @@ def _nodes(layer: Layer) -> tuple[tuple[str, ...], str]:
     if split.node.startswith(("__my", "_gem", "Reformatting CopyNode")):
         return (), ""
     found = tuple(node for node in dict.fromkeys(nodes_of(split.node)) if _computes(node))
+    found = tuple(node for node in found if not _NUMBER.match(node)) or found  # constants folded into the layer
     return found, "name" if found else ""
+
+
+def _constants(layer: Layer) -> tuple[str, ...]:
+    """The model's constants in a layer's name: ``layer1.0.conv1.weight + QuantizeLinear_20 + Conv_22``."""
+    if layer.kind in CARRIERS or layer.kind == "foreign_node":
+        return ()
+    rows = ((node, node_row(node)) for node in nodes_of(split_layer_name(layer.name).node) if not _UNNAMED.search(node))
+    return tuple(dict.fromkeys(node for node, row in rows if row is not None and row.kind == "constant"))
 
 
 def _computes(node: str) -> bool:

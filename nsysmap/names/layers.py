@@ -94,13 +94,19 @@ def _without_number(text: str) -> str:
 def nodes_of(text: str) -> list[str]:
     """The nodes merged into one layer, in order, out of ``A + B``, ``A || B``, ``PWN(A, PWN(B))`` and Myelin's ``A+B``."""
     if "PWN(" in text:
-        text = (
-            text.replace("PWN(", " + ").replace(")", "").replace(", ", " + ") if "(Unnamed" not in text else compiled(_PWN).sub(" + ", text)
-        )
+        if "(Unnamed" in text:
+            return [part for found in compiled(_PWN).split(text) if (part := _balanced(found.strip()))]
+        text = text.replace("PWN(", " + ").replace(")", "").replace(", ", " + ")
     parts = compiled(_SPLIT).split(text)
     if len(parts) == 1 and "+" in text:
         parts = text.split("+")
     return [part.strip() for part in parts if part.strip()]
+
+
+def _balanced(text: str) -> str:
+    """The text without the parentheses at its end that close none of its own."""
+    left = text.count(")") - text.count("(")
+    return text[:-left] if left > 0 and text.endswith(")" * left) else text
 
 
 def layer_ops(nodes: Sequence[str]) -> tuple[Op, ...]:
@@ -203,7 +209,7 @@ class LayerReading(NamedTuple):
 _FOREIGN = r"(?s:\{ForeignNode\[(.*)\]\}$)"
 _NODE_SHAPE = r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d"
 _HELPERS = (("castHelper", "cast"), ("queezeTensor", "shuffle"), ("Shape", "shape"))  # nodes that the ONNX parser puts in
-_PWN = r"PWN\(|, (?=PWN\()"
+_PWN = r"PWN\(|, | \+ | \|\| "
 _TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
 _MYELIN_MADE = r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"
 

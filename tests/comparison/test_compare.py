@@ -91,6 +91,23 @@ def test_engine_files_alone_have_no_time() -> None:
     assert "merged" in found.layers.text("relation").list()
 
 
+def test_logs_of_trtexec_are_compared_by_the_gpu_compute_time_of_a_query(tmp_path: Path) -> None:
+    sides = []
+    for name, median in (("before.log", 89.7188), ("after.log", 86.4503)):
+        lines = (
+            "&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec --verbose",
+            "[09/10/2023-12:59:44] [V] [TRT] Engine Layer Information:",
+            "Layer(CaskConvolution): Conv_27, Tactic: 0x27728c886a448c5a, img (Float[1,3,64,64]) -> 224 (Float[1,64,32,32])",
+            "[09/10/2023-12:59:49] [I] === Performance summary ===",
+            f"[09/10/2023-12:59:49] [I] GPU Compute Time: min = 80 ms, max = 99 ms, mean = 90 ms, median = {median} ms",
+        )
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        sides.append(tmp_path / name)
+    found = compare(*sides)
+    assert (found.before.time_ns, found.after.time_ns) == (89_718_800, 86_450_300)
+    assert (found.verdict, [one.ns for one in found.contributions]) == ("cannot tell", [86_450_300 - 89_718_800])
+
+
 def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
     engine = FIXTURES / "bert_trt10" / "engine.json"
     before = [FIXTURES / path for path in ("bert_trt10/sync.sqlite", "newer/bert_sync.sqlite")]

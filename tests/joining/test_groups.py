@@ -121,6 +121,77 @@ def test_a_plugin_takes_the_place_of_the_layers_between_the_same_neighbours() ->
     ]
 
 
+def test_layers_are_of_the_region_that_they_stand_before_and_not_of_the_one_that_they_read_past() -> None:
+    """Two regions with a convolution between them; the second reads the first too.  What stood at its beginning moved out of it."""
+    first = [layer("/a/Conv", "in", "a"), layer("{ForeignNode[/r/One.../r/Two]}", "a", "r")]
+    middle, last = layer("/b/Conv", "r", "b"), layer("/c/Conv", "s", "out")
+    before = network([*first, middle, layer("{ForeignNode[/s/Gelu.../s/Four]}", "b r", "s"), last])
+    moved = [layer("/s/Gelu", "b", "g"), layer("/s/MatMul", "g", "m"), layer("/s/Add", "m r", "d")]
+    after = network([*first, middle, *moved, layer("{ForeignNode[/s/Three.../s/Four]}", "d", "s"), last])
+    out = [(one, sorted(two)) for one, two, relation, _ in told(before, after) if relation == "moved-out-of-region"]
+    assert out == [(["{ForeignNode[/s/Gelu.../s/Four]}"], sorted([*(one.name for one in moved), "{ForeignNode[/s/Three.../s/Four]}"]))]
+
+
+def test_layers_of_the_same_weights_are_joined_though_the_fusions_around_them_say_otherwise() -> None:
+    """Of two branches that are added up the one or the other may be fused with the addition: the weights in the names tell them apart."""
+    ends = (layer("stem.weight + Conv_1", "in", "a"), layer("out.weight + Conv_90", "sum", "out"))
+    before = network(
+        [ends[0], layer("left.weight + Conv_7", "a", "l"), layer("right.weight + Conv_11 + Add_12 + Relu_13", "a l", "sum"), ends[1]]
+    )
+    after = network(
+        [ends[0], layer("right.weight + Conv_15", "a", "r"), layer("left.weight + Conv_9 + Add_16 + Relu_17", "a r", "sum"), ends[1]]
+    )
+    pairs = {before[0].split(".")[0]: after[0].split(".")[0] for before, after, _, _ in told(before, after)}
+    assert pairs == {"stem": "stem", "left": "left", "right": "right", "out": "out"}
+
+
+def test_a_wrapper_of_quantization_aware_training_does_not_hide_a_layer_s_name() -> None:
+    ends = (layer("net/stem/Conv2D", "in", "a"), layer("net/out/Conv2D", "sum", "out"))
+    one, two = "net/block_0_conv/Conv2D", "net/block_3_conv/Conv2D"
+    before = network([ends[0], layer(two, "a", "t"), layer(f"{one} + net/block_add/add", "a t", "sum"), ends[1]])
+    quant = [name.replace("/block", "/quant_block") for name in (one, two)]
+    after = network([ends[0], layer(quant[0], "a", "o"), layer(f"{quant[1]} + net/quant_block_add/add", "a o", "sum"), ends[1]])
+    pairs = {before[0]: after[0] for before, after, _, _ in told(before, after)}
+    assert pairs[two].startswith(quant[1])
+    assert pairs[f"{one} + net/block_add/add"] == quant[0]
+
+
+def test_the_numbers_of_constants_join_nothing() -> None:
+    """TensorRT 8.6 names the constants that it folds by number, and numbers their clones in each build."""
+    pwn = "PWN(PWN(PWN(395{} + (Unnamed Layer* {}) [Shuffle], Div_{}), PWN(Erf_{})), Mul_{})"
+    early, late = pwn.format("_clone_6", 10, 83, 84, 87), pwn.format("_clone_7", 20, 192, 193, 196)
+    ends = (layer("Conv_72", "in", "a"), layer("Conv_181", "r", "b"), layer("MatMul_199", "c", "out"))
+    region = layer("{ForeignNode[bias...Transpose_174]}", "a", "r")
+    before = network([ends[0], region, ends[1], layer(late.replace("_clone_7", "_clone_6"), "b", "c"), ends[2]])
+    after = network([ends[0], layer(early, "a", "e"), layer("MatMul_90", "e", "r"), ends[1], layer(late, "b", "c"), ends[2]])
+    found = {tuple(one): (two, relation) for one, two, relation, _ in told(before, after)}
+    assert found[late.replace("_clone_7", "_clone_6"),] == ([late], "one-to-one")
+    assert found[region.name,] == ([early, "MatMul_90"], "moved-out-of-region")
+
+
+def test_a_counter_that_numbers_plugins_otherwise_is_not_believed() -> None:
+    """Four norms were plugins, of which the second and the fourth are a convolution's part now: the numbers of the others count on."""
+    shapes = [(1, 64, 64), (1, 16, 128), (1, 32, 256), (1, 8, 512), (1, 128, 96), (1, 4, 32)]
+    convolutions = [layer(f"/c{at}/Conv", f"n{at - 1}", f"c{at}", shape=shape) for at, shape in enumerate(shapes)]
+    norms = [layer(f"LayerNorm-{at}", f"c{at}", f"n{at}", kind="plugin", shape=shape) for at, shape in enumerate(shapes)]
+    before = network([one for pair in zip(convolutions, norms, strict=True) for one in pair])
+    left = [layer(f"LayerNorm-{at}", f"c{was}", f"n{was}", kind="plugin", shape=shapes[was]) for at, was in enumerate((0, 2, 4, 5))]
+    fused = {at: layer(f"/c{at}/Conv", f"n{at - 1}", f"n{at}", shape=shapes[at]) for at in (1, 3)}
+    after = network([convolutions[0], left[0], fused[1], convolutions[2], left[1], fused[3],
+                     convolutions[4], left[2], convolutions[5], left[3]])  # fmt: skip
+    pairs = {first[0]: second[0] for first, second, _, _ in told(before, after) if first and second}
+    assert [pairs[f"LayerNorm-{was}"] for was in (0, 2, 4, 5)] == [f"LayerNorm-{at}" for at in range(4)]
+
+
+def test_a_layer_that_left_some_of_its_nodes_to_a_plugin_computes_others() -> None:
+    ends = (layer("Conv_27", "in", "a"), layer("Conv_93", "n", "out"))
+    before = network([ends[0], layer("ReduceMean_43", "a", "m"), layer("PWN(PWN(Sqrt_50, Div_51), Mul_52)", "a m", "n"), ends[1]])
+    after = network([ends[0], layer("LayerNorm-0", "a", "p", kind="plugin"), layer("PWN(Mul_52)", "p", "n"), ends[1]])
+    groups = groups_of(before, after)
+    assert [group.other_nodes for group in groups] == [False, False, True, False]
+    assert not any(group.other_nodes for group in groups_of(before, before))
+
+
 def test_numbers_that_another_export_gave_to_other_nodes_are_not_believed() -> None:
     shapes = [(1, 64, 56, 56), (1, 128, 28, 28), (1, 256, 14, 14), (1, 512, 7, 7)]
     before = network([layer(f"Conv_{3 * at}", f"t{at}", f"t{at + 1}", shape=shape) for at, shape in enumerate(shapes)])

@@ -11,6 +11,7 @@ import pytest
 
 from nsysmap.engine.model import LAYER_KINDS
 from nsysmap.names.decode import affinity, decode, layer_kind, matches_tactic, normalized_range_text, split_layer_name
+from nsysmap.names.layers import nodes_of
 from tests.places import CAPTURES, FIXTURES, NAME_TABLES, SHARED
 
 TACTICS = NAME_TABLES / "tactics.tsv"
@@ -230,3 +231,8 @@ def test_the_types_in_tactics_are_those_that_the_layers_of_public_engines_state(
                     assert fields[key] == stated, (path.name, layer["Name"], layer["TacticName"], side)
                     compared += 1
     assert compared > 150
+
+
+def test_the_nodes_of_a_pointwise_layer_are_named_whatever_constants_stand_among_them() -> None:
+    name = "PWN(PWN(PWN(247 + (Unnamed Layer* 11) [Shuffle], Add_49), PWN(Sqrt_50)), Mul_52)"
+    assert nodes_of(name) == ["247", "(Unnamed Layer* 11) [Shuffle]", "Add_49", "Sqrt_50", "Mul_52"]
