@@ -9,29 +9,36 @@ from numpy.typing import NDArray
 
 from nsysmap.base.table import BoolArray, IntArray, uniform
 
-_FEW = 32
+_FEW = 16
+_HEAD = 4096  # rows that mostly hold all values of a column that has few
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
 _MARKS = 16_000_000  # bytes that marking the used rows may take whatever their number
 
 
 def distinct(values: IntArray) -> IntArray:
-    """The distinct values, ascending: by picking them out one at a time while they are few (np.unique sorts or hashes all)."""
+    """The distinct values, ascending; quick where they are few, as the first rows show them."""
     if uniform(values):
         return np.array(values[:1])
-    found: list[int] = []
-    rest = values
-    while len(rest):
-        if len(found) == _FEW:
-            return np.unique(values)
-        found.append(int(rest[0]))
-        rest = rest[rest != rest[0]]
-    return np.array(sorted(found), np.int64)
+    known = _distinct(values[:_HEAD])
+    if len(known) > _FEW or len(values) <= _HEAD:
+        return known if len(values) <= _HEAD else _distinct(values)
+    unknown = np.ones(len(values), np.bool_)
+    for value in known.tolist():
+        unknown &= values != value
+    return _distinct(np.concatenate([known, values[unknown]])) if unknown.any() else known
+
+
+def _distinct(values: IntArray) -> IntArray:
+    """The same by sorting; np.unique would import numpy.ma."""
+    ordered = np.sort(values)
+    result: IntArray = ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+    return result.astype(np.int64, copy=False)
 
 
 def distinct_rows(rows: IntArray, size: int) -> IntArray:
     """The distinct row numbers among ``rows``, ascending, negative ones (MISSING) left out; all are below ``size``."""
     if size > _MARKS + 8 * len(rows):
-        return np.unique(rows[rows >= 0])
+        return distinct(rows[rows >= 0])
     used = np.zeros(size, np.bool_)
     used[rows[rows >= 0]] = True
     return np.flatnonzero(used)
@@ -50,9 +57,11 @@ def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def sorted_order(*keys: IntArray) -> IntArray:
-    """The stable order that sorts by the first key, then the second, …; quick where the rows are in that order already."""
+    """The stable order that sorts by the first key, then the second, …; quick where rows are in order of all keys or of the others."""
     if is_sorted(*keys):
         return np.arange(len(keys[0]))
+    if is_sorted(*keys[1:]):
+        return np.argsort(keys[0], kind="stable")
     return np.lexsort(keys[::-1])
 
 
@@ -122,14 +131,41 @@ def like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolAr
 
 def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
     """The distinct combinations of the columns (few, in ascending order), and for each row the number of its combination."""
-    number = np.zeros(len(columns[0]), np.int64)
+    number: IntArray | None = None
     for column in columns:
         values = distinct(column)
-        if len(values) == 1:
+        if len(values) <= 1:
             continue
-        number = number * max(len(values), 1) + np.searchsorted(values, column)
-        used = distinct(number)
-        number = np.searchsorted(used, number)
-    first = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
+        place = _places(values, column)
+        if number is None:
+            number = place
+        else:
+            number = number * len(values) + place
+            number = _places(distinct(number), number)
+    if number is None:
+        number = np.zeros(len(columns[0]), np.int64)
+    count = int(number.max(initial=-1)) + 1
+    if count <= _FEW:
+        first = np.array([np.argmax(number == one) for one in range(count)], np.int64)
+        return tuple(column[first] for column in columns), number
+    first = np.empty(count, np.int64)
     first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # the first row of a number is written last
     return tuple(column[first] for column in columns), number
+
+
+def _places(values: IntArray, column: IntArray) -> IntArray:
+    """For each row of the column the place of its value among the distinct ones, which are in ascending order."""
+    if len(values) > _FEW:
+        return np.searchsorted(values, column)
+    place = np.zeros(len(column), np.int64)
+    for value in values[1:].tolist():
+        place += column >= value
+    return place
+
+
+def scattered(count: int, salt: int) -> NDArray[np.uint64]:
+    """That many numbers spread over 64 bits, always the same (SplitMix64, whose constants these are); np.random is slow to import."""
+    number = np.arange(salt, salt + count, dtype=np.uint64) * _MIX
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))

@@ -163,8 +163,8 @@ def _choose(
     engine = np.where(accepted, best, np.int64(MISSING))
     fits = []
     for number in range(len(lookups)):
-        mine = np.isin(probe_group, np.flatnonzero((engine == number) & (total[number] > 0)))
-        texts = np.unique(probe_code[mine]) if mine.any() else np.unique(probe_code)
+        mine = ((engine == number) & (total[number] > 0))[probe_group]
+        texts = distinct_rows(probe_code[mine] if mine.any() else probe_code, distinct)
         known_texts = knowing[number][texts]
         strange = next((names[code] for code in texts[~known_texts].tolist()), None)
         fits.append(EngineFit(number, len(texts), int(np.count_nonzero(known_texts)), bool(mine.any()), strange, lookups[number].unseen))

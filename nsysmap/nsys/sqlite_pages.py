@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import like_rows
+from nsysmap.base.groups import distinct, like_rows
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
 
 _MAGIC = b"SQLite format 3\0"
@@ -203,7 +203,7 @@ def _leaves(pages: _Pages, root: int) -> IntArray:
     for depth in range(_MAX_DEPTH):
         if len(level) > pages.number or level.min() < 1 or level.max() > pages.number:
             raise UnsupportedError("a page number out of range")
-        if visited[level].any() or len(np.unique(level)) < len(level):
+        if visited[level].any() or len(distinct(level)) < len(level):
             raise UnsupportedError("a page that is in the tree twice")
         visited[level] = True
         _load(pages, level[:1], buffer)

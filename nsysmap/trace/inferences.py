@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, sorted_order
+from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, scattered, sorted_order
 from nsysmap.base.intervals import innermost, union_ns_by_group
 from nsysmap.base.memory import Narrow, whole
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, slim, taken_values
@@ -64,8 +64,8 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     used = distinct_rows(gather(around, trace.kernels.ints("launch")), len(tensorrt.calls))
     number = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
     graph_launches = np.flatnonzero(call_kind.equals("graph-launch") & (around == MISSING))
-    with_graph = np.unique(around[call_kind.equals("graph-launch") & (around != MISSING)])
-    used = np.union1d(used, with_graph)
+    with_graph = around[call_kind.equals("graph-launch") & (around != MISSING)]
+    used = distinct(np.concatenate([used, with_graph]))
     number[used] = np.arange(len(used))
     of_call = gather(number, around)
     graph_launches = graph_launches[_engine_graph(trace, tensorrt, graph_launches, any_range=len(used) > 0)]
@@ -273,9 +273,8 @@ def _shapes(kernels: Table, of_kernel: IntArray, order: IntArray, count: int) ->
 
 def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArray[np.uint64]:
     """A hash of each run of codes (from ``first``, ``size`` long): equal for equal runs, for different ones almost surely not."""
-    mix = np.random.default_rng(20260101)  # a fixed seed: the same numbers in every run
-    of_code = mix.integers(1, 2**63, int(codes.max()) + 1, np.uint64)
-    of_place = mix.integers(1, 2**63, int(size.max()), np.uint64) | np.uint64(1)
+    of_code = scattered(int(codes.max()) + 1, 1)
+    of_place = scattered(int(size.max()), 1 << 32) | np.uint64(1)  # beyond all codes
     place = np.arange(len(codes)) - np.repeat(first, size)
     result: NDArray[np.uint64] = np.add.reduceat(of_code[codes] * of_place[place], first)
     return result
@@ -297,7 +296,7 @@ def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, In
 def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolArray) -> BoolArray:
     """False for the first or last inference of a thread that has fewer kernels than the thread's usual, and a shape of its own."""
     complete = np.ones(len(kernels), np.bool_)
-    for key in np.unique(thread):
+    for key in distinct(thread).tolist():
         for replayed in (False, True):
             rows = np.flatnonzero((thread == key) & (graph == replayed))
             if len(rows) < 3:
@@ -312,7 +311,7 @@ def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolA
 def _warmup(enqueue: IntArray, busy: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
     """The leading inferences of a thread that are slower than what follows, at most half of them."""
     warmup = np.zeros(len(enqueue), np.bool_)
-    for key in np.unique(thread):
+    for key in distinct(thread).tolist():
         rows = np.flatnonzero((thread == key) & complete)
         if len(rows) < 4:
             continue

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value, runs, sorted_in_groups, sorted_order
+from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value, runs, scattered, sorted_in_groups, sorted_order
 
 COLUMN = st.lists(st.integers(-3, 60), max_size=120).map(lambda values: np.array(values, np.int64))
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), max_size=40).map(lambda rows: np.array(rows, np.int64).reshape(-1, 2))
@@ -14,6 +14,12 @@ PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), max_size=40).
 
 @given(COLUMN)
 def test_distinct_values_are_those_that_sorting_finds(values: np.ndarray) -> None:
+    assert distinct(values).tolist() == np.unique(values).tolist()
+
+
+@given(COLUMN, st.lists(st.integers(-3, 10**9), max_size=40))
+def test_distinct_values_that_come_late_are_found(early: np.ndarray, late: list[int]) -> None:
+    values = np.concatenate([np.resize(early if len(early) else np.array([7]), 5000), np.array(late, np.int64)])
     assert distinct(values).tolist() == np.unique(values).tolist()
 
 
@@ -34,6 +40,12 @@ def test_rows_by_value_hold_every_row_once(values: np.ndarray) -> None:
 def test_sorted_order_is_stable_and_sorts_by_the_first_key_first(pairs: np.ndarray) -> None:
     order = sorted_order(pairs[:, 0], pairs[:, 1]).tolist()
     assert order == sorted(range(len(pairs)), key=lambda row: (pairs[row, 0], pairs[row, 1]))
+
+
+@given(PAIRS)
+def test_rows_in_order_of_the_second_key_are_sorted_by_the_first(pairs: np.ndarray) -> None:
+    second = np.sort(pairs[:, 1])
+    assert sorted_order(pairs[:, 0], second).tolist() == np.lexsort((second, pairs[:, 0])).tolist()
 
 
 @given(PAIRS, st.sampled_from([1, 2**61]))
@@ -57,3 +69,19 @@ def test_numbered_combinations_give_back_the_rows(pairs: np.ndarray) -> None:
     combinations, number = numbered(pairs[:, 0], pairs[:, 1])
     assert np.stack(combinations, axis=1)[number].tolist() == pairs.tolist()
     assert np.stack(combinations, axis=1).tolist() == [list(row) for row in sorted({tuple(row) for row in pairs.tolist()})]
+
+
+@given(COLUMN, COLUMN)
+def test_many_combinations_are_numbered_as_few_are(first: np.ndarray, second: np.ndarray) -> None:
+    rows = min(len(first), len(second))
+    combinations, number = numbered(first[:rows], second[:rows])
+    expected = np.unique(np.stack([first[:rows], second[:rows]], axis=1), axis=0, return_inverse=True)
+    assert np.stack(combinations, axis=1).tolist() == expected[0].tolist()
+    assert number.tolist() == expected[1].reshape(-1).tolist()
+
+
+def test_scattered_numbers_differ_in_all_their_bits() -> None:
+    numbers = np.concatenate([scattered(50_000, 1), scattered(50_000, 1 << 32)])
+    assert len(np.unique(numbers)) == len(numbers)
+    ones = ((numbers[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)).mean(axis=0)
+    assert ((ones > 0.49) & (ones < 0.51)).all()
