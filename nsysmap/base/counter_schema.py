@@ -96,10 +96,18 @@ NCU_KERNELS = Spec(
         integer("position", "place of the kernel in its inference", null=True),
         row_in("layer_id", "layers", null=True),
         text("matched_by", "what agrees: name, grid, block", null=True),
+        text("caches", "emptied before each kernel, or left alone; none where what ncu printed does not tell", null=True),
+        text("clocks", "locked to base, or left alone; none where what ncu printed does not tell", null=True),
         real("ncu_duration_ns", "how long it took under ncu, which locks clocks and empties caches unless told otherwise", "ns", null=True),
         real("duration_ns", "how long it takes in the trace, the median", "ns", null=True),
         real("tensor_active", "tensor pipe active, of the elapsed cycles, as ncu prints it", "%", null=True),
         real("dram_bytes", "bytes read from and written to device memory", "bytes", null=True),
         real("dram_percent", "those bytes over the trace's duration, of the device's bandwidth", "%", null=True),
+        real(
+            "dram_read_percent",
+            "bytes read in the same way; where the caches were emptied, less what the kernel before wrote (lts__t_sectors_op_write.sum)",
+            "%",
+            null=True,
+        ),
     ),
 )

@@ -7,10 +7,13 @@ import numpy as np
 from nsysmap.base.counter_schema import NCU_KERNELS
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
-from nsysmap.ncu.compare import TENSOR, dram_bytes
+from nsysmap.ncu.compare import TENSOR, dram_bytes, reads_in_program
 from nsysmap.ncu.match import SequenceKernel, match_kernels
 from nsysmap.ncu.printed import NcuKernel
 from nsysmap.trace.steady import steady_inferences
+
+ALONE = "--replay-mode application --cache-control none --clock-control none"
+"""The options of ncu with which kernels run as in the program: kernel replay runs each on what its own replay left in the caches."""
 
 
 def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table, devices: Table) -> Table:
@@ -20,7 +23,7 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
     bandwidth = {row.integer("device"): row.maybe_integer("bandwidth_bytes_per_s") for row in devices}
     sequence = _sequence(kernels, inferences, rows)
     found = []
-    for one, place in zip(profiled, matched.group.tolist(), strict=True):
+    for one, place, read in zip(profiled, matched.group.tolist(), reads_in_program(profiled), strict=True):
         row = int(rows[place]) if place >= 0 else None
         moved, duration, tensor = dram_bytes(one), one.get("gpu__time_duration.sum"), one.get(*TENSOR)
         took = None if row is None else _median_ns(kernels, inferences, (sequence, place))
@@ -34,11 +37,14 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
                 "position": None if row is None else place,
                 "layer_id": None if layer == MISSING else layer,
                 "matched_by": None if row is None else ", ".join(matched.by),
+                "caches": one.conditions.caches,
+                "clocks": one.conditions.clocks,
                 "ncu_duration_ns": None if duration is None else duration.value,
                 "duration_ns": took,
                 "tensor_active": None if tensor is None else tensor.value,
                 "dram_bytes": moved,
-                "dram_percent": None if moved is None or not took or not peak else moved / (took / 1e9) / peak * 100,
+                "dram_percent": _of_peak(moved, took, peak),
+                "dram_read_percent": _of_peak(read, took, peak),
             }
         )
     return Table.of_rows(NCU_KERNELS, found)
@@ -53,8 +59,17 @@ def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
     both = np.isfinite(theirs) & (ours > 0)
     slower = float(np.median(theirs[both] / ours[both])) if both.any() else 1.0
     told = f"Nsight Compute: {int(known.sum())} of {len(ncu_kernels)} profiled kernels are kernels of the trace"
-    locked = f"; they take {slower:.2f} times as long there, as ncu locks clocks to base and empties caches unless told otherwise"
-    return (Note("info" if known.all() else "warning", told + (locked if abs(slower - 1) > 0.05 else "") + "."),)
+    told += f"; they take {slower:.2f} times as long there" if abs(slower - 1) > 0.05 else ""
+    return (Note("info" if known.all() else "warning", f"{told}. {_conditions(ncu_kernels)}"),)
+
+
+def _conditions(ncu_kernels: Table) -> str:
+    """What may be compared with the trace."""
+    caches, clocks = (ncu_kernels.text(name)[0] for name in ("caches", "clocks"))
+    if caches == "left alone":
+        return "Caches were left alone" + (", and so were the clocks." if clocks == "left alone" else "; clocks were locked to base.")
+    told = "ncu emptied the caches before each kernel" if caches else "ncu empties the caches before each kernel unless told otherwise"
+    return f"{told}: the bytes that it counts as read are the most that the kernel can read, not what it reads in the program ({ALONE})."
 
 
 def _typical_inference(kernels: Table, inferences: Table) -> IntArray:
@@ -68,6 +83,11 @@ def _typical_inference(kernels: Table, inferences: Table) -> IntArray:
     rows = np.flatnonzero(kernels.ints("inference") == inference)
     ordered: IntArray = rows[np.argsort(kernels.ints("position")[rows], kind="stable")]
     return ordered
+
+
+def _of_peak(moved: float | None, took_ns: float | None, bytes_per_s: int | None) -> float | None:
+    """Bytes over that time, in percent of the bandwidth."""
+    return None if moved is None or not took_ns or not bytes_per_s else moved / (took_ns / 1e9) / bytes_per_s * 100
 
 
 def _as_launched(kernels: Table, row: int) -> SequenceKernel:

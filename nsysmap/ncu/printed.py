@@ -2,14 +2,16 @@
 
 ``details`` has a row a metric, ``raw`` a column a metric with the units in the row below the names.  Lines of the profiled program and
 ncu's own (``==PROF==``) stand before, and may stand between.  Names and values are quoted; numbers are in the machine's language.
+Where ``details`` has columns for rules, rows of metrics stop before them: they are shorter than the header (seen with ncu 2025.3).
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
@@ -21,6 +23,8 @@ _FIXED = (
     "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
 )  # fmt: skip
 _NEEDED = ("ID", "Kernel Name")
+_CACHES_LEFT = "uncontrolled GPU caches"  # of ncu's warnings: --cache-control none
+_CLOCKS_LEFT = "unmodified GPU clocks"  # --clock-control none
 _MOST_DIGITS = 18
 _MOST_BYTES = 1 << 30
 _MAKE = "make one with: ncu --csv --page raw PROGRAM > ncu.csv"
@@ -46,6 +50,14 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Conditions:
+    """Under which conditions ncu profiled; None where what it printed does not tell, as in what it prints of a report."""
+
+    caches: Literal["emptied", "left alone"] | None = None  # before each kernel
+    clocks: Literal["locked", "left alone"] | None = None
+
+
+@dataclass(frozen=True)
 class NcuKernel:
     """One profiled execution of a kernel."""
 
@@ -55,6 +67,7 @@ class NcuKernel:
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
     metrics: Mapping[str, Measured]
+    conditions: Conditions = Conditions()
 
     def get(self, *names: str) -> Measured | None:
         """The first of these metrics that was measured."""
@@ -89,21 +102,33 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
             kernels[key] = kernel if before is None else _with(before, kernel.metrics)
     if not kernels:
         raise NsysmapError(where, "Nsight Compute profiled no kernel in it", _MAKE)
-    return tuple(kernels.values())
+    conditions = _conditions(text)
+    return tuple(replace(kernel, conditions=conditions) for kernel in kernels.values())
+
+
+def _conditions(text: str) -> Conditions:
+    """What ncu's own lines tell; it warns of what it leaves alone, and only while it profiles."""
+    said = [line for line in text.splitlines() if line.startswith("==WARNING==")]
+    caches, clocks = (any(mark in line for line in said) for mark in (_CACHES_LEFT, _CLOCKS_LEFT))
+    if not caches and not clocks:
+        return Conditions()  # older versions may not warn
+    return Conditions("left alone" if caches else "emptied", "left alone" if clocks else "locked")
 
 
 def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Each header with the rows below it; lines that are of no table are left out."""
     names: list[str] = []
     rows: list[list[str]] = []
+    least = 0
     for line in csv.reader(each + "\n" for each in text.splitlines() if "," in each and not each.startswith("==")):
         stripped = [cell.strip() for cell in line]
         if all(name in stripped for name in _NEEDED):
             if names and rows:
                 yield names, rows
             names, rows = stripped, []
-        elif names and len(stripped) == len(names):
-            rows.append(stripped)
+            least = names.index("Metric Value") + 1 if "Metric Value" in names else len(names)
+        elif names and least <= len(stripped) <= len(names):
+            rows.append(stripped + [""] * (len(names) - len(stripped)))
     if names and rows:
         yield names, rows
 

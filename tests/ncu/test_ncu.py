@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
-from nsysmap.ncu.compare import FromTrace, compare
+from nsysmap.ncu.compare import FromTrace, compare, dram_bytes, reads_in_program
 from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels
 from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
-from nsysmap.ncu.printed import NcuKernel, parse_ncu_csv, read_ncu_csv
+from nsysmap.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
 from tests.places import CAPTURES
 
 DATA = Path(__file__).parent / "data"
@@ -199,3 +199,54 @@ def test_numbers_that_no_counter_has_are_none(cell: str) -> None:
 def test_a_cell_that_never_ends_is_an_error() -> None:
     with pytest.raises(NsysmapError, match="is no CSV"):
         parse_ncu_csv('"ID","Kernel Name","Metric Value"\n"1","a' + "x" * 300_000 + '","1"\n', "ncu.csv")
+
+
+def test_what_ncu_2025_prints_of_a_report_is_the_same_on_both_pages() -> None:
+    raw, details = (read_ncu_csv(DATA / f"ncu_2025_{page}.csv") for page in ("raw", "details"))
+    assert [(each.name, each.grid, each.block) for each in raw] == [(each.name, each.grid, each.block) for each in details]
+    assert len(raw) == 2
+    assert raw[0].grid == (2048, 1, 1)
+    for page in (raw, details):
+        assert [base_name(each.name) for each in page] == ["vectorized_layer_norm_kernel"] * 2
+        assert page[0].metrics["gpu__time_duration.sum"].value == pytest.approx(9824, abs=5)
+        assert page[0].metrics["sm__warps_active.avg.pct_of_peak_sustained_active"].value == pytest.approx(72.18, abs=0.01)
+        assert page[0].conditions.caches is None  # a report is printed without it
+    shared = set(raw[1].metrics) & set(details[1].metrics)
+    assert {"dram__cycles_elapsed.avg.per_second", "sm__cycles_active.avg"} <= shared
+    for name in shared:
+        assert details[1].metrics[name].value == pytest.approx(raw[1].metrics[name].value, rel=2e-3)
+        assert details[1].metrics[name].unit == raw[1].metrics[name].unit
+
+
+@pytest.mark.parametrize(
+    ("lines", "caches", "clocks"),
+    [
+        (("uncontrolled GPU caches", "unmodified GPU clocks"), "left alone", "left alone"),
+        (("unmodified GPU clocks",), "emptied", "left alone"),
+        (("uncontrolled GPU caches",), "left alone", "locked"),
+        ((), None, None),
+    ],
+)
+def test_ncus_own_lines_tell_the_conditions(lines: tuple[str, ...], caches: str | None, clocks: str | None) -> None:
+    said = [f"==WARNING== Note: Running with {line}. Profiling results may be inconsistent." for line in lines]
+    rows = ["==PROF== Connected to process 7 (/usr/bin/app)", '"ID","Kernel Name","a__b.sum"', '"","","byte"', '"0","k","1"']
+    (kernel,) = parse_ncu_csv("\n".join([*said, *rows]), "ncu.csv")
+    assert (kernel.conditions.caches, kernel.conditions.clocks) == (caches, clocks)
+
+
+def test_bytes_are_told_by_the_page_details_alone() -> None:
+    metrics = {"dram__bytes.sum.per_second": Measured(4e11, "byte/s"), "gpu__time_duration.sum": Measured(10_000, "ns")}
+    assert dram_bytes(NcuKernel(0, 1, "k", None, None, metrics)) == pytest.approx(4e6)
+
+
+def test_what_the_kernel_before_wrote_is_read_from_the_cache_in_the_program() -> None:
+    def kernel(read: float, sectors: float, conditions: Conditions) -> NcuKernel:
+        counted = {"dram__bytes_read.sum": Measured(read, "byte"), "lts__t_sectors_op_write.sum": Measured(sectors, "sector")}
+        return NcuKernel(0, 1, "k", None, None, counted, conditions)
+
+    def told(conditions: Conditions) -> list[float | None]:
+        return reads_in_program([kernel(1000, 10, conditions), kernel(500, 100, conditions), kernel(400, 1, conditions)])
+
+    assert told(Conditions("emptied", None)) == [None, 500 - 320, 0.0]
+    assert told(Conditions("left alone", None)) == [1000, 500, 400]
+    assert told(Conditions()) == [None, None, None]
