@@ -24,23 +24,31 @@ if TYPE_CHECKING:
 @click.command("analyze", short_help="Where the time goes, why, and what to do first.")
 @report_and_engines
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
-@click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: ncu --csv's, or a report (.ncu-rep).")
-@click.option("--times", metavar="FILE", help="trtexec --exportTimes file or log of a run without the profiler: says what profiling cost.")
+@click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: output of ncu --csv, or a report (.ncu-rep).")
+@click.option("--times", metavar="FILE", help="trtexec log or --exportTimes file of a run without the profiler: shows what profiling cost.")
 @click.option(
     "-o",
     "--output",
     "outputs",
     metavar="FILE",
     multiple=True,
-    help="Also write the report: .html (an interactive page), .perfetto-trace, .json, .md or .db. Repeatable, one a format.",
+    help="Also write the report: .html (an interactive page), .perfetto-trace, .json, .md or .db. Repeatable, once per format.",
 )
-@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
-@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
+@click.option(
+    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+)
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Also run the rules in this folder. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
-@click.option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit status 1 if a rule this severe or more finds any.")
-@click.option("--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers and findings, and what is not known.")
-@click.option("--no-cache", is_flag=True, help="Neither answer from the results that are kept of a large report, nor keep any.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["info", "warning", "error"]),
+    help="Exit with status 1 if there are findings of this severity or higher.",
+)
+@click.option(
+    "--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers and findings, and everything that is not known."
+)
+@click.option("--no-cache", is_flag=True, help="Neither use nor store cached results of a large report.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @quiet_option
 @reader_option
 @selecting
@@ -61,10 +69,11 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     quiet: bool,
     reader: Reader,
 ) -> int:
-    """Say what an inference takes, which layers cost it, why the GPU is idle, and what to do first.
+    """Show the time per inference, the layers it goes to, why the GPU is idle, and what to do first.
 
-    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
-    one, layers are those that the trace's NVTX ranges name.  The files may be given in any order.
+    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without one,
+    layers are those named by the trace's NVTX ranges.  The files
+    can be given in any order.
 
     \b
     Examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.group(short_help="The exports that nsysmap keeps of reports.")
+@click.group(short_help="List or clear cached exports and results.")
 def cache() -> None:
     """What nsysmap keeps: each report is exported once, and a large one analysed once.
 
@@ -15,7 +15,7 @@ def cache() -> None:
     """
 
 
-@cache.command("clear", short_help="Remove every export from the cache.")
+@cache.command("clear", short_help="Remove all exports and results from the cache.")
 def cache_clear() -> None:
     """Remove all exports and results from the cache.
 
@@ -42,9 +42,9 @@ def cache_path() -> None:
     click.echo(cache_folder())
 
 
-@cache.command("list", short_help="List the exports in the cache.")
+@cache.command("list", short_help="List the exports and results in the cache.")
 def cache_list() -> None:
-    """List the exports and results in the cache: size, time (of results: when last used), the nsys that made it, file.
+    """List the exports and results in the cache: size, time (for results, of last use), nsys version, file.
 
     \b
     Example:

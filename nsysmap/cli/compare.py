@@ -24,12 +24,14 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
         context.exit()
 
 
-@click.command("compare", short_help="What changed between two captures, and is it noise?")
+@click.command("compare", short_help="What changed between two captures, and whether it is noise.")
 @click.argument("files", metavar="BEFORE... [--] AFTER...", nargs=-1, required=True)
 @click.option("--engine-before", "engines_before", metavar="ENGINE", multiple=True, help="Engine file that ran in BEFORE. Repeatable.")
 @click.option("--engine-after", "engines_after", metavar="ENGINE", multiple=True, help="Engine file that ran in AFTER. Repeatable.")
-@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engines: names what runs inside opaque regions.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
+@click.option(
+    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engines were built from: names what runs inside opaque regions."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
     "--json-schema", is_flag=True, is_eager=True, expose_value=False, callback=_show_schema, help="Show the JSON Schema of --json."
 )
@@ -49,13 +51,14 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     fail_on: str | None,
     reader: Reader,
 ) -> int:
-    """Say what changed from BEFORE to AFTER, where, and whether it is more than noise.
+    """Show what changed from BEFORE to AFTER, where, and whether it is more than noise.
 
-    Several runs a side, with -- between the sides, or a folder of reports a side, make the runs the unit of noise.
+    Give several runs per side, with -- between the sides, or a folder of reports per side, to
+    measure the noise between runs.
 
     \b
     BEFORE and AFTER are reports (.nsys-rep or what `nsys export` made of one), or engine files
-    or trtexec --exportProfile files alone.  Times are without what the profiler adds.
+    or trtexec --exportProfile files alone.  Times exclude the profiler's overhead.
     docs/compare.md says how to read the answer.
 
     \b
@@ -109,13 +112,15 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 @click.command("inference", short_help="What made one inference slower than the others.")
 @click.argument("files", metavar="REPORT [ENGINE]... N|slowest|p99", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the text.")
-@click.option("-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write it: .html (a page), .md or .json. Repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option(
+    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the result: .html (a page), .md or .json. Repeatable."
+)
 @reader_option
 def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[str, ...], reader: Reader) -> None:
-    """Put one inference beside the median one: what made it slow, kernel by kernel and gap by gap.
+    """Compare one inference with the median one: what made it slow, kernel by kernel and gap by gap.
 
-    N is its number, from 0, as the report has it.  Times are as recorded, profiler included.
+    N is the inference's number in the report, from 0.  Times are as recorded, profiler included.
 
     \b
     Example:

@@ -11,16 +11,19 @@ import click
 from nsysmap.base.errors import NsysmapError
 
 
-@click.command(short_help="What kernel, tactic and layer names mean.")
+@click.command(short_help="Explain kernel, tactic and layer names.")
 @click.argument("names", metavar="NAME...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a name and line.")
-@click.option("--filter", "as_filter", is_flag=True, help="Copy every line of standard input, each name in it followed by what it is.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per name, one per line.")
+@click.option(
+    "--filter", "as_filter", is_flag=True, help="Copy every line of standard input, with each name in it followed by its meaning."
+)
 @click.option("--explain", metavar="WORD", help="Print the reference entry of an op code, pattern, family or word, such as Sqr.")
 def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: str | None) -> None:
-    """Say what kernel, tactic and layer names mean.
+    """Explain kernel, tactic and layer names.
 
-    Names are taken from the command line, or from standard input.  There a line that is one name is explained; any other
-    line, as of a log, is copied with each name in it followed by what it is, as c++filt does (--filter: every line).
+    Names are taken from the command line, or from standard input.  There, a line that is a single name is
+    explained; any other line, such as a log's, is copied with each name in it followed by its meaning, as c++filt does (--filter:
+    all lines).
 
     \b
     Examples:

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("export", short_help="Write measured layer times as files for trex.")
+@click.command("export", short_help="Write measured layer times as trex files.")
 @report_and_engine
 @click.option(
     "--trex", "folder", metavar="DIR", required=True, help="Write graph.json, profile.json and timing.json for NVIDIA's trex into DIR."
 )
-@click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @quiet_option
 @reader_option
 def export_command(*, files: tuple[str, ...], folder: str, force: bool, quiet: bool, reader: Reader) -> None:
-    """Write what a trace measured of an engine in the form of another tool.
+    """Write an engine's measured times in another tool's format.
 
     REPORT is an .nsys-rep or what `nsys export` made of one, ENGINE the file of trtexec --exportLayerInfo, in either order.
     With --trex the times of profile.json are measured kernel times: per layer and inference, as trtexec --exportProfile would give them.

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 @click.command("gate", short_help="Check a capture against a budget, for CI.")
 @report_and_engines
-@click.option("--budget", metavar="FILE", required=True, help="TOML file with the limits; docs/gate.md says what it can hold.")
-@click.option("--baseline", "base", metavar="FILE", help="What earlier captures measured (nsysmap baseline): for limits on an increase.")
+@click.option("--budget", metavar="FILE", required=True, help="TOML file with the limits; docs/gate.md describes it.")
+@click.option("--baseline", "base", metavar="FILE", help="Measurements of earlier captures (nsysmap baseline), for limits on an increase.")
 @click.option("--ignore", "ignored", metavar="RULE[:LAYER]", multiple=True, help="Do not count these findings. Repeatable.")
-@click.option("--ignore-file", metavar="FILE", help="TOML file of findings that are not counted, each with a reason and an end.")
+@click.option("--ignore-file", metavar="FILE", help="TOML file of findings not to count, each with a reason and an expiry date.")
 @click.option(
     "-o", "--output", "outputs", metavar="FILE", multiple=True,
     help="Also write the verdict: .xml (JUnit), .sarif (SARIF 2.1.0), .md or .json. Repeatable.",
 )  # fmt: skip
-@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
-@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Run the rules in this folder too. Repeatable.")
+@click.option(
+    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+)
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Also run the rules in this folder. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
 @quiet_option
 @reader_option
@@ -44,9 +46,9 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
     quiet: bool,
     reader: Reader,
 ) -> int:
-    """Hold a capture to a budget: exit status 1 with what broke and by how much on standard error.
+    """Check a capture against a budget: exit with status 1 and print what exceeds it, and by how much.
 
-    A limit that cannot be determined counts as broken.
+    A limit that cannot be checked counts as exceeded.
 
     \b
     Example:
@@ -86,13 +88,13 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
     return 0 if verdict.passed else 1
 
 
-@click.command("baseline", short_help="Write the figures that gate compares with.")
+@click.command("baseline", short_help="Write the figures that gate compares against.")
 @report_and_engines
-@click.option("-o", "--output", metavar="FILE", help="Write it to this .json file in place of standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Write to this .json file instead of standard output.")
 @quiet_option
 @reader_option
 def baseline_command(*, files: tuple[str, ...], output: str | None, quiet: bool, reader: Reader) -> None:
-    """Write what a capture measured: time per inference, idle time, layers, coverage, findings.
+    """Write a capture's measurements: time per inference, idle time, layers, coverage, findings.
 
     \b
     Example:

@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     metavar="FILE",
     required=True,
     multiple=True,
-    help="The picture: .svg, .png, .dot or .html. Repeatable, one a format.",
+    help="The picture: .svg, .png, .dot or .html. Repeatable, once per format.",
 )
-@click.option("--color", type=click.Choice(["time", "kind", "precision"]), help="Colour by; time where it is known, else kind.")
+@click.option(
+    "--color", type=click.Choice(["time", "kind", "precision"]), help="What the colours show; by default time if it is known, else kind."
+)
 @click.option(
     "--collapse",
     type=click.Choice(["auto", "block", "region", "none"]),
     default="auto",
-    help="One box for each repeated block or Myelin region; auto: where there are more than 150 layers.",
+    help="Draw each repeated block or Myelin region as one box; auto: if there are more than 150 layers.",
 )
-@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file: times where there is no REPORT.")
+@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file: times if there is no REPORT.")
 @quiet_option
 @reader_option
 def graph_command(  # noqa: PLR0913  # one parameter an option
@@ -49,7 +51,7 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
     """Draw an engine: its layers, the tensors between them, and where the time goes.
 
     ENGINE is the file of trtexec --exportLayerInfo.  REPORT, an .nsys-rep or what `nsys export` made of one, gives the
-    times.  The files may be given in either order.
+    times.  The files can be given in either order.
     An .html file is one page that works offline: drag to move, scroll to zoom, search by name, click a layer for its details.
 
     \b

@@ -26,7 +26,7 @@ reader_option = click.option(
     "--reader",
     type=click.Choice(["auto", "nsys", "own"]),
     default="auto",
-    help="What reads a .nsys-rep: nsys (by an export), nsysmap itself (own), or nsys where one is installed that is new enough (auto).",
+    help="Reader of .nsys-rep files: nsys (through an export), nsysmap itself (own), or nsys if it is recent enough, else nsysmap (auto).",
 )
 
 
@@ -64,12 +64,12 @@ def _option(name: str, metavar: str, words: str, *, numbers: bool = False) -> Ca
 
 
 _SELECTION = (
-    _option("--since", "TIME", "Only GPU work launched at or after TIME of the report: a number with ns (the default), us, ms or s."),
-    _option("--until", "TIME", "Only GPU work launched before TIME."),
-    _option("--inference", "N..M", "Only inferences N to M, or N alone, by their numbers in the report, from 0."),
+    _option("--since", "TIME", "Only GPU work launched at or after this time of the report: a number with ns (the default), us, ms or s."),
+    _option("--until", "TIME", "Only GPU work launched before this time."),
+    _option("--inference", "N..M", "Only inferences N to M, or only inference N; numbered from 0 as in the report."),
     _option("--device", "N", "Only work on this CUDA device. Repeatable.", numbers=True),
-    _option("--pid", "N", "Only work of this process. Repeatable.", numbers=True),
-    _option("--stream", "N", "Only work on streams of this number. Repeatable.", numbers=True),
+    _option("--pid", "N", "Only work of the process with this id. Repeatable.", numbers=True),
+    _option("--stream", "N", "Only work on streams with this id. Repeatable.", numbers=True),
 )
 
 

@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command(short_help="The layers of an engine, with measured times.")
+@click.command(short_help="Show an engine's layers, with measured times.")
 @engine_and_report
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
-@click.option("--trace", metavar="REPORT", help="The report, where it is not among the files.")
+@click.option("--trace", metavar="REPORT", help="The report, if it is not among the files.")
 @click.option(
-    "--onnx", "onnx_file", metavar="MODEL", help="With a report, the ONNX model behind the engine: names what opaque regions run."
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="With a report: the ONNX model that the engine was built from; names what opaque regions run.",
 )
-@click.option("--precision", is_flag=True, help="Show time by data type, tensor cores and conversions instead.")
-@click.option(
-    "--findings", is_flag=True, help="Show what the rules find inside the engine instead, with the times of a report or --profile."
-)
-@click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings, run the rules in this folder too. Repeatable.")
-@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings, set a rule's parameter. Repeatable.")
+@click.option("--precision", is_flag=True, help="Instead, show time by data type, tensor cores and conversions.")
+@click.option("--findings", is_flag=True, help="Instead, show what the rules find in the engine, with the times of a report or --profile.")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings: also run the rules in this folder. Repeatable.")
+@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings: set a rule's parameter. Repeatable.")
 @click.option("--sort", type=click.Choice(["index", "time", "name"]), default="index", help="The order of the layers.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @reader_option
 @selecting
 def layers(  # noqa: PLR0913  # one parameter an option
@@ -45,10 +46,10 @@ def layers(  # noqa: PLR0913  # one parameter an option
     as_json: bool,
     reader: Reader,
 ) -> None:
-    """Show the layers of an engine file, and the time of each where a trace or a profile is given.
+    """Show the layers of an engine file, with their times if a report or a profile is given.
 
-    ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan
-    where TensorRT is installed.  REPORT adds measured times, and opaque {ForeignNode[...]} regions are shown by part.
+    ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan if
+    TensorRT is installed.  REPORT adds measured times, and opaque {ForeignNode[...]} regions are shown by part.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ _STATUS = (
     ("130, 143", "Ended by an interrupt or a signal."),
 )
 _ENVIRONMENT = (
-    ("NSYS", "The nsys program to use, in place of the one on PATH."),
+    ("NSYS", "The nsys program to use, instead of the one on PATH."),
     ("NSYSMAP_CACHE", "The folder that exports of reports are kept in."),
     ("NSYSMAP_NSYS_TIMEOUT", "Seconds after which an nsys that neither prints nor writes is ended."),
     ("NO_COLOR", "No colours, where it is set to anything."),
@@ -30,11 +30,11 @@ _ENVIRONMENT = (
 @click.command("man", short_help="Print or write the manual pages.")
 @click.argument("name", metavar="[COMMAND]", required=False)
 @click.option(
-    "-o", "--output", "folder", metavar="DIR", help="Write every page into this folder, which is made: nsysmap.1, nsysmap-analyze.1, …"
+    "-o", "--output", "folder", metavar="DIR", help="Write all pages into this folder, which is created: nsysmap.1, nsysmap-analyze.1, …"
 )
 @click.pass_context
 def man_command(context: click.Context, *, name: str | None, folder: str | None) -> None:
-    """Print the manual page of nsysmap or of one of its commands, or write them all.
+    """Print the manual page of nsysmap or of one command, or write all of them.
 
     \b
     Examples:

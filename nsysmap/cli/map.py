@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
-@click.command("map", short_help="Write the layer of each kernel, one row a kernel.")
+@click.command("map", short_help="Write the layer of each kernel, one row per kernel.")
 @report_and_engines
 @click.option(
     "-o",
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     "outputs",
     metavar="FILE",
     multiple=True,
-    help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output. Repeatable, one a format.",
+    help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output. Repeatable, once per format.",
 )
-@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
-@click.option("--explain", "kernel_id", metavar="KERNEL_ID", type=int, help="Show every piece of evidence for one kernel instead.")
+@click.option(
+    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+)
+@click.option("--explain", "kernel_id", metavar="KERNEL_ID", type=int, help="Instead, show all evidence for one kernel.")
 @click.option("--json", "as_json", is_flag=True, help="With --explain: one JSON object.")
 @quiet_option
 @reader_option
@@ -44,10 +46,11 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     quiet: bool,
     reader: Reader,
 ) -> None:
-    """Write which layer each kernel belongs to, one row a kernel, and how that is known.
+    """Write the layer of each kernel and how it is known, one row per kernel.
 
-    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without
-    one, layers are those that the trace's NVTX ranges name.  The files may be given in any order.  Without -o only the
+    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without one,
+    layers are those named by the trace's NVTX ranges.  The files
+    can be given in any order.  Without -o only the
     coverage is shown.
 
     \b

@@ -32,9 +32,9 @@ def plot_command(  # noqa: PLR0913  # one parameter an option
 
     \b
     layers      time by layer, repeated layers together
-    idle        how each GPU's time divides into work and idle time by cause
+    idle        each GPU's time: work, and idle time by cause
     inferences  the time of each inference over the run
-    roofline    the rate of each layer, and what the GPU allows; needs the engine file
+    roofline    each layer's rate and the GPU's limits; needs the engine file
     what-if     the time per inference before and after each change
 
     \b

@@ -21,10 +21,10 @@ from nsysmap.cli.analyze import analyze_command
     metavar="[GPU]",
     is_flag=False,
     flag_value="0",
-    help="Sample the hardware counters of this GPU too (0 where none is named).",
+    help="Also sample the hardware counters of this GPU (by default 0).",
 )
-@click.option("--print", "only_print", is_flag=True, help="Print the nsys command and run nothing.")
-@click.option("--force", is_flag=True, help="Overwrite a report that is there already.")
+@click.option("--print", "only_print", is_flag=True, help="Print the nsys command without running it.")
+@click.option("--force", is_flag=True, help="Overwrite an existing report.")
 @click.pass_context
 def record_command(  # noqa: PLR0913  # one parameter an option
     context: click.Context,
@@ -36,11 +36,12 @@ def record_command(  # noqa: PLR0913  # one parameter an option
     only_print: bool,
     force: bool,
 ) -> int:
-    """Capture a program with nsys, with the flags that let every question be answered, and analyse the report.
+    """Capture a program with nsys, using the flags that a complete analysis needs, and analyse the report.
 
-    The flags fit the nsys that is found: CUDA, NVTX and operating system calls, every node of CUDA graphs, and from nsys
+    The flags depend on the nsys version: CUDA, NVTX and operating system calls, every node of CUDA graphs, and from nsys
     2026.4 on the ranges of graphs that were built before.  A layer file that trtexec writes (--exportLayerInfo=FILE) is
-    used as the engine.  The exit status is that of the program.
+    used as the engine.  The exit status is the
+    program's.
 
     \b
     Examples:

@@ -19,13 +19,13 @@ def rules_group() -> None:
     """
 
 
-_FOLDERS = click.option("--rules", "folders", metavar="DIR", multiple=True, help="The rules in this folder too. Repeatable.")
+_FOLDERS = click.option("--rules", "folders", metavar="DIR", multiple=True, help="Also the rules in this folder. Repeatable.")
 
 
 @rules_group.command("list", short_help="List the rules by group.")
 @_FOLDERS
 def rules_list(folders: tuple[str, ...]) -> None:
-    """List the rules by group, with their severity and what they find.
+    """List the rules by group, with their severity and what each finds.
 
     \b
     Example:
@@ -37,11 +37,11 @@ def rules_list(folders: tuple[str, ...]) -> None:
     click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)), nl=False)
 
 
-@rules_group.command("show", short_help="Show all of one rule.")
+@rules_group.command("show", short_help="Show one rule in full.")
 @click.argument("name")
 @_FOLDERS
 def rules_show(name: str, folders: tuple[str, ...]) -> None:
-    """Show all of one rule: why, what to do, its parameters, its SQL and its cases.
+    """Show one rule: why it matters, what to do, its parameters, its SQL and its cases.
 
     \b
     Example:
@@ -63,7 +63,7 @@ def rules_show(name: str, folders: tuple[str, ...]) -> None:
 @rules_group.command("test", short_help="Check rule files and run their cases.")
 @click.argument("folder", metavar="DIR")
 def rules_test(folder: str) -> int:
-    """Check the rule files of a folder and run their cases; exit with status 1 if a rule does not answer as its cases say.
+    """Check the rule files of a folder and run their cases; exit with status 1 if a case fails.
 
     \b
     Example:

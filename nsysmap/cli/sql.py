@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Write the rows to FILE: .csv, .json or .parquet. Repeatable."
 )
-@click.option("--onnx", "onnx_file", metavar="MODEL", help="The ONNX model behind the engine: names what runs inside opaque regions.")
+@click.option(
+    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+)
 @reader_option
 def sql_command(*, arguments: tuple[str, ...], form: str | None, outputs: tuple[str, ...], onnx_file: str | None, reader: Reader) -> None:
-    """Answer one SELECT over the tables of an analysis: kernels, layers, inferences, idle time, what-if, findings, …
+    """Run a SELECT over the tables of an analysis: kernels, layers, inferences, idle time, what-if, findings, …
 
     REPORT and ENGINE are as for `nsysmap analyze`, in any order; then one SELECT in DuckDB's dialect (- reads it from
-    standard input), or the name of a table to describe.  Without either every table is listed with its columns.  The
-    statement reads these tables and nothing else, within limits of time and memory.
+    standard input), or the name of a table to describe.  Without either,
+    all tables are listed with their columns.  The statement can read these tables and nothing else, within limits of time and memory.
 
     \b
     Examples:

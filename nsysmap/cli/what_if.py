@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     multiple=True,
     help="cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers or join-kernels. Repeatable; "
-    "all without it.",
+    "by default all of them.",
 )
 @click.option(
     "--layer",
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     help="For drop-layers: a layer to leave out (else the reformats); for join-kernels: the layers of one run, in order. "
     "A NAME that ends in * is every layer that begins so. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @reader_option
 @selecting
 def what_if_command(
     *, files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool, reader: Reader
 ) -> None:
-    """Say what a change to the program would save, by replaying the timeline with and without it.
+    """Predict what a change to the program would save, by replaying the timeline with and without it.
 
     \b
     REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
     (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; aux-streams and
-    join-kernels need it; the files may be given in any order.  docs/what-if.md says what each change is and how to read the figures.
+    join-kernels need it; the files can be given in any order.  docs/what-if.md explains each change and how to read the figures.
 
     \b
     Example:

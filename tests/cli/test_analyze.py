@@ -58,6 +58,8 @@ def abridged(value: object) -> object:
 
 @pytest.fixture
 def with_golden_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    import nsysmap.analysis  # noqa: F401  # which keeps the function it finds when it is first imported, in later tests too
+
     rules = golden_rules()
     monkeypatch.setattr(packs, "chosen_rules", lambda *_args, **_options: rules)
 
