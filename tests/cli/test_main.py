@@ -182,3 +182,9 @@ def test_decode_copies_a_log_as_it_is_but_for_the_names_in_it() -> None:
     assert done.stdout == b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn [cublas gemm kernel: FP32, tile 128x64]\nlast \x1b[1mline\n"
     assert shell("printf 'ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.startswith(b"ampere_sgemm_128x64_tn\n  is ")
     assert shell("printf 'a b ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.endswith(b"[cublas gemm kernel: FP32, tile 128x64]\n")
+
+
+def test_a_process_that_asked_duckdb_ends_without_a_word_on_standard_error() -> None:
+    capture = FIXTURES / "bert_trt10"
+    done = run("sql", capture / "sync.sqlite", capture / "engine.json", "SELECT count(*) AS n FROM kernels")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "   n\n2800\n", "")
