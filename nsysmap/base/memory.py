@@ -78,7 +78,11 @@ def _coded(values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDA
     return None
 
 
-def whole(held: NDArray[np.int64] | Narrow) -> NDArray[np.int64]:
+Ints = NDArray[np.int64] | Narrow
+"""An integer column, however it is held."""
+
+
+def whole(held: Ints) -> NDArray[np.int64]:
     """The values of a column that may be held narrow."""
     return held.wide() if isinstance(held, Narrow) else held
 

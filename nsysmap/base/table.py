@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.memory import Narrow, narrowed, small_codes
+from nsysmap.base.memory import Ints, Narrow, narrowed, small_codes
 
 if TYPE_CHECKING:
     import pandas
@@ -185,7 +185,7 @@ def wide(data: Held) -> Data:
     return data.wide() if isinstance(data, Narrow) else data
 
 
-def slim(values: IntArray, near: IntArray | None = None) -> IntArray | Narrow:
+def slim(values: IntArray, near: IntArray | None = None) -> Ints:
     """The column as a table of so many rows holds it: while a large table is being made, each column is given up for that at once."""
     return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
@@ -316,7 +316,15 @@ class Table:
 
     def text(self, name: str) -> Text:
         """A text column."""
-        data = self.column(name)
+        return wide(self.held_text(name))  # type: ignore[return-value]
+
+    def held_ints(self, name: str) -> Ints:
+        """An integer column as it is held: to look up single rows."""
+        return self.columns[name]  # type: ignore[return-value]
+
+    def held_text(self, name: str) -> Text:
+        """A text column with its codes as they are held: to look up single rows."""
+        data = self.columns[name]
         if not isinstance(data, Text):
             raise TypeError(f"{self.spec.name}.{name} is not a text column")
         return data
@@ -329,10 +337,6 @@ class Table:
     def part(self, start: int, stop: int) -> Table:
         """The rows from the one position up to before the other, over the same memory."""
         return Table(self.spec, {name: _part(data, slice(start, stop)) for name, data in self.columns.items()})
-
-    def is_text(self, name: str) -> bool:
-        """Whether that column is one of text."""
-        return isinstance(self.columns[name], Text)
 
     def with_columns(self, spec: Spec, extra: Mapping[str, Held]) -> Table:
         """These rows under a wider (or changed) declaration, with the extra columns put in."""

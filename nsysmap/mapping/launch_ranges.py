@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysmap.base.groups import distinct_rows
 from nsysmap.base.intervals import innermost
-from nsysmap.base.memory import Narrow, whole
+from nsysmap.base.memory import Ints, whole
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, packed, slim
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -19,7 +19,7 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 class Evidence:
     """One row a kernel."""
 
-    held_place: IntArray | Narrow
+    held_place: Ints
     in_call: BoolArray  # without a layer range, but launched or captured inside an ExecutionContext:: range
     replayed: BoolArray  # replayed from a CUDA graph
     created: BoolArray  # … and the creation of its graph node is in the trace

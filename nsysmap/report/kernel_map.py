@@ -203,7 +203,8 @@ def _write_parquet(kernels: Table, path: Path) -> None:
 
     rounded = {"confidence": np.round(kernels.floats("confidence"), _CONFIDENCE_DIGITS)}
     held = kernels.with_columns(kernels.spec, rounded)
-    few = [name for name, column in COLUMNS.items() if name not in _DISTINCT and (uniform(held.columns[column]) or held.is_text(column))]
+    repeats = {name for name, data in held.columns.items() if uniform(data) or isinstance(data, Text)}
+    few = [name for name, column in COLUMNS.items() if name not in _DISTINCT and column in repeats]
     schema = held.part(0, 0).arrow(list(COLUMNS.values())).rename_columns(list(COLUMNS)).schema
     # a dictionary of start times is work for nothing; differences of neighbours are small
     steps = dict.fromkeys(_DISTINCT, "DELTA_BINARY_PACKED")

@@ -16,15 +16,33 @@ GPU's last work to the return of the blocking call, ``host`` until the next enqu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import distinct, sorted_order
+from nsysmap.base.groups import distinct, is_sorted, sorted_order
 from nsysmap.base.intervals import Spans, holes
+from nsysmap.base.memory import Ints, whole
 from nsysmap.base.result_schema import GAPS
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, Values, repeated, stacked, taken_values, uniform
+from nsysmap.base.table import (
+    MISSING,
+    BoolArray,
+    IntArray,
+    Table,
+    Text,
+    Values,
+    mapped,
+    packed,
+    repeated,
+    slim,
+    stacked,
+    taken,
+    taken_values,
+    uniform,
+)
 from nsysmap.timing.idle_causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, PROFILER, UNKNOWN, Host, Pieces, joined
 from nsysmap.trace.copies import hold_the_host
 from nsysmap.trace.gpu_work import gpu_work
@@ -38,7 +56,7 @@ between two processes (135 us, the time slice).  A longer wait is for something 
 GRAPH_CALL_NS = 2_000
 """A graph launch without the profiler takes 1.3 to 2.4 us; with its nodes traced, 0.8 to 1.6 us a node (eight captures)."""
 
-_AT_ONCE = 1 << 18  # holes: what is worked out of one takes some hundred bytes
+_AT_ONCE = 1 << 18  # pieces of GPU work: what is worked out of the hole before one takes some hundred bytes
 _NO_LAUNCH = "its launch call is not in the trace"
 _HELD_BACK = "queued in time, then held back: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"
@@ -47,18 +65,26 @@ _NODES_TRACED = "profiler: traces each node of the CUDA graph"
 
 @dataclass(frozen=True)
 class _Work:
-    """All GPU work, by device and start."""
+    """Pieces of GPU work, one row a piece: all there is, as tables hold it, or what stands beside some holes."""
 
-    device: IntArray
-    start_ns: IntArray
-    end_ns: IntArray
-    process: IntArray
-    launch: IntArray
-    correlation: IntArray
-    kernel: IntArray  # kernel_id, MISSING for copies and memsets
+    device: Ints
+    start_ns: Ints
+    end_ns: Ints
+    process: Ints
+    launch: Ints
+    correlation: Ints
+    kernel: Ints  # kernel_id, MISSING for copies and memsets
     graph: BoolArray  # launched by a graph launch
     node: BoolArray  # a node of a graph whose nodes are traced
     holding: BoolArray  # a copy that holds the host
+
+    def take(self, rows: IntArray) -> _Work:
+        """Those at these positions."""
+        return _Work(**{name: taken(getattr(self, name), rows) for name in self.__dataclass_fields__})  # type: ignore[arg-type]
+
+    def ints(self, name: str) -> IntArray:
+        """A column of integers."""
+        return whole(getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -67,11 +93,9 @@ class _Idle:
 
     start_ns: IntArray
     end_ns: IntArray
-    before: IntArray  # row in _Work
-    after: IntArray
-
-    def part(self, first: int) -> _Idle:
-        return _Idle(*(getattr(self, name)[first : first + _AT_ONCE] for name in self.__dataclass_fields__))
+    row: IntArray  # of the work after it, in all work
+    before: _Work  # the work that ends where it begins
+    after: _Work  # the work that begins where it ends
 
 
 @dataclass(frozen=True)
@@ -80,9 +104,9 @@ class _Known:
 
     trace: Trace
     inferences: Table
-    work: _Work
-    kernels: IntArray  # rows in _Work that are kernels
-    inference_of: IntArray  # of each kernel
+    work: _Work  # by device and start
+    kernels: NDArray[Any]  # rows of it that are kernels
+    inference_of: Ints  # of each kernel
     layer_of: Text
     host: Host
 
@@ -93,39 +117,39 @@ def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table
     The durations add up to all idle time, to the nanosecond.
     """
     work = _gpu_work(trace)
-    idle = _all_holes(work)
-    layer = mapping.text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
-    kernels = np.flatnonzero(work.kernel >= 0)
-    known = _Known(trace, inferences, work, kernels, membership.ints("inference"), layer, Host.of(trace, inferences))
-    gaps = stacked(_gaps(known, idle.part(first)) for first in range(0, max(len(idle.after), 1), _AT_ONCE))
+    layer = mapping.held_text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
+    kernels = np.flatnonzero(work.ints("kernel") >= 0).astype(np.int32 if len(work.kernel) < 2**31 else np.int64)
+    known = _Known(trace, inferences, work, kernels, membership.held_ints("inference"), layer, Host.of(trace, inferences))
+    gaps = stacked(_gaps(known, idle) for idle in _all_holes(work))
     return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps))})
 
 
 def _gaps(known: _Known, idle: _Idle) -> Table:
     """The gaps that these holes are; numbered by themselves."""
-    work, inferences = known.work, known.inferences
-    pieces = _pieces(work, idle, known.host)
-    after = idle.after[pieces.owner]
-    launch = work.launch[after]
-    previous = np.searchsorted(known.kernels, after, side="left") - 1
-    last_kernel, next_kernel = _kernel_at(known, previous, work.device[after]), _kernel_at(known, previous + 1, work.device[after])
+    inferences, calls = known.inferences, known.host.calls
+    pieces = _pieces(idle, known.host)
+    after = idle.after.take(pieces.owner)
+    device = after.ints("device")
+    previous = np.searchsorted(known.kernels, idle.row.astype(known.kernels.dtype), side="left")[pieces.owner] - 1
+    last_kernel, next_kernel = _kernel_at(known, previous, device), _kernel_at(known, previous + 1, device)
+    inference = gather(known.inference_of, next_kernel)
     return Table(
         GAPS,
         {
-            "gap_id": np.arange(len(after)),
+            "gap_id": np.arange(len(device)),
             "start_ns": pieces.start_ns,
             "end_ns": pieces.end_ns,
             "dur_ns": pieces.end_ns - pieces.start_ns,
-            "device": work.device[after],
+            "device": device,
             "before_kernel": last_kernel,
             "after_kernel": next_kernel,
-            "inference": _inference(inferences, gather(known.inference_of, next_kernel), pieces),
+            "inference": _inference(inferences, inference, pieces),
             "cause": Text(pieces.cause.astype(np.int32), CAUSES),
             "evidence": Text(pieces.evidence.astype(np.int32), (*known.host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED)),
             "evidence_start_ns": pieces.proof_start_ns,
             "evidence_end_ns": pieces.proof_end_ns,
-            "pid": (work.process[after] >> 24) & 0xFFFFFF,
-            "thread": gather(known.trace.api_calls.ints("thread"), launch),
+            "pid": (after.ints("process") >> 24) & 0xFFFFFF,
+            "thread": calls.at("thread", after.ints("launch")),
             "before_layer": known.layer_of.take(last_kernel),
             "after_layer": known.layer_of.take(next_kernel),
         },
@@ -135,42 +159,48 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
 def _gpu_work(trace: Trace) -> _Work:
     tables = [table for table in gpu_work(trace) if len(table)] or [trace.kernels]
     device, start = (_together([table.ints(name) for table in tables]) for name in ("device", "start_ns"))
-    rows = sorted_order(device, start)
-    kind = trace.api_calls.text("kind")
-    graph_launch = np.flatnonzero(kind.equals("graph-launch"))
+    rows = None if is_sorted(device, start) else sorted_order(device, start)
+    start = start if rows is None else taken_values(start, rows)
+    graph_launch = np.flatnonzero(trace.api_calls.held_text("kind").equals("graph-launch"))
+
+    def in_order(parts: list[NDArray[Values]]) -> NDArray[Values]:
+        whole = _together(parts)
+        return whole if rows is None else taken_values(whole, rows)
 
     def number(table: Table) -> IntArray:
         return np.arange(len(table)) if table is trace.kernels else repeated(np.int64(MISSING), len(table))
 
     def by_graph(table: Table) -> BoolArray:
-        replayed = table is trace.cuda_graph_traces or _node(table) != MISSING
+        replayed = table is trace.cuda_graph_traces or _node(table)
         return replayed | (np.isin(table.ints("launch"), graph_launch) if len(graph_launch) else np.zeros(len(table), np.bool_))
 
     def traced(table: Table) -> BoolArray:
-        return repeated(np.bool_(False), len(table)) if table is trace.cuda_graph_traces else _node(table) != MISSING
+        return repeated(np.bool_(False), len(table)) if table is trace.cuda_graph_traces else _node(table)
 
     def holding(table: Table) -> BoolArray:
-        return hold_the_host(table) & (_node(table) == MISSING) if table is trace.memcpys else repeated(np.bool_(False), len(table))
+        return hold_the_host(table) & ~_node(table) if table is trace.memcpys else repeated(np.bool_(False), len(table))
 
-    def column(name: str) -> IntArray:
-        return taken_values(_together([table.ints(name) for table in tables]), rows)
+    def column(name: str) -> Ints:
+        if len(tables) == 1 and rows is None:
+            return tables[0].held_ints(name)
+        return slim(in_order([table.ints(name) for table in tables]), start)
 
     return _Work(
-        device=taken_values(device, rows),
-        start_ns=taken_values(start, rows),
+        device=column("device"),
+        start_ns=start,
         end_ns=column("end_ns"),
         process=column("process"),
         launch=column("launch"),
         correlation=column("correlation"),
-        kernel=taken_values(_together([number(table) for table in tables]), rows),
-        graph=taken_values(_together([by_graph(table) for table in tables]), rows),
-        node=taken_values(_together([traced(table) for table in tables]), rows),
-        holding=taken_values(_together([holding(table) for table in tables]), rows),
+        kernel=slim(in_order([number(table) for table in tables])),
+        graph=packed(in_order([by_graph(table) for table in tables])),
+        node=packed(in_order([traced(table) for table in tables])),
+        holding=packed(in_order([holding(table) for table in tables])),
     )
 
 
-def _node(table: Table) -> IntArray:
-    return table.ints("graph_node_id")
+def _node(table: Table) -> BoolArray:
+    return mapped(table.ints("graph_node_id"), lambda node: node != MISSING)
 
 
 def _together(parts: list[NDArray[Values]]) -> NDArray[Values]:
@@ -180,16 +210,24 @@ def _together(parts: list[NDArray[Values]]) -> NDArray[Values]:
     return np.concatenate(parts)
 
 
-def _all_holes(work: _Work) -> _Idle:
-    parts = []
-    for device in distinct(work.device).tolist():
-        first, last = np.searchsorted(work.device, [device, device + 1])
-        found = holes(work.start_ns[first:last], work.end_ns[first:last])
-        parts.append(_Idle(found.start_ns, found.end_ns, found.before + first, found.after + first))
-    if len(parts) == 1:
-        return parts[0]
-    nothing = np.zeros(0, np.int64)
-    return _Idle(*(np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in _Idle.__dataclass_fields__))
+def _all_holes(work: _Work) -> Iterator[_Idle]:
+    """The holes of each device, those between so many pieces of work at a time."""
+    device = work.ints("device")
+    if not len(device):
+        yield _idle(work, *(np.zeros(0, np.int64) for _ in range(4)))
+    for one in distinct(device).tolist():
+        first, last = np.searchsorted(device, [one, one + 1]).tolist() if not uniform(device) else (0, len(device))
+        held = first  # the piece of work that ends last of those so far
+        for begin in range(first, last, _AT_ONCE):
+            rows = np.concatenate([[held], np.arange(begin, min(begin + _AT_ONCE, last))])
+            start, end = work.start_ns.take(rows), work.end_ns.take(rows)
+            found = holes(start, end)
+            yield _idle(work, found.start_ns, found.end_ns, rows[found.before], rows[found.after])
+            held = int(rows[np.argmax(end)])
+
+
+def _idle(work: _Work, start: IntArray, end: IntArray, before: IntArray, after: IntArray) -> _Idle:
+    return _Idle(start, end, after, work.take(before), work.take(after))
 
 
 def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
@@ -197,24 +235,24 @@ def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
     if len(known.kernels) == 0:
         return np.full(len(position), MISSING, np.int64)
     row = known.kernels[np.clip(position, 0, len(known.kernels) - 1)]
-    there = (position >= 0) & (position < len(known.kernels)) & (known.work.device[row] == device)
-    return np.where(there, known.work.kernel[row], np.int64(MISSING))
+    there = (position >= 0) & (position < len(known.kernels)) & (known.work.device.take(row) == device)
+    return np.where(there, known.work.kernel.take(row), np.int64(MISSING))
 
 
-def _pieces(work: _Work, idle: _Idle, host: Host) -> Pieces:
+def _pieces(idle: _Idle, host: Host) -> Pieces:
     before, after = idle.before, idle.after
-    launch = work.launch[after]
-    call_start, call_end = gather(host.calls.start_ns, launch), gather(host.calls.end_ns, launch)
-    same = (launch >= 0) & (launch == work.launch[before]) & ~work.holding[after]
-    same |= (launch < 0) & work.graph[after] & (work.correlation[after] == work.correlation[before]) & (work.correlation[after] != MISSING)
+    launch, correlation = after.ints("launch"), after.ints("correlation")
+    call_start, call_end = host.calls.at("start_ns", launch), host.calls.at("end_ns", launch)
+    same = (launch >= 0) & (launch == before.ints("launch")) & ~after.holding
+    same |= (launch < 0) & after.graph & (correlation == before.ints("correlation")) & (correlation != MISSING)
     traced = (launch >= 0) & ~same
     queued = traced & (call_end <= idle.start_ns)
     late = traced & ~queued
     parts = [
         _whole(idle, np.flatnonzero(same), (np.full(len(same), DISPATCH, np.int64), _call_proof(host, launch, (call_start, call_end)))),
         _whole(idle, np.flatnonzero(~same & (launch < 0)), _no_proof(len(launch), len(host.labels))),
-        _queued(work, idle, np.flatnonzero(queued), host),
-        *_late(work, idle, np.flatnonzero(late), host),
+        _queued(idle, np.flatnonzero(queued), host),
+        *_late(idle, np.flatnonzero(late), host),
     ]
     return joined(parts)
 
@@ -237,45 +275,42 @@ def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> Pieces:
     return Pieces(rows, idle.start_ns[rows], idle.end_ns[rows], cause[rows], evidence[rows], start[rows], end[rows])
 
 
-def _queued(work: _Work, idle: _Idle, rows: IntArray, host: Host) -> Pieces:
+def _queued(idle: _Idle, rows: IntArray, host: Host) -> Pieces:
     """Holes before work whose launch call had returned."""
-    launch = work.launch[idle.after[rows]]
+    launch = idle.after.ints("launch")[rows]
     return Pieces(
         rows,
         idle.start_ns[rows],
         idle.end_ns[rows],
-        *_why_queued(work, idle, rows, (host, idle.end_ns[rows] - idle.start_ns[rows], launch)),
+        *_why_queued(idle, rows, (host, idle.end_ns[rows] - idle.start_ns[rows], launch)),
     )
 
 
-def _why_queued(
-    work: _Work, idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def _why_queued(idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Cause and proof of work that was queued and took this long to start: (host, wait in ns, launch call)."""
     host, wait, launch = of
-    before, after = idle.before[rows], idle.after[rows]
-    switched = work.process[before] != work.process[after]
+    graph = idle.after.graph[rows]
+    switched = (idle.before.ints("process") != idle.after.ints("process"))[rows]
     slow = wait > SLOW_DISPATCH_NS
-    cause = np.select([work.graph[after], slow & ~switched], [GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
+    cause = np.select([graph, slow & ~switched], [GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
     special = len(host.labels)
-    plain = ~slow | work.graph[after]
-    evidence = np.select([plain, switched], [host.call_label.at(launch), special + 2], default=special + 1)
-    return cause, evidence.astype(np.int64), host.calls.start_ns[launch], host.calls.end_ns[launch]
+    evidence = np.select([~slow | graph, switched], [host.call_label.at(launch), special + 2], default=special + 1)
+    return cause, evidence.astype(np.int64), host.calls.at("start_ns", launch), host.calls.at("end_ns", launch)
 
 
-def _late(work: _Work, idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
+def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     """Holes whose launch call had not returned when the GPU went idle: before the call, the call until its work began, what held it up."""
-    after = idle.after[rows]
-    launch = work.launch[after]
+    after = idle.after.take(rows)
+    launch = after.ints("launch")
     start, end = idle.start_ns[rows], idle.end_ns[rows]
-    call_start, call_end, thread = host.calls.start_ns[launch], host.calls.end_ns[launch], host.calls.thread[launch]
+    call_start, call_end, thread = (host.calls.at(name, launch) for name in ("start_ns", "end_ns", "thread"))
     body = np.clip(call_start, start, end)
-    holding, graph = work.holding[after], work.graph[after]
+    holding, graph = after.holding, after.graph
     held_back = ~holding & ~graph & (end - call_end > SLOW_DISPATCH_NS)
     body_end = np.where(held_back, np.maximum(call_end, body), end)
     cause = np.select([holding, graph], [COPY, GRAPH], default=LAUNCH).astype(np.int64)
     label = host.call_label.at(launch)
-    traced = work.node[after] & graph & (call_end <= end)  # the nodes wait for the call's end
+    traced = after.node & graph & (call_end <= end)  # the nodes wait for the call's end
     left, right = np.clip(call_start + GRAPH_CALL_NS, body, body_end), np.clip(call_end, body, body_end)
     left, right = np.where(traced, left, body_end), np.where(traced, np.maximum(left, right), body_end)
     calling = Pieces(rows, body, left, cause, label, call_start, call_end)
@@ -283,20 +318,13 @@ def _late(work: _Work, idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     tracing = Pieces(rows, left, right, *at_work, call_start, call_end)
     started = Pieces(rows, right, body_end, cause, label, call_start, call_end)
     tail = np.flatnonzero(held_back)
-    held = Pieces(rows[tail], body_end[tail], end[tail], *_why_queued(work, idle, rows[tail], (host, (end - body_end)[tail], launch[tail])))
-    waits = [held, tracing, started]
-    devices = work.device[after]
-    for device in distinct(devices).tolist():  # the holes of one device are disjoint, those of two need not be
-        at = np.flatnonzero(devices == device)
-        waits.append(host.profiler_pieces(calling.take(at), thread[at]))
-        mine = at[body[at] > start[at]]
-        found = host.causes(Spans(thread[mine], start[mine], body[mine]), launch[mine])
-        waits.append(
-            Pieces(
-                rows[mine][found.owner], found.start_ns, found.end_ns, found.cause, found.evidence, found.proof_start_ns, found.proof_end_ns
-            )
-        )
-    return waits
+    held = Pieces(rows[tail], body_end[tail], end[tail], *_why_queued(idle, rows[tail], (host, (end - body_end)[tail], launch[tail])))
+    mine = np.flatnonzero(body > start)
+    found = host.causes(Spans(thread[mine], start[mine], body[mine]), launch[mine])
+    before = Pieces(
+        rows[mine][found.owner], found.start_ns, found.end_ns, found.cause, found.evidence, found.proof_start_ns, found.proof_end_ns
+    )
+    return [held, tracing, started, host.profiler_pieces(calling, thread), before]
 
 
 def _inference(inferences: Table, following: IntArray, pieces: Pieces) -> IntArray:

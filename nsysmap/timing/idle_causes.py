@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import Spans, cut, innermost, union
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text
+from nsysmap.base.memory import Ints, whole
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed
 from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
 CAUSES = ("launch", "host", "sync", "copy", "dispatch", "graph", "profiler", "no-work", "unknown")
@@ -24,6 +27,7 @@ _WAITS = (
     "recvmsg", "futex", "pthread_cond_wait", "pthread_cond_timedwait", "sem_wait", "sem_timedwait", "nanosleep", "clock_nanosleep",
     "usleep", "sleep", "sigwait", "mq_receive",
 )  # fmt: skip
+_BLOCK = 1 << 10  # rows whose bounds are looked at together
 NO_CALL = "no CUDA call"
 
 
@@ -64,6 +68,54 @@ def joined(parts: list[Pieces]) -> Pieces:
 
 
 @dataclass(frozen=True)
+class Timed:
+    """Times on threads, of any number, as a table holds them: what lies near some idle times is found without a look at the others."""
+
+    thread: Ints
+    start_ns: Ints
+    end_ns: Ints
+    first_ns: IntArray  # the least start of each block of rows
+    last_ns: IntArray  # the greatest end of each
+
+    @staticmethod
+    def of(table: Table) -> Timed:
+        """Those of a table's rows."""
+        return Timed.held(*(table.held_ints(name) for name in ("thread", "start_ns", "end_ns")))
+
+    @staticmethod
+    def held(thread: Ints, start_ns: Ints, end_ns: Ints) -> Timed:
+        """The same of columns, held in any way."""
+        blocks = np.arange(0, len(start_ns), _BLOCK)
+        if not len(blocks):
+            return Timed(thread, start_ns, end_ns, blocks, blocks)
+        first, last = np.minimum.reduceat(whole(start_ns), blocks), np.maximum.reduceat(whole(end_ns), blocks)
+        return Timed(thread, start_ns, end_ns, first, last)
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, rows: IntArray) -> Spans:
+        """Those at these positions."""
+        return Spans(self.thread.take(rows), self.start_ns.take(rows), self.end_ns.take(rows))
+
+    def at(self, name: str, rows: IntArray) -> IntArray:
+        """One column at these positions, MISSING where a position is MISSING."""
+        return gather(getattr(self, name), rows)
+
+    def near(self, idle: Spans) -> IntArray:
+        """Rows that may share time with one of the idle times, whatever the thread: a first sieve."""
+        if len(idle.start_ns) == 0 or len(self) == 0:
+            return np.zeros(0, np.int64)
+        order = np.argsort(idle.start_ns, kind="stable")
+        start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
+        blocks = np.flatnonzero((self.first_ns < reached[-1]) & (self.last_ns > start[0]))
+        rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+        rows = rows[: np.searchsorted(rows, len(self))]
+        last = np.searchsorted(start, self.at("end_ns", rows), side="left") - 1  # the last idle time that begins before the span ends
+        return rows[(last >= 0) & (reached[np.maximum(last, 0)] > self.at("start_ns", rows))]
+
+
+@dataclass(frozen=True)
 class Labels:
     """The position in Host.labels of each row of a table."""
 
@@ -82,13 +134,13 @@ class Labels:
 class Host:
     """What the host threads of a trace did, ready to be asked."""
 
-    calls: Spans
+    calls: Timed
     call_kind: Text
     blocking_copy: BoolArray  # per API call: a copy that holds the host
-    overheads: Spans
-    enqueues: Spans  # of the inferences
-    ranges: Spans
-    osrt_calls: Spans
+    overheads: Timed
+    enqueues: Timed  # of the inferences
+    ranges: Timed
+    osrt_calls: Timed
     waiting: BoolArray  # per OS call
     labels: tuple[str, ...]
     call_label: Labels
@@ -103,37 +155,45 @@ class Host:
         calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
         enqueued = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
         return Host(
-            calls=_spans(calls),
-            call_kind=calls.text("kind"),
-            blocking_copy=blocking_copies(trace),
-            overheads=_spans(trace.overheads),
-            enqueues=Spans(
+            calls=Timed.of(calls),
+            call_kind=calls.held_text("kind"),
+            blocking_copy=packed(blocking_copies(trace)),
+            overheads=Timed.of(trace.overheads),
+            enqueues=Timed.held(
                 inferences.ints("thread")[enqueued],
                 inferences.ints("enqueue_start_ns")[enqueued],
                 inferences.ints("enqueue_end_ns")[enqueued],
             ),
-            ranges=_spans(trace.nvtx_ranges),
-            osrt_calls=_spans(trace.osrt_calls),
+            ranges=Timed.of(trace.nvtx_ranges),
+            osrt_calls=Timed.of(trace.osrt_calls),
             waiting=np.isin(os_names.codes, [code for code, name in enumerate(os_names.values) if name in _WAITS]),
-            call_label=_label(calls.text("api"), labels, ""),
-            overhead_label=_label(trace.overheads.text("name"), labels, "profiler: "),
-            range_label=_label(trace.nvtx_ranges.text("name"), labels, "range "),
+            call_label=_label(calls.held_text("api"), labels, ""),
+            overhead_label=_label(trace.overheads.held_text("name"), labels, "profiler: "),
+            range_label=_label(trace.nvtx_ranges.held_text("name"), labels, "range "),
             os_label=_label(os_names, labels, ""),
             labels=tuple(labels),
         )
 
+    @cached_property
+    def held_up(self) -> tuple[IntArray, IntArray]:
+        """The times that the profiler held any thread, one behind the other."""
+        return union(whole(self.overheads.start_ns), whole(self.overheads.end_ns))
+
     def profiler_pieces(self, pieces: Pieces, thread: IntArray) -> Pieces:
         """The same pieces, with what the profiler held of their thread cut out and given to it; ``thread`` is per piece."""
-        if len(self.overheads.thread) == 0 or len(pieces.owner) == 0:
+        if len(self.overheads) == 0 or len(pieces.owner) == 0:
             return pieces
-        left, right = union(self.overheads.start_ns, self.overheads.end_ns)
+        left, right = self.held_up
         at = np.searchsorted(right, pieces.start_ns, side="right")
         touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)
         if not touched.any():
             return pieces
         rest, pieces, thread = pieces.take(np.flatnonzero(~touched)), pieces.take(np.flatnonzero(touched)), thread[touched]
-        start, end, row = _cut_by_thread(Spans(thread, pieces.start_ns, pieces.end_ns), [self.overheads])
-        held = innermost(self.overheads, Spans(thread[row], start, end))
+        spans = Spans(thread, pieces.start_ns, pieces.end_ns)
+        near = self.overheads.near(spans)
+        overheads = self.overheads.take(near)
+        start, end, row = _cut_by_thread(spans, [overheads])
+        held = _rows(near, innermost(overheads, Spans(thread[row], start, end)))
         is_held = held >= 0
         safe = np.where(is_held, held, 0)
         cut_up = Pieces(
@@ -142,8 +202,8 @@ class Host:
             end,
             np.where(is_held, PROFILER, pieces.cause[row]),
             np.where(is_held, self.overhead_label.at(safe), pieces.evidence[row]),
-            np.where(is_held, self.overheads.start_ns[safe], pieces.proof_start_ns[row]),
-            np.where(is_held, self.overheads.end_ns[safe], pieces.proof_end_ns[row]),
+            np.where(is_held, self.overheads.at("start_ns", safe), pieces.proof_start_ns[row]),
+            np.where(is_held, self.overheads.at("end_ns", safe), pieces.proof_end_ns[row]),
         )
         return Pieces(*(np.concatenate([getattr(rest, name), getattr(cut_up, name)]) for name in Pieces.__dataclass_fields__))
 
@@ -154,19 +214,20 @@ class Host:
         inside an enqueue or in another launching call; it was in no CUDA call, and then the innermost NVTX range names what it did.
         Idle times of one thread must not overlap.
         """
-        calls = _near(self.calls, idle)
+        calls = self.calls.near(idle)
         special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
-        long = self.calls.end_ns[calls] - self.calls.start_ns[calls] >= _WORTH_NAMING_NS
+        long = self.calls.at("end_ns", calls) - self.calls.at("start_ns", calls) >= _WORTH_NAMING_NS
         calls = calls[special | long | np.isin(self.call_kind.codes[calls], _codes(self.call_kind, _LAUNCHING))]
         special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
-        outside = innermost(self.enqueues, _take(self.calls, calls)) == MISSING
-        overheads, enqueues = _near(self.overheads, idle), _near(self.enqueues, idle)
-        cutting = [_take(self.calls, calls[special | outside]), _take(self.overheads, overheads), _take(self.enqueues, enqueues)]
+        overheads, enqueues = self.overheads.near(idle), self.enqueues.near(idle)
+        around = self.enqueues.take(enqueues)
+        outside = innermost(around, self.calls.take(calls)) == MISSING
+        cutting = [self.calls.take(calls[special | outside]), self.overheads.take(overheads), around]
         start, end, row = _cut_by_thread(idle, cutting)
         pieces = Spans(idle.thread[row], start, end)
-        enqueuing = innermost(_take(self.enqueues, enqueues), pieces) >= 0
-        held = _rows(overheads, innermost(_take(self.overheads, overheads), pieces))
-        call = _rows(calls, innermost(_take(self.calls, calls), pieces))
+        enqueuing = innermost(around, pieces) >= 0
+        held = _rows(overheads, innermost(self.overheads.take(overheads), pieces))
+        call = _rows(calls, innermost(self.calls.take(calls), pieces))
         free = ~enqueuing & (held < 0) & (call < 0)
         named = [self._own_work(_take(pieces, np.flatnonzero(free)), row[free])]
         at = np.flatnonzero(~free)
@@ -177,9 +238,9 @@ class Host:
         """The cause of pieces in an API call, inside an enqueue or held by the profiler."""
         held, call, enqueuing, launch = found
         safe_call, safe_held = np.where(call >= 0, call, 0), np.where(held >= 0, held, 0)
-        kind = self.call_kind.codes[safe_call] if len(self.calls.thread) else np.full(len(call), -1)
+        kind = self.call_kind.codes[safe_call] if len(self.calls) else np.full(len(call), -1)
         sync = (call >= 0) & np.isin(kind, _codes(self.call_kind, ("sync",)))
-        copy = (call >= 0) & (self.blocking_copy[safe_call] if len(self.calls.thread) else False)
+        copy = (call >= 0) & (self.blocking_copy[safe_call] if len(self.calls) else False)
         elsewhere = (call >= 0) & np.isin(kind, _codes(self.call_kind, _ELSEWHERE))
         launching = (call >= 0) & np.isin(kind, _codes(self.call_kind, _LAUNCHING))
         cause = np.select(
@@ -196,18 +257,19 @@ class Host:
             pieces.end_ns,
             cause,
             np.where(by_profiler, self.overhead_label.at(safe_held), self.call_label.at(proof)),
-            np.where(by_profiler, _at(self.overheads.start_ns, safe_held), _at(self.calls.start_ns, proof)),
-            np.where(by_profiler, _at(self.overheads.end_ns, safe_held), _at(self.calls.end_ns, proof)),
+            np.where(by_profiler, self.overheads.at("start_ns", safe_held), self.calls.at("start_ns", proof)),
+            np.where(by_profiler, self.overheads.at("end_ns", safe_held), self.calls.at("end_ns", proof)),
         )
 
     def _own_work(self, idle: Spans, owner: IntArray) -> Pieces:
         """The pieces of a thread's time outside CUDA, named after its innermost range; waiting outside every range is no work."""
-        ranges, waits = _near(self.ranges, idle), _near(self.osrt_calls, idle)
+        ranges, waits = self.ranges.near(idle), self.osrt_calls.near(idle)
         waits = waits[self.waiting[waits]]
-        start, end, row = _cut_by_thread(idle, [_take(self.ranges, ranges), _take(self.osrt_calls, waits)])
+        around, waiting = self.ranges.take(ranges), self.osrt_calls.take(waits)
+        start, end, row = _cut_by_thread(idle, [around, waiting])
         pieces = Spans(idle.thread[row], start, end)
-        named = _rows(ranges, innermost(_take(self.ranges, ranges), pieces))
-        wait = _rows(waits, innermost(_take(self.osrt_calls, waits), pieces))
+        named = _rows(ranges, innermost(around, pieces))
+        wait = _rows(waits, innermost(waiting, pieces))
         no_work = (named < 0) & (wait >= 0)
         safe_named, safe_wait = np.where(named >= 0, named, 0), np.where(wait >= 0, wait, 0)
         nothing = np.full(len(row), MISSING, np.int64)
@@ -218,21 +280,13 @@ class Host:
             end,
             np.where(no_work, NO_WORK, HOST).astype(np.int64),
             np.select(choices, [self.os_label.at(safe_wait), self.range_label.at(safe_named)], default=0),
-            np.select(choices, [_at(self.osrt_calls.start_ns, safe_wait), _at(self.ranges.start_ns, safe_named)], default=nothing),
-            np.select(choices, [_at(self.osrt_calls.end_ns, safe_wait), _at(self.ranges.end_ns, safe_named)], default=nothing),
+            np.select(choices, [self.osrt_calls.at("start_ns", safe_wait), self.ranges.at("start_ns", safe_named)], default=nothing),
+            np.select(choices, [self.osrt_calls.at("end_ns", safe_wait), self.ranges.at("end_ns", safe_named)], default=nothing),
         )
-
-
-def _spans(table: Table) -> Spans:
-    return Spans(table.ints("thread"), table.ints("start_ns"), table.ints("end_ns"))
 
 
 def _take(spans: Spans, rows: IntArray) -> Spans:
     return Spans(spans.thread[rows], spans.start_ns[rows], spans.end_ns[rows])
-
-
-def _at(values: IntArray, rows: IntArray) -> IntArray:
-    return values[rows] if len(values) else np.zeros(len(rows), np.int64)
 
 
 def _rows(rows: IntArray, found: IntArray) -> IntArray:
@@ -247,26 +301,6 @@ def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
 def _label(names: Text, labels: dict[str, int], prefix: str) -> Labels:
     of_code = np.array([*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0], np.int64)
     return Labels(names.codes, of_code)
-
-
-def _near(spans: Spans, idle: Spans) -> IntArray:
-    """Rows that may share time with one of the idle times, whatever the thread: a first sieve."""
-    if len(idle.start_ns) == 0 or len(spans.start_ns) == 0:
-        return np.zeros(0, np.int64)
-    order = np.argsort(idle.start_ns, kind="stable")
-    start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
-    rows = _between(spans, int(start[0]), int(reached[-1]))
-    last = np.searchsorted(start, spans.end_ns[rows], side="left") - 1  # the last idle time that begins before the span ends
-    return np.flatnonzero((last >= 0) & (reached[np.maximum(last, 0)] > spans.start_ns[rows])) + int(rows.start)
-
-
-def _between(spans: Spans, begin: int, end: int) -> slice:
-    """The rows outside of which no span has time between these moments; all of them where they are not in order of start."""
-    if (spans.start_ns[1:] < spans.start_ns[:-1]).any():
-        return slice(0, len(spans.start_ns))
-    longest = int((spans.end_ns - spans.start_ns).max())
-    first, last = np.searchsorted(spans.start_ns, [begin - longest, end])
-    return slice(int(first), int(last))
 
 
 def _cut_by_thread(idle: Spans, cutting: list[Spans]) -> tuple[IntArray, IntArray, IntArray]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, scattered, sorted_order
 from nsysmap.base.intervals import innermost, union_ns_by_group
-from nsysmap.base.memory import Narrow, whole
+from nsysmap.base.memory import Ints, whole
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, slim, taken_values
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
 from nsysmap.trace.gpu_work import gpu_column, gpu_work
@@ -28,7 +28,7 @@ class Inferences:
 
     table: Table  # INFERENCES
     membership: Table  # MEMBERSHIP, one row a kernel
-    held_of_call: IntArray | Narrow
+    held_of_call: Ints
     empty_calls: int  # ExecutionContext:: ranges without GPU work (graph captures among them)
 
     @property

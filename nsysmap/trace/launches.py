@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import distinct
+from nsysmap.base.memory import Ints
 from nsysmap.base.table import MISSING, Held, IntArray, Table, repeated, slim, uniform
 
 
@@ -64,14 +65,14 @@ class Launches:
         }
 
 
-def gather(values: IntArray, rows: IntArray) -> IntArray:
+def gather(values: Ints, rows: IntArray) -> IntArray:
     """``values[rows]``, MISSING where a row is MISSING."""
     if len(values) == 0:
         return np.full(len(rows), MISSING, np.int64)
     held = rows >= 0
     if held.all():
-        return repeated(values[0], len(rows)) if uniform(values) else values[rows]
-    return np.where(held, values[np.where(held, rows, 0)], np.int64(MISSING))
+        return repeated(values[0], len(rows)) if isinstance(values, np.ndarray) and uniform(values) else values.take(rows)
+    return np.where(held, values.take(np.where(held, rows, 0)), np.int64(MISSING))
 
 
 def _join_keys(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.intervals import Spans, innermost
-from nsysmap.base.memory import Narrow, whole
+from nsysmap.base.memory import Ints, whole
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, slim, taken_values
 
 TENSORRT = "TensorRT"
@@ -24,8 +24,8 @@ class TensorRtRanges:
 
     ranges: Table
     calls: IntArray  # outermost ExecutionContext::enqueue… and execute… ranges
-    held_layers: IntArray | Narrow
-    held_calls: IntArray | Narrow
+    held_layers: Ints
+    held_calls: Ints
     never_closed: int = 0  # calls without an end, which hold later calls: they are in none of these
 
     @property

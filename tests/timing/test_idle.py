@@ -26,7 +26,7 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
-from nsysmap.timing import idle
+from nsysmap.timing import idle, idle_causes
 from nsysmap.timing.idle import find_gaps
 from nsysmap.trace.model import Trace
 
@@ -132,8 +132,9 @@ def inferences_of(program: Program) -> Table:
 
 @pytest.fixture(autouse=True)
 def a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Holes are worked out two at a time, so that a few of them are several pieces."""
+    """Holes are worked out two at a time, and rows looked at two at a time, so that a few of them are several pieces."""
     monkeypatch.setattr(idle, "_AT_ONCE", 2)
+    monkeypatch.setattr(idle_causes, "_BLOCK", 2)
 
 
 def gaps_of(program: Program) -> Table:
