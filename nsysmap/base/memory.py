@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ _KINDS = (np.uint8, np.uint16, np.uint32)
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # malloc.h of glibc
 _KEPT_BYTES = 2**31 - 1  # the most that the call takes
 _AT_ONCE_BYTES = 2**26
+_ROWS_AT_ONCE = 1 << 19  # 4 MiB a column
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,13 @@ Ints = NDArray[np.int64] | Narrow
 def whole(held: Ints) -> NDArray[np.int64]:
     """The values of a column that may be held narrow."""
     return held.wide() if isinstance(held, Narrow) else held
+
+
+def in_pieces(*columns: Ints) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """Row numbers, and the columns (of one length) at these rows, so many rows at a time: all of a large table take much memory."""
+    for first in range(0, len(columns[0]), _ROWS_AT_ONCE):
+        rows = slice(first, min(first + _ROWS_AT_ONCE, len(columns[0])))
+        yield np.arange(rows.start, rows.stop), *(whole(held.part(rows) if isinstance(held, Narrow) else held[rows]) for held in columns)
 
 
 def small_codes(codes: NDArray[Any], values: int) -> NDArray[Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import MISSING, IntArray
-from nsysmap.trace.gpu_work import gpu_column
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.timeline import Costs
 from nsysmap.whatif.window import Window
@@ -52,8 +52,8 @@ def calibrate(trace: Trace, window: Window) -> Costs:
     kernels = waiting & (neighbours.first_copy == 0) & (neighbours.second_copy == 0)
     returned, idle = _sync_costs(trace, window)
     calls = _window_calls(trace, window)
-    kind = trace.api_calls.text("kind").take(calls)
-    length = (trace.api_calls.ints("end_ns") - trace.api_calls.ints("start_ns"))[calls]
+    kind = trace.api_calls.held_text("kind").take(calls)
+    length = trace.api_calls.held_ints("end_ns").take(calls) - trace.api_calls.held_ints("start_ns").take(calls)
     return Costs(
         latency_ns=_median(neighbours.latency_ns[late & (neighbours.graph == 0)], _DEFAULTS.latency_ns),
         graph_latency_ns=_median(neighbours.latency_ns[late & (neighbours.graph == 1)], _DEFAULTS.graph_latency_ns),
@@ -75,17 +75,16 @@ def _median(values: IntArray, default: int) -> int:
 
 
 def _window_calls(trace: Trace, window: Window) -> IntArray:
-    calls = trace.api_calls
-    return np.flatnonzero(window.holds(calls.ints("start_ns")) & np.isin(calls.ints("thread"), window.threads))
+    rows = window.rows(trace.api_calls)
+    return rows[np.isin(trace.api_calls.held_ints("thread").take(rows), window.threads)]
 
 
 def _neighbours(trace: Trace, window: Window) -> _Queued:
     """Kernels, copies and memsets of the window that follow each other in a stream, both with a launch call."""
     parts = []
     for copy, table in ((0, trace.kernels), (1, trace.memcpys), (0, trace.memsets)):
-        mine = (table.ints("process") == window.process) & (table.ints("device") == window.device) & (table.ints("launch") >= 0)
-        rows = np.flatnonzero(mine & window.holds(table.ints("launch_start_ns")))
-        columns = [table.ints(name)[rows] for name in ("start_ns", "end_ns", "launch", "launch_end_ns", "stream")]
+        rows = window.launched(table)
+        columns = [table.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "launch", "launch_end_ns", "stream")]
         parts.append([*columns, np.full(len(rows), copy, np.int64)])
     start, end, launch, call_end, stream, copy_flag = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((start, stream))
@@ -99,7 +98,7 @@ def _neighbours(trace: Trace, window: Window) -> _Queued:
         first_copy=copy_flag[pair],
         second_copy=copy_flag[following],
         same_launch=(launch[following] == launch[pair]).astype(np.int64),
-        graph=trace.api_calls.text("kind").take(launch[following]).equals("graph-launch").astype(np.int64),
+        graph=trace.api_calls.held_text("kind").take(launch[following]).equals("graph-launch").astype(np.int64),
     )
 
 
@@ -107,10 +106,10 @@ def _sync_costs(trace: Trace, window: Window) -> tuple[IntArray, IntArray]:
     """Of the window's syncs that waited: from the last end of GPU work to their return; of the others: how long they took."""
     calls = trace.api_calls
     rows = _window_calls(trace, window)
-    rows = rows[calls.text("kind").take(rows).equals("sync")]
-    finished = gpu_column(trace, "end_ns")
-    ends = np.sort(finished[(gpu_column(trace, "process") == window.process) & window.holds(finished)])
-    start, end = calls.ints("start_ns")[rows], calls.ints("end_ns")[rows]
+    rows = rows[calls.held_text("kind").take(rows).equals("sync")]
+    ended = [table.take(window.rows(table, "end_ns")) for table in gpu_work(trace)]
+    ends = np.sort(np.concatenate([table.ints("end_ns")[table.ints("process") == window.process] for table in ended]))
+    start, end = calls.held_ints("start_ns").take(rows), calls.held_ints("end_ns").take(rows)
     if len(ends) == 0 or len(rows) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     last = np.searchsorted(ends, end, side="right") - 1

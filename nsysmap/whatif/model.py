@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, FloatArray, Table
+from nsysmap.base.memory import in_pieces
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.trace.capture_facts import has_pytorch
-from nsysmap.trace.gpu_work import gpu_column
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -155,7 +156,7 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         return NoModel(hidden)
     costs = calibrate(trace, window)
     profiler = profiler_costs(trace, window)
-    timeline = read_timeline(trace, inferences, window, (costs, profiler), _roofline(observed, facts))
+    timeline = read_timeline(trace, inferences, window, (costs, profiler), lambda kernels: _roofline(observed, facts, kernels))
     wanted, replayed = (period_ns(timeline, ends) * window.inferences_a_pass for ends in (recorded(timeline), replay(timeline)))
     if math.isnan(wanted) or math.isnan(replayed):
         return NoModel("fewer than two of the inferences after the warm-up have GPU work with a launch call in the trace")
@@ -180,8 +181,11 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
     """Why GPU work is hidden (of the whole trace, or in the window): graph launches of which the trace has neither nodes nor runs."""
     calls = trace.api_calls
     launches = calls.text("kind").equals("graph-launch")
-    shown = gpu_column(trace, "launch")
-    launches[shown[shown >= 0]] = False
+    if not launches.any():
+        return ""
+    for table in gpu_work(trace):
+        for _, launch in in_pieces(table.held_ints("launch")):
+            launches[launch[launch >= 0]] = False
     if window is not None:
         launches &= window.holds(calls.ints("start_ns")) & (calls.ints("process") == window.process)
     if not launches.any():
@@ -192,13 +196,13 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
     return _WHOLE_GRAPHS
 
 
-def _roofline(observed: Observed, facts: EngineFacts | None) -> FloatArray:
-    """Per kernel the share of the device's peak that its layer's work comes to; NaN where unknown."""
-    share = np.full(len(observed.trace.kernels), np.nan)
+def _roofline(observed: Observed, facts: EngineFacts | None, kernels: IntArray) -> FloatArray:
+    """The share of the device's peak that the work of these kernels' layers comes to; NaN where unknown."""
+    share = np.full(len(kernels), np.nan)
     if facts is None or observed.mapping is None or not len(facts.roofline):
         return share
     reached = facts.roofline.floats("roofline_fraction")
-    layer = observed.mapping.ints("layer_id")
+    layer = observed.mapping.held_ints("layer_id").take(kernels)
     known = (layer >= 0) & (layer < len(reached))
     share[known] = reached[layer[known]]
     return share

@@ -36,18 +36,16 @@ def find_pieces(trace: Trace, window: Window) -> Pieces:
     """The pieces of the window's process and device."""
     columns: dict[str, list[IntArray]] = defaultdict(list)
     for kind, table in enumerate(gpu_work(trace)):
-        keep = np.flatnonzero(
-            (table.ints("process") == window.process) & (table.ints("device") == window.device) & (table.ints("launch") >= 0)
-        )
-        keep = keep[window.holds(table.ints("launch_start_ns")[keep])]
+        keep = window.launched(table)
+        there = table.take(keep)
         for name in ("launch", "start_ns", "end_ns", "stream"):
-            columns[name].append(table.ints(name)[keep])
+            columns[name].append(there.ints(name))
         columns["row"].append(keep if kind == 0 else np.full(len(keep), MISSING, np.int64))
-        columns["node"].append(table.ints("graph_node_id")[keep] if KINDS[kind] != "graph" else np.full(len(keep), MISSING, np.int64))
+        columns["node"].append(there.ints("graph_node_id") if KINDS[kind] != "graph" else np.full(len(keep), MISSING, np.int64))
         kinds = np.full(len(keep), kind, np.int64)
         if KINDS[kind] == "copy":
             for way in ("HtoD", "DtoH"):
-                kinds[table.text("kind").take(keep).equals(way)] = KINDS.index(way)
+                kinds[there.text("kind").equals(way)] = KINDS.index(way)
         columns["kind"].append(kinds)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     order = np.lexsort((joined["start_ns"], joined["launch"]))
@@ -63,10 +61,11 @@ def _stream_waits(trace: Trace, window: Window, pieces: Pieces, after: list[tupl
     if len(np.unique(pieces.stream)) < 2:
         return
     calls, syncs, records = trace.api_calls, trace.syncs, trace.event_records
-    apis = calls.text("api")
+    apis = calls.held_text("api")
     waiting, recording = apis.where(lambda name: "StreamWait" in name), apis.where(lambda name: "EventRecord" in name)
     start = calls.ints("start_ns")
-    rows = np.flatnonzero((waiting | recording) & (calls.ints("process") == window.process) & window.holds(start))
+    rows = window.rows(calls)
+    rows = rows[(waiting[rows] | recording[rows]) & (calls.held_ints("process").take(rows) == window.process)]
     if not waiting[rows].any():
         return
     asked, told = _events(syncs, rows), _events(records, rows)

@@ -149,8 +149,9 @@ def _gpu_allows(model: Model, change: Change, make: Make) -> int:
     if change.name in _MORE_AT_ONCE:
         return model.recorded_ns
     kernels, window = model.observed.trace.kernels, model.window
-    mine = (kernels.ints("process") == window.process) & (kernels.ints("device") == window.device)
-    start, end = kernels.ints("start_ns")[mine], kernels.ints("end_ns")[mine]
+    there = kernels.take(window.touching(kernels))
+    mine = (there.ints("process") == window.process) & (there.ints("device") == window.device)
+    start, end = there.ints("start_ns")[mine], there.ints("end_ns")[mine]
     length = int((window.end_ns - window.begin_ns).sum())
     count = int(np.count_nonzero(window.holds(start)))
     busy = (int(covered(start, end, (window.begin_ns, window.end_ns)).sum()) - count * model.profiler.kernel_ns) / max(length, 1)

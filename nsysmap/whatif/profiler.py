@@ -83,10 +83,10 @@ def as_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
 def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
     """What the profiler adds, from its own traces in this one."""
     calls = trace.api_calls
-    start = calls.ints("start_ns")
-    rows = np.flatnonzero(window.holds(start) & np.isin(calls.ints("thread"), window.threads))
-    own = calls.text("api").take(rows).where(OWN_CALLS.__contains__)
-    length = (calls.ints("end_ns") - start)[rows[own]]
+    rows = window.rows(calls)
+    rows = rows[np.isin(calls.held_ints("thread").take(rows), window.threads)]
+    own = rows[calls.held_text("api").take(rows).where(OWN_CALLS.__contains__)]
+    length = calls.held_ints("end_ns").take(own) - calls.held_ints("start_ns").take(own)
     unit = float(np.median(length)) if len(length) >= _FEW else _OWN_CALL_NS
     return ProfilerCosts(round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit)), _KERNEL_NS)
 
@@ -94,8 +94,9 @@ def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
 def _empty_range(trace: Trace, window: Window, default: int) -> int:
     """The time between two range events with nothing else between them: what one costs."""
     ranges = trace.nvtx_ranges
-    mine = np.isin(ranges.ints("thread"), window.threads) & window.holds(ranges.ints("start_ns"))
-    length = np.sort((ranges.ints("end_ns") - ranges.ints("start_ns"))[mine])
+    rows = window.rows(ranges)
+    rows = rows[np.isin(ranges.held_ints("thread").take(rows), window.threads)]
+    length = np.sort(ranges.held_ints("end_ns").take(rows) - ranges.held_ints("start_ns").take(rows))
     shortest = length[: max(len(length) // 4, 1)]
     short = shortest[shortest < 1_000]
     return round(float(np.median(short))) if len(short) >= _FEW else default

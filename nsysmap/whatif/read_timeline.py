@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from nsysmap.base.intervals import covered
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table
+from nsysmap.base.memory import Ints
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, slim
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -20,10 +22,11 @@ from nsysmap.whatif.window import Window
 
 _ACTS = ("sync", "launch", "graph-launch", "copy", "memset")  # kinds of calls that are steps also where no GPU work of theirs is known
 _EVENTS = ("event", "stream-wait")
+Reached = Callable[[IntArray], FloatArray]
 
 
-def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[Costs, ProfilerCosts], roofline: FloatArray) -> Timeline:
-    """The steps of the window's threads, with the profiler's part of each named; ``roofline`` per kernel (see gpu_share)."""
+def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[Costs, ProfilerCosts], roofline: Reached) -> Timeline:
+    """The steps of the window's threads, with the profiler's part of each named; ``roofline`` tells that of kernels (see gpu_share)."""
     source = _Source.of(trace, inferences, window, (*costs, roofline))
     threads = [source.thread(thread, own) for thread, own in zip(window.threads, window.inferences, strict=True)]
     return Timeline(tuple(threads), costs[0], window.weights)
@@ -60,11 +63,11 @@ class _Source:
     costs: Costs
     profiler: ProfilerCosts
     blocking: BoolArray  # per API call
-    sync_row: IntArray  # per API call its row in syncs
+    sync_row: Ints  # per API call its row in syncs
     launch_start: IntArray  # of each piece's launch call
 
     @staticmethod
-    def of(trace: Trace, inferences: Table, window: Window, known: tuple[Costs, ProfilerCosts, FloatArray]) -> _Source:
+    def of(trace: Trace, inferences: Table, window: Window, known: tuple[Costs, ProfilerCosts, Reached]) -> _Source:
         calls, launch = trace.api_calls, trace.syncs.ints("launch")
         sync_row = np.full(len(calls), MISSING, np.int64)
         sync_row[launch[launch >= 0]] = np.flatnonzero(launch >= 0)
@@ -74,40 +77,41 @@ class _Source:
         likely, most = np.zeros(len(queue)), np.zeros(len(queue))
         rows = pieces.row[pieces.row != MISSING]
         likely[pieces.row != MISSING], most[pieces.row != MISSING] = kernel_needs(
-            trace.kernels, rows, trace.devices, window.device, known[2][rows]
+            trace.kernels, rows, trace.devices, window.device, known[2](rows)
         )
         columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most)
         listed = list(zip(*(column.tolist() for column in columns), strict=True))
         launch_start = gather(calls.ints("start_ns"), pieces.launch)
         return _Source(
-            trace, inferences, window, pieces, listed, queues, known[0], known[1], blocking_copies(trace), sync_row, launch_start
+            trace, inferences, window, pieces, listed, queues, known[0], known[1], blocking_copies(trace), slim(sync_row), launch_start
         )
 
     def thread(self, thread: int, own: IntArray) -> tuple[Step, ...]:
         calls, window = self.trace.api_calls, self.window
         begins, ends = self.inferences.ints("enqueue_start_ns")[own], self.inferences.ints("enqueue_end_ns")[own]
-        start, end = calls.ints("start_ns"), calls.ints("end_ns")
-        rows = np.flatnonzero((calls.ints("thread") == thread) & window.holds(start))
+        rows = window.rows(calls)
+        rows = rows[calls.held_ints("thread").take(rows) == thread]
+        start, end = calls.held_ints("start_ns").take(rows), calls.held_ints("end_ns").take(rows)
         entered = begins[np.minimum(np.searchsorted(begins, window.begin_ns), len(begins) - 1)]  # per stretch: the thread's first inference
-        stretch = np.searchsorted(window.begin_ns, start[rows], side="right") - 1
-        rows, stretch = (values[start[rows] >= entered[stretch]] for values in (rows, stretch))
-        kinds, names = calls.text("kind").take(rows), calls.text("api").take(rows)
-        reached = np.maximum.accumulate(np.concatenate([begins[:1], end[rows]]))
-        nested = end[rows] <= reached[:-1]
+        stretch = np.searchsorted(window.begin_ns, start, side="right") - 1
+        inside = start >= entered[stretch]
+        rows, start, end, stretch = (values[inside] for values in (rows, start, end, stretch))
+        kinds, names = calls.held_text("kind").take(rows), calls.held_text("api").take(rows)
+        reached = np.maximum.accumulate(np.concatenate([begins[:1], end]))
+        nested = end <= reached[:-1]
         acts = kinds.where((*_ACTS, *_EVENTS).__contains__) | np.isin(rows, self.pieces.launch)
         mine = np.flatnonzero(~nested & acts & ~names.where(OWN_CALLS.__contains__))
-        taken = rows[mine]
-        previous = np.concatenate([begins[:1], end[taken][:-1]])[: len(taken)]
+        taken, begun, ended = rows[mine], start[mine], end[mine]
+        previous = np.concatenate([begins[:1], ended[:-1]])[: len(taken)]
         fresh = np.ones(len(mine), np.bool_)
         fresh[1:] = stretch[mine][1:] != stretch[mine][:-1]
         previous = np.where(fresh, entered[stretch[mine]], previous)
-        between = (previous, start[taken])
+        between = (previous, begun)
         profiler = self._profiler_time(thread, rows, between)
-        outside = start[taken] - previous - covered(begins, ends, within=between)
-        inside = np.maximum(np.searchsorted(begins, start[taken], side="right") - 1, 0)
+        outside = begun - previous - covered(begins, ends, within=between)
+        inference = np.maximum(np.searchsorted(begins, begun, side="right") - 1, 0)
         columns = (
-            taken, start[taken], end[taken], self.blocking[taken], inside, end[taken] <= ends[inside],
-            start[taken] - previous, profiler, outside,
+            taken, begun, ended, self.blocking[taken], inference, ended <= ends[inference], begun - previous, profiler, outside,
             *np.searchsorted(self.pieces.launch, [taken, taken + 1]),
         )  # fmt: skip
         calls_made = zip(kinds.take(mine).list(), names.take(mine).list(), *(column.tolist() for column in columns), strict=True)
@@ -117,15 +121,14 @@ class _Source:
         """What of each stretch between calls was the profiler's: range events, its own calls, the edges of traced calls, overhead rows."""
         ranges, calls, overheads = self.trace.nvtx_ranges, self.trace.api_calls, self.trace.overheads
         left, right = own
-        mine = ranges.ints("thread") == thread
-        low, high = int(left.min(initial=0)), int(right.max(initial=0))
-        events = np.concatenate([ranges.ints(name)[mine] for name in ("start_ns", "end_ns")])
-        events = np.sort(events[(events >= low) & (events <= high)])
-        its_own = rows[calls.text("api").take(rows).where(OWN_CALLS.__contains__)]
-        inside = covered(calls.ints("start_ns")[its_own], calls.ints("end_ns")[its_own], within=own)
+        there = ranges.take(self.window.touching(ranges))
+        events = np.sort(np.concatenate([there.ints(name)[there.ints("thread") == thread] for name in ("start_ns", "end_ns")]))
+        made = calls.take(rows)
+        its_own = made.text("api").where(OWN_CALLS.__contains__)
+        inside = covered(made.ints("start_ns")[its_own], made.ints("end_ns")[its_own], within=own)
         held = overheads.ints("thread") == thread
         by_rows = covered(overheads.ints("start_ns")[held], overheads.ints("end_ns")[held], within=own)
-        estimate = profiler_parts(events, own, calls.ints("start_ns")[rows], self.profiler) + inside + by_rows
+        estimate = profiler_parts(events, own, made.ints("start_ns"), self.profiler) + inside + by_rows
         result: IntArray = np.minimum(estimate, right - left)
         return result
 
@@ -158,7 +161,7 @@ class _Source:
         )
 
     def _sync(self, call: _Call) -> Step:
-        sync = int(self.sync_row[call.row])
+        sync = int(self.sync_row.take(np.array([call.row]))[0])
         of_event = "Event" in call.api
         queue = ALL_QUEUES
         if sync >= 0 and "Stream" in call.api:

@@ -8,9 +8,10 @@ import numpy as np
 
 from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import covered
+from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, duration
-from nsysmap.trace.gpu_work import gpu_column
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import inferences_a_pass
 
@@ -44,6 +45,27 @@ class Window:
         at = np.searchsorted(self.begin_ns, moments, side="right") - 1
         held: BoolArray = (at >= 0) & (moments < self.end_ns[np.maximum(at, 0)])
         return held
+
+    def rows(self, table: Table, name: str = "start_ns") -> IntArray:
+        """The rows of the table whose time of that name lies in one of the stretches."""
+        found = [np.zeros(0, np.int64)]
+        found += [rows[self.holds(moment)] for rows, moment in in_pieces(table.held_ints(name))]
+        return np.concatenate(found)
+
+    def launched(self, table: Table) -> IntArray:
+        """The rows of a table of GPU work that the process launched on the device within one of the stretches."""
+        rows = self.rows(table, "launch_start_ns")
+        mine = (table.held_ints("process").take(rows) == self.process) & (table.held_ints("device").take(rows) == self.device)
+        mine &= table.held_ints("launch").take(rows) >= 0
+        return rows[mine]
+
+    def touching(self, table: Table) -> IntArray:
+        """The rows of the table that begin no later than a stretch ends, and end no earlier than it begins."""
+        found = [np.zeros(0, np.int64)]
+        for rows, start, end in in_pieces(table.held_ints("start_ns"), table.held_ints("end_ns")):
+            last = np.searchsorted(self.begin_ns, end, side="right") - 1
+            found.append(rows[(last >= 0) & (self.end_ns[np.maximum(last, 0)] >= start)])
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True)
@@ -204,7 +226,11 @@ def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, 
 
 def _foreign_share(trace: Trace, window: Window) -> float:
     """The share of the window in which work of another process was on the device."""
-    foreign = (gpu_column(trace, "device") == window.device) & (gpu_column(trace, "process") != window.process)
-    start, end = gpu_column(trace, "start_ns")[foreign], gpu_column(trace, "end_ns")[foreign]
+    parts = [[np.zeros(0, np.int64)] * 2]
+    for table in gpu_work(trace):
+        there = table.take(window.touching(table))
+        foreign = (there.ints("device") == window.device) & (there.ints("process") != window.process)
+        parts.append([there.ints(name)[foreign] for name in ("start_ns", "end_ns")])
+    start, end = (np.concatenate(times) for times in zip(*parts, strict=True))
     busy = covered(start, end, within=(window.begin_ns, window.end_ns))
     return float(busy.sum()) / max(float((window.end_ns - window.begin_ns).sum()), 1.0)

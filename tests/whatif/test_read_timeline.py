@@ -38,7 +38,7 @@ def window_of(name: str) -> Window:
 def timeline_of(name: str) -> Timeline:
     trace, window = mapped(name).trace, window_of(name)
     costs = calibrate(trace, window), profiler_costs(trace, window)
-    return read_timeline(trace, mapped(name).inferences, window, costs, np.full(len(trace.kernels), np.nan))
+    return read_timeline(trace, mapped(name).inferences, window, costs, lambda kernels: np.full(len(kernels), np.nan))
 
 
 def inside(window: Window, moment: int) -> bool:
