@@ -57,7 +57,8 @@ class Window:
         rows = self.rows(table, "launch_start_ns")
         mine = (table.held_ints("process").take(rows) == self.process) & (table.held_ints("device").take(rows) == self.device)
         mine &= table.held_ints("launch").take(rows) >= 0
-        return rows[mine]
+        found: IntArray = rows[mine]
+        return found
 
     def touching(self, table: Table) -> IntArray:
         """The rows of the table that begin no later than a stretch ends, and end no earlier than it begins."""
