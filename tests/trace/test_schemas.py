@@ -94,11 +94,11 @@ def test_the_trace_of_these_tests_is_what_it_is_meant_to_be() -> None:
 def test_a_table_and_a_column_that_a_version_renames_are_one_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_in_schema(traced(), "3.25.0", tmp_path / "x.sqlite")
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN demangledName TO kernelName")
-        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO GPU_KERNELS")
+        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN demangledName TO fullName")
+        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO MADE_UP_KERNELS")
     assert len(read_trace(path).kernels) == 0
     kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
-    monkeypatch.setattr(tables, "RENAMED", (("GPU_KERNELS", kernel), ("kernelName", f"{kernel}.demangledName"), *tables.RENAMED))
+    monkeypatch.setattr(tables, "RENAMED", (("MADE_UP_KERNELS", kernel), ("fullName", f"{kernel}.demangledName"), *tables.RENAMED))
     trace = read_trace(path)
     assert trace.notes == ()
     assert trace.kernels.records() == newest().kernels.records()
