@@ -155,9 +155,25 @@ REPEATED_LAYERS = Spec(
         integer("time_ns", "their median times (see layers) added up", "ns"),
         integer("kernels", "their median kernels added up"),
         real("share_of_kernel_time", "of the engine's kernel time"),
+        real("share_of_all_kernel_time", "of the time of all kernels, of any engine or none, in the steady-state part (see other_kernels)"),
         flag("opaque", "Myelin regions that the engine file does not open"),
     ),
     key=("repeat_id",),
+)
+
+
+OTHER_KERNELS = Spec(
+    "other_kernels",
+    "Kernels without a layer in the steady-state part, by family of names, the most time first.  That part is, on each device, from the "
+    "first to the last kernel of a steady-state inference; without one the whole trace.",
+    (
+        text("family", "see names"),
+        integer("names", "distinct kernel names"),
+        integer("kernels", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        real("share_of_all_kernel_time", "of the time of all kernels in that part; these shares and those of repeated_layers add up to 1"),
+    ),
+    key=("family",),
 )
 
 

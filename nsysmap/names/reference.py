@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.names.families import FAMILY_ROWS
+from nsysmap.names.model import KernelName
 from nsysmap.names.myelin_tables import OPS, PATTERNS, SOURCES, PatternRow
-from nsysmap.names.tactic_words import WORD_ROWS
+from nsysmap.names.tactic_words import ARCHITECTURES, FIELD_ROWS, WORD_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,33 @@ def _word_entries(wanted: str) -> list[Entry]:
     ]
 
 
+def field_words(decoded: KernelName) -> list[tuple[str, str, str]]:
+    """What a name says: for each field what it is called, its value, and what that means (empty where the first two say it)."""
+    known = {row.field: row for row in FIELD_ROWS}
+    order = [row.field for row in FIELD_ROWS if row.field in decoded.fields]
+    order += [field for field in decoded.fields if field not in known]
+    found = []
+    for field in order:
+        value = str(decoded.fields[field])
+        if value == "unknown":
+            continue
+        label, means = (known[field].label, known[field].means) if field in known else (field.replace("_", " "), "")
+        found.append((label, value, _meaning(field, value, means)))
+    return found
+
+
+def _meaning(field: str, value: str, means: str) -> str:
+    if field == "arch":
+        number = value.removeprefix("sm").rstrip("af")
+        name = ARCHITECTURES.get(number)
+        return f"compute capability {number[:-1]}.{number[-1]}: {name}" if name else means
+    if field == "transpose":
+        return ", ".join(
+            f"{matrix} {'transposed' if letter == 't' else 'not'}" for matrix, letter in zip("ABCD", value.lower(), strict=False)
+        )
+    return means
+
+
 def page() -> str:
     """The reference page, docs/names.md."""
     lines = [
@@ -139,6 +167,12 @@ def page() -> str:
         "",
         "Beside these, a name of data movement only is `pure-data-movement`, one of casts only `pure-cast`, one of both",
         "`data-movement-and-cast`.",
+        "",
+        "## Fields of tactic and library kernel names",
+        "",
+        "| field | shown as | means |",
+        "|---|---|---|",
+        *(f"| {field.field} | {field.label} | {field.means or '–'} |" for field in FIELD_ROWS),
         "",
         "## Words of tactic and library kernel names",
         "",

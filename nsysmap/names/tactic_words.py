@@ -258,3 +258,76 @@ DATATYPES: dict[str, str] = {
     "i16": "INT16", "i32": "INT32", "s32": "INT32", "int32": "INT32", "i64": "INT64", "int64": "INT64",
     "f8": "FP8", "fp8": "FP8", "e4m3": "FP8", "e5m2": "FP8", "f4": "FP4", "e2m1": "FP4", "ue4m3xf4": "FP4", "ue8m0xf4": "FP4", "ue4m3xe2m1": "FP4", "ue8m0xe2m1": "FP4", "ue8m0xe4m3": "FP8", "void": "none", "b1": "BOOL", "s4": "INT4",
 }  # fmt: skip
+
+
+class FieldRow(NamedTuple):
+    """One field of a decoded kernel name: what it is called where it is shown, and what it means."""
+
+    field: str
+    label: str
+    means: str
+
+
+FIELD_ROWS: tuple[FieldRow, ...] = (
+    FieldRow("operation", "operation", ""),
+    FieldRow("direction", "direction", "fprop, fwd, fw: forward, as in inference; dgrad, wgrad, bprop: backward"),
+    FieldRow("arch", "built for", "compute capability of the GPU that it was compiled for"),
+    FieldRow("input_type", "reads", ""),
+    FieldRow("accumulate_type", "accumulates in", ""),
+    FieldRow("output_type", "writes", ""),
+    FieldRow("compute_type", "computes in", ""),
+    FieldRow("tile", "tile", "part of the result that one block computes, rows x columns, and how much of the sum at a time (x depth)"),
+    FieldRow("warp_tile", "warp tile", "the part of the tile that one warp computes"),
+    FieldRow("stages", "stages", "tiles of the inputs that are loaded ahead while one is computed"),
+    FieldRow("cluster", "cluster", "blocks that share their inputs (a thread block cluster, from Hopper on)"),
+    FieldRow("warps", "warps", "how the warps of a block divide its tile: rows x columns x depth"),
+    FieldRow("warpgroups", "warpgroups", "how groups of four warps (warpgroups, from Hopper on) divide the tile: rows x columns x depth"),
+    FieldRow("threads", "threads", "how its threads divide a tile"),
+    FieldRow("slice", "slice", "parts that the sum of one block is cut into"),
+    FieldRow("instruction", "instruction", "the matrix or vector instruction that it uses, with its size"),
+    FieldRow("epilogue", "epilogue", "what it does with the result before it writes it: fused into this kernel"),
+    FieldRow("split_k", "split-K", "several blocks add up one part of the result, which is added together afterwards"),
+    FieldRow("transpose", "transpose", "each matrix as BLAS names it, A, B, then C: t transposed, n not"),
+    FieldRow("output_layout", "output layout", "n: column-major, as BLAS has it; t: row-major"),
+    FieldRow("layout", "layout", "order of the dimensions in memory: n batch, c channels, h rows, w columns; k and rs of the filter"),
+    FieldRow("align", "alignment", "elements that rows must be a multiple of, for wide loads"),
+    FieldRow("load_width", "load width", "elements that one load reads"),
+    FieldRow(
+        "schedule", "schedule", "how work is divided among warps and blocks, and how data is loaded (tma: by the copy engine of Hopper)"
+    ),
+    FieldRow("variant", "variant", "which of several versions of the kernel"),
+    FieldRow("version", "version", ""),
+    FieldRow("groups", "groups", "of a grouped convolution"),
+    FieldRow("filter", "filter", "size of the filter that it is made for: t depth, r rows, s columns"),
+    FieldRow("kernel_size", "filter size", "of the convolution"),
+    FieldRow("stride", "stride", "of the convolution"),
+    FieldRow("winograd_tile", "Winograd tile", "size of the transformed tile"),
+    FieldRow("pooling", "pooling", "how values are put together"),
+    FieldRow("head_size", "head size", "elements of one attention head"),
+    FieldRow("sequence", "sequence", "tokens that it is made for, or takes at a time"),
+    FieldRow("mask", "mask", "which tokens see which"),
+    FieldRow("beta", "beta", "factor of what the result is added to; 0: nothing is added"),
+    FieldRow("problem", "problem", "the sizes that it is made for"),
+    FieldRow("parameters", "parameters", "numbers of the name that mean something to the library only"),
+    FieldRow("number", "number", ""),
+    FieldRow("launch_param", "launch parameters", ""),
+    FieldRow("launcher", "launcher", "which entry point of the library launched it"),
+    FieldRow("suffix", "suffix", ""),
+    FieldRow("hash", "hash", "tells apart kernels that were generated"),
+    FieldRow("function", "function", ""),
+    FieldRow("namespace", "namespace", ""),
+    FieldRow("template", "template", "arguments of the C++ template"),
+    FieldRow("sort", "sort", ""),
+    FieldRow("fused", "fused", "operations in one kernel"),
+    FieldRow("collective", "collective", "what the GPUs do together"),
+    FieldRow("reduction", "reduction", "how their values are put together"),
+    FieldRow("algorithm", "algorithm", "along which the data goes from GPU to GPU"),
+    FieldRow("protocol", "protocol", "LL: low latency, for small messages; SIMPLE: for large ones"),
+)
+
+ARCHITECTURES = {
+    "50": "Maxwell", "52": "Maxwell", "53": "Maxwell", "60": "Pascal", "61": "Pascal", "62": "Pascal", "70": "Volta", "72": "Volta",
+    "75": "Turing", "80": "Ampere", "86": "Ampere", "87": "Ampere", "89": "Ada", "90": "Hopper", "100": "Blackwell", "101": "Blackwell",
+    "103": "Blackwell", "110": "Blackwell", "120": "Blackwell", "121": "Blackwell",
+}  # fmt: skip
+"""NVIDIA's names of GPU architectures, by compute capability without its point."""

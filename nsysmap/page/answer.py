@@ -59,14 +59,15 @@ class Told:
     predicted: str  # time per unit without the profiler
     predicted_range: str
     no_action: str
-    layers: tuple[str, ...]  # names of the costliest, short
+    costs: tuple[words.Cost, ...]  # the costliest layers, or kernels without one
+    layers: tuple[str, ...]  # their names, short
     kernels: tuple[str, ...]
     rows: tuple[Answered, ...]
 
 
 def told_of(summary: Summary, *, regions: bool) -> Told:
     """The sentences of an answer; ``regions`` says that the page has a section about what is inside them."""
-    guess = summary.unprofiled
+    guess, costs = summary.unprofiled, words.costs(summary)[:TOP]
     predicted, _, range_of = (
         "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
     ).partition(" (")
@@ -75,7 +76,8 @@ def told_of(summary: Summary, *, regions: bool) -> Told:
         predicted,
         range_of.removesuffix(")"),
         words.no_action(summary),
-        tuple(told_apart([escaped(group.name) for group in summary.layers[:TOP]], _NAME)),
+        tuple(costs),
+        tuple(told_apart([escaped(cost.name) for cost in costs], _NAME)),
         tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
         tuple(row for row in _rows(summary, regions=regions) if row.text),
     )

@@ -12,6 +12,7 @@ from nsysmap.base.table import IntArray, Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
 from nsysmap.names.decode import decode, summary
+from nsysmap.names.reference import field_words
 from nsysmap.page.events import Events
 from nsysmap.page.samples import MEASURED, Sampled, of_layers, of_positions
 from nsysmap.page.windows import Windows
@@ -22,8 +23,11 @@ from nsysmap.picture.titles import layer_titles
 from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
+from nsysmap.summary import words
 from nsysmap.timing.layer_sums import alike, common_name
 from nsysmap.timing.measured import Measured
+from nsysmap.timing.totals import layer_shares
+from nsysmap.trace.steady import OUTLIER, steady_inferences
 
 METHODS = {
     "nvtx": "the NVTX range around its launch names the layer",
@@ -59,6 +63,16 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "layer_time": report.layer_time,
         "per": "per inference, the mean" if _inferences(tables) else "over the whole trace",
         "layers": _layers(analysis, swatch_of),
+        "others": [
+            {
+                "name": escaped(words.other_name(one)),
+                "kernels": round(one.kernels, 1),
+                "time": one.time_ns,
+                "share": one.share_of_all_kernel_time,
+            }
+            for one in analysis.summary.other_kernels
+        ],
+        "outlier": OUTLIER,
         "repeats": [escaped(common_name([row.text("name") for row in mine])) for mine in alike(tables.layers)],
         "kernel_time": _kernel_time(tables),
         "regions": _regions(tables),
@@ -145,7 +159,8 @@ def _kernel(name: str) -> dict[str, object]:
     decoded = decode(name)
     told = summary(decoded).replace(" kernel: ", ": ", 1)
     patterns = ", ".join(pattern.name for pattern in decoded.patterns)
-    return {"summary": escaped(told), "patterns": patterns, "rest": escaped(decoded.rest)}
+    said = [[label, escaped(value), means] for label, value, means in field_words(decoded)]
+    return {"summary": escaped(told), "patterns": patterns, "said": said, "rest": escaped(decoded.rest)}
 
 
 def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
@@ -156,6 +171,7 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
         for layer, title in zip(engine.layers, layer_titles(engine.layers), strict=True)
     }
     limits = {row.integer("layer_id"): row for row in tables.roofline}
+    shares = layer_shares(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     measured = of_layers(tables.layer_counters)
     repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
     found: list[dict[str, object]] = []
@@ -181,11 +197,11 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
                 "origin": _text(row, "origin"),
                 "trtexec": row.maybe_integer("trtexec_ns"),
                 "time": row.maybe_integer("time_ns"),
-                "share": row.maybe_real("share_of_kernel_time"),
+                "share": None if row.maybe_integer("time_ns") is None else float(shares[number]),
                 "kernels": row.maybe_integer("kernels"),
                 "repeat": repeat_of.get(number),
                 "bound": limit.maybe_integer("bound_ns") if limit else None,
-                "fraction": limit.maybe_real("roofline_fraction") if limit else None,
+                "fraction": limit.maybe_real("roofline_fraction") if limit and limit.text("verdict") != "unknown" else None,
                 "verdict": limit.text("verdict") if limit else None,
                 "reason": escaped(limit.text("reason")) if limit else None,
                 **({"measured": measured[number]} if number in measured else {}),

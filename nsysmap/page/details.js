@@ -39,7 +39,7 @@ function detailsOf(trace, panel, on) {
     const three = name => ["x", "y", "z"].map(axis => tables.kernels_classes[name + axis][of]).join(" × ");
     element("h2", layer ? layer.title : "Kernel without a layer", panel);
     rows(null, [
-      ["kernel", shared(KERNEL, "name", row)], ["what it is", told.summary], ["patterns", told.patterns], ["not understood", told.rest], ...at(KERNEL, row),
+      ["kernel", shared(KERNEL, "name", row)], ["what it is", told.summary], ["patterns", told.patterns], ...at(KERNEL, row),
       ["median of the same", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null],
       inferenceRow(tables.kernels.inference[row]),
     ]);
@@ -52,6 +52,7 @@ function detailsOf(trace, panel, on) {
       ["reason", shared(KERNEL, "reason", row)],
     ]);
     if (layer) layerRows(layer, "The layer in the engine");
+    if (told.said.length || told.rest) rows("What its name says", [...told.said.map(([label, value, means]) => [label, means ? `${value}\n${means}` : value]), ["not understood", told.rest]]);
     launch(tables.kernels.launch[row], tables.kernels.start[row]);
     rows("Grid and resources", [
       ["grid", three("grid_")], ["block", three("block_")], ["registers per thread", shared(KERNEL, "registers", row)],
@@ -132,7 +133,7 @@ function detailsOf(trace, panel, on) {
       ["took", call >= 0 ? duration(tables.calls.dur[call]) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence_dur[row]) : null],
     ]);
     rows("Between", [
-      before >= 0 && ["before", trace.layerTitle(before), () => on.pick({ type: KERNEL, row: before })], after >= 0 && ["after", trace.layerTitle(after), () => on.pick({ type: KERNEL, row: after })],
+      before >= 0 && ["before", trace.kernelWords(before), () => on.pick({ type: KERNEL, row: before })], after >= 0 && ["after", trace.kernelWords(after), () => on.pick({ type: KERNEL, row: after })],
     ]);
   }
   function call(row) {
@@ -140,7 +141,7 @@ function detailsOf(trace, panel, on) {
     rows(null, [...at(CALL, row), ["kind", shared(CALL, "kind", row)], ["thread", doc.threads[shared(CALL, "thread", row)]?.tid]]);
     const launched = [];
     for (let one = 0; one < tables.kernels.rows && launched.length < 60; one++) if (tables.kernels.launch[one] === row) launched.push(one);
-    rows("Launched", launched.map(one => [duration(tables.kernels.dur[one]), trace.layerTitle(one), () => on.pick({ type: KERNEL, row: one })]));
+    rows("Launched", launched.map(one => [duration(tables.kernels.dur[one]), trace.kernelWords(one), () => on.pick({ type: KERNEL, row: one })]));
     rows("NVTX ranges around it, outermost first", trace.rangesAt(shared(CALL, "thread", row), tables.calls.start[row]).map(one => [shared(RANGE, "domain", one) || "NVTX", shared(RANGE, "name", one)]));
   }
   function inference(row) {

@@ -1,6 +1,6 @@
 // The inferences over the run, each a dot at its time, with a histogram beside them; a click selects one.
 
-const FIT_OUT = 1.5;  // times the median of its like: an outlier
+const ENGINE_FILLS = ["#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#b2245f"];
 
 function inferencesOf(trace, place, on) {
   const { doc, tables } = trace, all = tables.inferences;
@@ -12,6 +12,8 @@ function inferencesOf(trace, place, on) {
   const highest = shown.reduce((most, row) => Math.max(most, all.time[row]), 1), left = 64, bottom = 20, side = 120, height = 200;
   const sorted = shown.map(row => all.time[row]).sort((one, two) => one - two);
   const cut = Math.min(highest, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1));
+  const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
+  const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : 0]; return isDark() ? onDark(plain) : plain; };
   let selection = null, width = 0;
   if (!shown.length) { place.hidden = true; return { update() {}, theme() {} }; }
 
@@ -36,10 +38,10 @@ function inferencesOf(trace, place, on) {
     }
     const bins = new Array(40).fill(0);
     for (const row of shown) {
-      const odd = times(row) > FIT_OUT, on = selection && (selection.inference === row || (selection.range && all.start[row] < selection.range[1] && all.end[row] > selection.range[0]));
+      const odd = times(row) >= doc.outlier, on = selection && (selection.inference === row || (selection.range && all.start[row] < selection.range[1] && all.end[row] > selection.range[0]));
       const dim = selection && (selection.inference !== null || selection.range) && !on;
       pen.globalAlpha = dim ? 0.2 : 0.85;
-      pen.fillStyle = odd ? "#ff9600" : "#566bcb";
+      pen.fillStyle = fill(row);
       pen.beginPath();
       if (odd) { const [x, y] = [toX(row), toY(all.time[row])]; pen.moveTo(x, y - 5); pen.lineTo(x + 5, y + 4); pen.lineTo(x - 5, y + 4); }
       else pen.arc(toX(row), toY(all.time[row]), on && selection.inference === row ? 5 : 2.5, 0, 7);
@@ -56,13 +58,20 @@ function inferencesOf(trace, place, on) {
     pen.fillText("how many", width - side, height - 5);
     pen.globalAlpha = 1;
   }
+  const legend = place.querySelector(".legend");
+  if (several) for (const engine of ran) { const made = element("span", null, legend); element("i", null, made).style.background = ENGINE_FILLS[ran.indexOf(engine) % ENGINE_FILLS.length]; made.append(engine < 0 ? "no engine known" : doc.engines[engine]); }
+  /** Whether it is an outlier before which there are but outliers of its like: maybe still warm-up. */
+  function early(row) {
+    return times(row) >= doc.outlier && shown.every(other => other >= row || all.group[other] !== all.group[row] || times(other) >= doc.outlier);
+  }
   const slow = shown.filter(row => times(row) > 1.1).sort((one, two) => times(two) - times(one)).slice(0, 8);
   if (!slow.length) element("p", "No inference takes more than 1.1 times the median of its like.", list, "note");
+  else if (times(slow[0]) < doc.outlier) element("p", `No outlier: none takes ${doc.outlier} times the median of its like.`, list, "note");
   for (const row of slow) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
     button(`inference ${row}`, item, () => on.inference(row));
-    item.append(`: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time of the cause ${cause}` : ""));
+    item.append(`: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time of the cause ${cause}` : "") + (early(row) ? "; among the first of its like: may be warm-up" : ""));
   }
   function nearest(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
@@ -76,7 +85,7 @@ function inferencesOf(trace, place, on) {
   canvas.addEventListener("click", event => { const row = nearest(event); if (row !== null) on.inference(row); });
   canvas.addEventListener("pointermove", event => {
     const row = nearest(event);
-    canvas.title = row === null ? "" : `inference ${row}: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median of its like`;
+    canvas.title = row === null ? "" : `inference ${row}${several && all.engine[row] >= 0 ? " of " + doc.engines[all.engine[row]] : ""}: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median of its like${early(row) ? ", among the first: may be warm-up" : ""}`;
     canvas.style.cursor = row === null ? "" : "pointer";
   });
   canvas.addEventListener("keydown", event => {

@@ -6,7 +6,8 @@ async function start() {
   const trace = traceOf(doc, unpacked(await inflated("rows")));
   const { tables } = trace;
   let selection = { inference: null, layer: null, layers: null, range: null, found: null };  // layers: those of a finding, in place of one
-  let hits = [], next = -1;
+  const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"] };
+  let hits = [], next = -1, byType = new Map();
 
   const details = detailsOf(trace, panel, {
     inference, layer, first, finding, graph: id => toGraph(id),
@@ -17,7 +18,7 @@ async function start() {
     drawn(milliseconds) { document.body.dataset.drawn = milliseconds.toFixed(1); },
   });
   const overview = overviewOf(trace, document.getElementById("overview"), timeline);
-  const layers = layersOf(trace, document.getElementById("layers"), { layer: id => layer(id, true) });
+  const layers = layersOf(trace, document.getElementById("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
   const idle = idleOf(trace, document.getElementById("idle"));
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
@@ -116,7 +117,8 @@ async function start() {
     card.classList.add("flash");
     setTimeout(() => card.classList.remove("flash"), 1500);
   }
-  /** Marks all layers of findings, in every figure. */
+  function same(ids) { return Boolean(selection.layers) && selection.layers.length === ids.length && ids.every(id => selection.layers.includes(id)); }
+  /** Marks all of these layers, in every figure. */
   function mark(layers, title) {
     const all = [...new Set(layers)];
     if (all.length === 1) return layer(all[0]);
@@ -148,8 +150,9 @@ async function start() {
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
   for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); jump(1); to("timeline"); });
   for (const one of document.querySelectorAll("[data-repeat]")) {
-    const first = doc.layers.find(other => other.repeat !== null && other.kind === one.dataset.kind && doc.repeats[other.repeat] === one.dataset.repeat);
-    if (first) one.addEventListener("click", () => layer(first.id)); else one.disabled = true;
+    const mine = doc.layers.filter(other => other.repeat !== null && other.kind === one.dataset.kind && String(other.engine ?? "") === one.dataset.engine && doc.repeats[other.repeat] === one.dataset.repeat);
+    const repeat = mine.length ? mine[0].repeat : null, ids = mine.filter(other => other.repeat === repeat).map(other => other.id);
+    if (ids.length) one.addEventListener("click", () => mark(ids, one.dataset.repeat)); else one.disabled = true;
   }
   function touched() {
     const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null, chosen = chosenLayers(selection);
@@ -168,6 +171,7 @@ async function start() {
     const passes = searcher(find.value);
     hits = [];
     next = -1;
+    byType = new Map();
     if (passes) {
       const classes = [];
       for (const type of [KERNEL, COPY, RANGE, CALL]) {
@@ -182,27 +186,64 @@ async function start() {
       for (const type of [KERNEL, COPY, RANGE, CALL]) {
         const of = tables[TABLES[type]].class, mine = [];
         for (let row = 0; row < of.length; row++) if (classes[type][of[row]]) mine.push({ type, row });
-        if (mine.length && !hits.length) hits = mine;  // kernels if any, else copies, ranges, calls
+        if (mine.length) byType.set(type, mine);
       }
+      if (byType.size) [hits] = byType.values();  // next and previous go through kernels if any, else copies, ranges, calls
       const found = (type, row) => type === INFERENCE || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
       change({ found });
-      const what = hits.length ? [["kernel", "kernels"], ["copy", "copies"], , , , , ["call", "calls"], ["range", "ranges"]][hits[0].type] : ["kernel", "kernels"];
-      const layersHit = hits.length && hits[0].type === KERNEL ? new Set(hits.map(hit => trace.layerOf(hit.row))).size : 0;
-      count.textContent = `${counted(hits.length, ...what)}${layersHit ? " of " + counted(layersHit, "layer") : ""}`;
+      count.textContent = hits.length ? told(hits) : "nothing found";
+      list();
     } else {
       count.textContent = "";
       change({ found: null });
+      list();
     }
     graphs.search(passes);
   }
-  function jump(by) {
-    if (!hits.length) return;
-    if (next < 0) next = Math.max(0, hits.findIndex(hit => trace.startOf(hit.type, hit.row) >= timeline.view.from)) - (by > 0 ? 1 : 0);
-    next = (next + by + hits.length) % hits.length;
+  function told(some) {
+    const layers = some[0].type === KERNEL ? new Set(some.map(hit => trace.layerOf(hit.row)).filter(id => id >= 0)).size : 0;
+    return counted(some.length, ...NOUNS[some[0].type]) + (layers ? ` of ${counted(layers, "layer")}` : "");
+  }
+  /** The list of what was found: a row for each layer, name or call, with how many there are; a click goes to the next of them. */
+  function list() {
+    listed.replaceChildren();
+    listed.hidden = !byType.size || !find.value.trim();
+    for (const mine of byType.values()) {
+      element("h3", told(mine), listed);
+      const groups = new Map();
+      mine.forEach((hit, at) => {
+        const name = trace.titleOf(hit.type, hit.row), group = groups.get(name) || { places: [], time: 0 };
+        group.places.push(at);
+        group.time += trace.endOf(hit.type, hit.row) - trace.startOf(hit.type, hit.row);
+        groups.set(name, group);
+      });
+      const rows = [...groups].sort(([, one], [, two]) => two.time - one.time), lines = element("ul", null, listed);
+      for (const [name, { places, time }] of rows.slice(0, MOST_LISTED)) {
+        const row = element("li", null, lines);
+        button(name, row, () => {
+          hits = mine;
+          const ahead = places.find(at => at > next && trace.startOf(hits[at].type, hits[at].row) >= timeline.view.from);
+          go(ahead ?? places[0]);
+          to("timeline");
+        }, "link name");
+        element("small", ` ${places.length.toLocaleString("en")} ×, ${duration(time)}`, row);
+      }
+      if (rows.length > MOST_LISTED) element("p", `and ${counted(rows.length - MOST_LISTED, "more name")}`, listed, "note");
+    }
+  }
+  function go(at) {
+    next = at;
     count.textContent = `${(next + 1).toLocaleString("en")} of ${hits.length.toLocaleString("en")}`;
     pick(hits[next]);
     reveal(hits[next]);
   }
+  function jump(by) {
+    if (!hits.length) return;
+    if (next < 0) next = Math.max(0, hits.findIndex(hit => trace.startOf(hit.type, hit.row) >= timeline.view.from)) - (by > 0 ? 1 : 0);
+    go((next + by + hits.length) % hits.length);
+  }
+  find.addEventListener("focus", () => { if (byType.size) listed.hidden = false; });
+  document.addEventListener("pointerdown", event => { if (!event.target.closest(".find")) listed.hidden = true; });
   let typing = 0;
   find.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 120); });
   find.addEventListener("keydown", event => {

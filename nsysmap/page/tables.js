@@ -9,12 +9,12 @@ function layersOf(trace, place, on) {
   let sort = "time", down = true, all = false, selection = null;
   const metrics = doc.layers.some(layer => layer.measured) ? Object.keys(doc.metrics) : [];
   for (const metric of metrics) place.querySelector("th[data-by=index]").before(element("th", doc.metrics[metric], null, "right tight"));
-  const heads = [...place.querySelectorAll("th[data-by]")];
+  const heads = [...place.querySelectorAll("th[data-by]")], engines = heads.some(head => head.dataset.by === "source");
   for (const head of heads) {
     const name = head.textContent;
     head.textContent = "";
     button(name, head, () => {
-      down = sort === head.dataset.by ? !down : !["title", "kind", "index", "precision"].includes(head.dataset.by);
+      down = sort === head.dataset.by ? !down : !["title", "kind", "index", "precision", "source"].includes(head.dataset.by);
       sort = head.dataset.by;
       update();
     });
@@ -29,13 +29,14 @@ function layersOf(trace, place, on) {
     let rows = doc.layers.map(layer => {
       const sum = part && part.get(layer.id);
       return {
-        ...layer, layers: [layer], time: part ? (sum ? sum.time : null) : layer.time, count: part ? (sum ? sum.kernels : null) : layer.kernels,
+        ...layer, source: doc.engines[layer.engine] || "", layers: [layer], time: part ? (sum ? sum.time : null) : layer.time, count: part ? (sum ? sum.kernels : null) : layer.kernels,
         share: part ? (sum ? sum.time / whole : null) : layer.share,
       };
     });
     if (part && part.get(-1)) rows.push({ id: -1, title: "no layer", kind: "", layers: [], ...part.get(-1), count: part.get(-1).kernels, share: part.get(-1).time / whole, index: null });
+    if (!part && doc.layers.length) doc.others.forEach((one, at) => rows.push({ id: -2 - at, title: one.name, kind: "", layers: [], time: one.time, count: one.kernels, share: one.share, index: null, swatch: -1 }));
     const passes = searcher(filter.value);
-    if (passes) rows = rows.filter(row => passes([row.title, row.name, row.kind, row.precision, row.tactic, row.onnx, row.verdict].join(" ")));
+    if (passes) rows = rows.filter(row => passes([row.title, row.name, row.kind, row.source, row.precision, row.tactic, row.onnx, row.verdict].join(" ")));
     return grouped.checked ? merged(rows) : rows;
   }
   function merged(rows) {
@@ -82,8 +83,9 @@ function layersOf(trace, place, on) {
     element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${row.verdict || ""}`, made, "right").title = row.reason || "";
     for (const metric of metrics) element("td", row.layers.length === 1 && row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     element("td", row.layers.length > 1 ? row.layers.length + " ×" : row.index ?? "–", made, "right");
+    if (engines) element("td", row.source || "–", made);
     const cell = element("td", null, made, "name");
-    if (row.layers.length) button(row.title, cell, () => on.layer(row.layers[0].id)).title = row.layers.length > 1 ? row.title : row.name;
+    if (row.layers.length) button(row.title, cell, () => on.layers(row.layers.map(layer => layer.id), row.title)).title = row.layers.length > 1 ? row.title : row.name;
     else cell.append(row.title);
     return made;
   }

@@ -144,7 +144,7 @@ function timelineOf(trace, place, on) {
     if (wide > NEXT_TEXT && hit) {
       const dark = inkOn(fill);
       label(trace.titleOf(type, row[at]), left + 3, top + (type === KERNEL ? 13 : tall / 2 + 4), wide - 5, dark);
-      if (type === KERNEL) label(trace.kernelTitle(row[at]), left + 3, top + 27, wide - 5, dark, 0.8);
+      if (type === KERNEL) label(trace.layers.has(trace.layerOf(row[at])) ? trace.kernelTitle(row[at]) : "no layer", left + 3, top + 27, wide - 5, dark, 0.8);
     }
     pen.globalAlpha = 1;
   }
@@ -286,7 +286,7 @@ function timelineOf(trace, place, on) {
       tip.textContent = `${at.lane.metric.title}: ${found ? measuredWords(at.lane, found.mean) : "not sampled here"}` + (found && found.samples > 1 ? `\nthe mean of ${found.samples.toLocaleString("en")} samples` : "");
       return;
     }
-    const more = at.type === KERNEL ? `\n${trace.kernelTitle(at.row)}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
+    const more = at.type === KERNEL ? `\n${trace.layers.has(trace.layerOf(at.row)) ? trace.kernelTitle(at.row) : "no layer"}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
     tip.textContent = `${fitted(trace.titleOf(at.type, at.row), 90)}\n${duration(trace.endOf(at.type, at.row) - trace.startOf(at.type, at.row))}${more}`;
   }
   const KEYS = {

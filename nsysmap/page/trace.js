@@ -35,17 +35,17 @@ function traceOf(doc, tables) {
   const layers = new Map(doc.layers.map(layer => [layer.id, layer]));
   const lanes = lanesOf(doc, tables, shared);
 
-  /** The layer's title, or what stands for it where there is none. */
-  function layerTitle(row) {
-    const layer = layers.get(layerOf(row));
-    return layer ? layer.title : "no layer";
-  }
   function kernelTitle(row) {
     const code = tables.kernels_classes.name[kernels.class[row]];
     return doc.kernels[code].summary;
   }
+  /** The layer, or of a kernel without one what it is. */
+  function kernelWords(row) {
+    const layer = layers.get(layerOf(row));
+    return layer ? layer.title : kernelTitle(row);
+  }
   function titleOf(type, row) {
-    if (type === KERNEL) return layerTitle(row);
+    if (type === KERNEL) return kernelWords(row);
     if (type === COPY) return "copy " + shared(COPY, "kind", row);
     if (type === FILL) return "memset";
     if (type === GRAPH) return "CUDA graph, its kernels hidden";
@@ -146,7 +146,7 @@ function traceOf(doc, tables) {
     return found;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, layerTitle, kernelTitle, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, previous, median,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, previous, median,
     rangesAt,
   };
 }

@@ -18,6 +18,7 @@ from nsysmap.page.windows import MOST_KERNELS, windows_of
 from nsysmap.picture.html import CODE
 from nsysmap.picture.inline import inlined
 from nsysmap.report.model import Report
+from nsysmap.report.whatif import assumptions, unanswered
 from nsysmap.report.words import captured, mapping_words
 from nsysmap.summary import words
 
@@ -60,6 +61,9 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     content = content_of(analysis, report, events, windows, sampled)
     columns = {**events.tables, **sample_columns(sampled, events.origin_ns)}
     numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
+    answered = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
+    common, told = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])
+    own = dict(told)
     by_rule = [[row for row in found if row.text("rule") == rule] for rule in dict.fromkeys(row.text("rule") for row in found)]
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
@@ -77,6 +81,9 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         rules_found=[(mine[0].text("rule"), numbers[mine[0].integer("finding_id")], len(mine)) for mine in by_rule],
         outcomes={row.text("rule"): row for row in analysis.tables.rule_outcomes},
         numbers=numbers,
+        changes=[(row, own.get(row.text("change"), "")) for row in answered],
+        assumed=common,
+        unanswered=unanswered(list(analysis.tables.whatif)),
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],
         reduced=reduced_words(analysis.tables, windows),
         content=content,

@@ -103,13 +103,21 @@ def _answer(summary: Summary) -> Iterator[str]:
 def _costliest(summary: Summary) -> Iterator[str]:
     if not summary.layers:
         return
-    yield "## Costliest layers (per inference; \\* stands for numbers)"
+    yield "## Costliest layers (per inference; share of all kernel time; \\* stands for numbers)"
+    found = answer.costs(summary)
     groups = [
-        (percent(one.share_of_kernel_time, 1), rounded(one.time_ns), f"{one.layers}", _engine(one.engine), one.kind, code(one.name))
-        for one in summary.layers[:_TOP_GROUPS]
+        (
+            percent(one.share, 1),
+            rounded(one.time_ns),
+            "–" if one.layers is None else f"{one.layers}",
+            _engine(one.engine),
+            one.group.kind if one.group else "–",
+            code(one.name),
+        )
+        for one in found[:_TOP_GROUPS]
     ]
     yield _table(("share", "time", "layers", "engine", "kind", "layer"), groups, right=4)
-    yield _more(len(summary.layers), _TOP_GROUPS, "rows")
+    yield _more(len(found), _TOP_GROUPS, "rows")
     for region in summary.regions:
         yield f"### Inside {code(region.name)}"
         parts = [

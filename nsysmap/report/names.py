@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 _MARKS = {"confirmed": "", "aligned": "~", "likely": "~", "guess": "?", "none": "??"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
-_FIRST = ("operation", "arch", "input_type", "accumulate_type", "output_type", "tile", "stages", "cluster", "epilogue", "split_k")
 _LABEL = 17
-_LABELS = {"input_type": "reads", "output_type": "writes", "accumulate_type": "accumulates in", "compute_type": "computes in"}
 
 
 def printable(text: str) -> str:
@@ -48,17 +46,17 @@ def names_json(decoded: KernelName) -> dict[str, object]:
 
 
 def names_text(decoded: KernelName, *, colour: bool) -> str:
-    """A decoded name in lines of at most 100 columns: the name, what it is, its operations and patterns, its fields."""
+    """A decoded name in lines of at most 100 columns: the name, what it is, its operations and patterns, its fields and what they mean."""
+    from nsysmap.names.reference import field_words
+
     lines = _entry("is", printable(summary(decoded)))
     if decoded.ops:
         lines += _entry("ops", "  ".join(_op_word(op) for op in decoded.ops))
     for pattern in decoded.patterns:
         span = f"{pattern.first + 1}-{pattern.last + 1}" if pattern.last > pattern.first else f"{pattern.first + 1}"
         lines += _entry("pattern", f"{pattern.name}{_MARKS[pattern.evidence]} (ops {span}): {pattern.text}")
-    fields = {**{key: decoded.fields[key] for key in _FIRST if key in decoded.fields}, **decoded.fields}
-    for key, value in fields.items():
-        if value != "unknown":
-            lines += _entry(_LABELS.get(key, key.replace("_", " ")), printable(str(value)))
+    for label, value, means in field_words(decoded):
+        lines += _entry(label, printable(value) + (f"  ({means})" if means else ""))
     if decoded.generation:
         lines += _entry(
             "codes", f"{decoded.generation} letters: TensorRT {'10.9 or later' if decoded.generation == 4 else '10.8 or earlier'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysmap.base.lines import folded, rendered, table
-from nsysmap.base.table import Table
+from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import microseconds
 from nsysmap.report.words import pass_words
@@ -26,13 +26,7 @@ def whatif_text(answers: Table, source: str) -> str:
         figures = ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns")
         cells = [(row.text("change"), *(microseconds(row.integer(name)) for name in figures)) for row in told]
         lines += rendered(table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False).splitlines()
-    for answer, heading in _UNANSWERED:
-        reasons: dict[str, list[str]] = {}
-        for row in rows:
-            if row.text("answer") == answer:
-                reasons.setdefault(row.maybe_text("reason") or "", []).append(row.text("change"))
-        if not reasons:
-            continue
+    for heading, reasons in unanswered(rows):
         if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not of each change
             return "\n".join(map(escaped, _wrapped(f"{source}: {heading.lower()} what any change would save: {next(iter(reasons))}", "  ")))
         lines += ["", f"{heading}:"]
@@ -49,6 +43,19 @@ def whatif_text(answers: Table, source: str) -> str:
 def whatif_json(answers: Table) -> dict[str, object]:
     """The same as one JSON object: ``whatif``, one item a change, times in nanoseconds."""
     return {"whatif": answers.records()}
+
+
+def unanswered(rows: Sequence[Row]) -> list[tuple[str, dict[str, list[str]]]]:
+    """The changes of which no saving is told, by what is said of them and why."""
+    found = []
+    for answer, heading in _UNANSWERED:
+        reasons: dict[str, list[str]] = {}
+        for row in rows:
+            if row.text("answer") == answer:
+                reasons.setdefault(row.maybe_text("reason") or "", []).append(row.text("change"))
+        if reasons:
+            found.append((heading, reasons))
+    return found
 
 
 def assumptions(told: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:

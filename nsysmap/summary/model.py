@@ -66,8 +66,19 @@ class LayerGroup:
     layers: int
     kernels: int
     time_ns: int  # per inference of that engine
-    share_of_kernel_time: float
+    share_of_all_kernel_time: float  # also of other engines and of kernels without a layer, in the steady-state part
     opaque: bool  # a Myelin region that the engine file does not open
+
+
+@dataclass(frozen=True)
+class OtherKernels:
+    """Kernels of one family that have no layer (a row of `other_kernels`)."""
+
+    family: str
+    names: int
+    kernels: float  # per unit, as their time
+    time_ns: int  # per unit; over the trace where no inference is known
+    share_of_all_kernel_time: float
 
 
 @dataclass(frozen=True)
@@ -205,6 +216,7 @@ class Summary:
     kinds: tuple[InferenceKind, ...]
     gpus: tuple[GpuTime, ...]
     layers: tuple[LayerGroup, ...]  # the most time first
+    other_kernels: tuple[OtherKernels, ...]  # the same; their shares and those of the layers add up to 1
     kernels: tuple[KernelShare, ...]  # the ten that cost most
     kernel_kinds: tuple[tuple[str, float], ...]  # kinds of layers, else families of kernels, with their share of kernel time
     slowest: Slowest | None

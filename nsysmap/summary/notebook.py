@@ -49,16 +49,16 @@ def _actions(summary: Summary) -> str:
 
 
 def _layers(summary: Summary) -> str:
-    timed = [layer for layer in summary.layers if layer.time_ns is not None and layer.share_of_kernel_time is not None]
-    if not timed:
+    found = words.costs(summary)
+    if not found:
         return ""
     rows = "".join(
-        f"<tr><td>{percent(layer.share_of_kernel_time or 0, 1)}</td><td{_WHOLE}>{_text(rounded(layer.time_ns or 0))}</td>"
-        f"<td>{layer.layers}</td>"
-        f"<td{_CELL}>{_text(layer.does or layer.kind)}</td><td{_CELL}>{_text(layer.name)}</td></tr>"
-        for layer in timed[:_LAYERS]
+        f"<tr><td>{percent(cost.share, 1)}</td><td{_WHOLE}>{_text(rounded(cost.time_ns))}</td>"
+        f"<td>{'–' if cost.layers is None else cost.layers}</td>"
+        f"<td{_CELL}>{_text(cost.what)}</td><td{_CELL}>{_text(cost.name)}</td></tr>"
+        for cost in found[:_LAYERS]
     )
-    heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", "costliest layers"))
+    heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", "costliest layers; share of all kernel time"))
     return f"<table><tr>{heads}</tr>{rows}</table>"
 
 

@@ -16,7 +16,7 @@ _SHELL = ("nsys", "nsysmap", "trtexec")
 _WORD = 11  # columns of the words on the left
 _WHAT = 13  # of what a command shows, after it
 _WIDE = 120  # from here on an action and its line to paste stand side by side
-_LEAST_REGION = 0.2  # of the engine's kernel time, for its parts to be told
+_LEAST_REGION = 0.2  # of all kernel time, for its parts to be told
 _FIGURES = 28  # columns before a kernel in its table
 _ENGINE = 14  # columns of an engine's name in a table
 _KINDS_FROM = 100  # columns; on a narrower terminal the names need the room of the layers' kinds
@@ -112,31 +112,32 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
     if not summary.layers:
         return _kernels(summary, width)
     several = len({group.engine for group in summary.layers}) > 1
+    found = answer.costs(summary)
     engines = told_apart([escaped(name) for name in answer.engine_names(summary)], _ENGINE)
     kinds_too = width >= _KINDS_FROM
     cells = []
-    shown = [group for group in summary.layers[:_TOP_LAYERS] if group.share_of_kernel_time >= _LEAST_LAYER or not summary.regions]
-    large = [group for group in shown if group.share_of_kernel_time >= _LEAST_REGION]
-    for group in shown:
-        engine = () if not several else ("–" if group.engine is None else engines[group.engine],)
+    shown = [cost for cost in found[:_TOP_LAYERS] if cost.share >= _LEAST_LAYER or not summary.regions]
+    large = [cost.group for cost in shown if cost.group is not None and cost.share >= _LEAST_REGION]
+    for cost in shown:
+        engine = () if not several else ("–" if cost.engine is None else engines[cost.engine],)
         cells.append(
             (
-                percent(group.share_of_kernel_time, 1, 0),
-                rounded(group.time_ns),
-                f"{group.layers}" if group.layers > 1 else "1",
-                *((group.does or group.kind,) if kinds_too else ()),
+                percent(cost.share, 1, 0),
+                rounded(cost.time_ns),
+                "–" if cost.layers is None else f"{cost.layers}",
+                *((cost.what,) if kinds_too else ()),
                 *engine,
-                escaped(group.name),
+                escaped(cost.name),
             )
         )
     per = "per inference" if summary.inferences else "over the trace"
     header = (
-        "of engine" if several else "share",
+        "share",
         "time",
         "layers",
         *(("kind",) if kinds_too else ()),
         *(("engine",) if several else ()),
-        f"costliest layers, {per} (all: --full)",
+        f"costliest layers {per}, of all kernel time" if kinds_too or not several else "costliest layers, of all kernel time",
     )
     lines = table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
     region = next((one for one in summary.regions if any(group.opaque and group.name == one.name for group in large)), None)

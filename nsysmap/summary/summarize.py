@@ -27,6 +27,7 @@ from nsysmap.summary.model import (
     LayerGroup,
     Mapped,
     NextStep,
+    OtherKernels,
     Part,
     Region,
     RuleAnswer,
@@ -83,6 +84,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         kinds=_kinds(tables),
         gpus=gpus,
         layers=_layers(tables),
+        other_kernels=_other_kernels(tables["other_kernels"], counted_in),
         kernels=_kernels(tables["kernel_totals"]),
         kernel_kinds=_kernel_kinds(tables),
         slowest=_slowest(tables["inference_times"]),
@@ -232,10 +234,23 @@ def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
             layers=row.integer("layers"),
             kernels=row.integer("kernels"),
             time_ns=row.integer("time_ns"),
-            share_of_kernel_time=row.real("share_of_kernel_time"),
+            share_of_all_kernel_time=row.real("share_of_all_kernel_time"),
             opaque=row.flag("opaque"),
         )
         for row in tables["repeated_layers"]
+    )
+
+
+def _other_kernels(rows: Table, units: float) -> tuple[OtherKernels, ...]:
+    return tuple(
+        OtherKernels(
+            row.text("family"),
+            row.integer("names"),
+            row.integer("kernels") / (units or 1),
+            round(row.integer("time_ns") / units) if units else row.integer("time_ns"),
+            row.real("share_of_all_kernel_time"),
+        )
+        for row in rows
     )
 
 

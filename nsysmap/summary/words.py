@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
-from nsysmap.summary.model import INFERENCE, REPETITION, UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, Summary
+from nsysmap.summary.model import INFERENCE, REPETITION, UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, LayerGroup, OtherKernels, Summary
 from nsysmap.trace.steady import OUTLIER
 
 ACTIONS = 3
@@ -326,6 +327,39 @@ def inside(summary: Summary) -> str:
     return ", ".join(told)
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Layers that are alike, or kernels of one family without a layer: a row of where kernel time goes."""
+
+    share: float  # of all kernel time
+    time_ns: int
+    layers: int | None
+    what: str  # the layers' kind, or what they do
+    engine: int | None
+    name: str
+    group: LayerGroup | None  # None for kernels without a layer
+
+
+def costs(summary: Summary) -> list[Cost]:
+    """Where kernel time goes, the largest share first; the shares add up to 1.  No rows where no layer is known."""
+    if not summary.layers:
+        return []
+    found = [
+        Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.name, one)
+        for one in summary.layers
+    ]
+    found += [
+        Cost(one.share_of_all_kernel_time, one.time_ns, None, f"{one.family} kernel", None, other_name(one), None)
+        for one in summary.other_kernels
+    ]
+    return sorted(found, key=lambda one: -one.share)
+
+
+def other_name(other: OtherKernels) -> str:
+    """What kernels without a layer are called where layers are."""
+    return f"({other.family} kernels without a layer{f', {other.names} names' if other.names > 1 else ''})"
+
+
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
     """What each kernel (what its name says, the name) is, in about so many columns; those of which that says the same have a name too."""
     alike: dict[str, list[str]] = {}
@@ -354,7 +388,8 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     if not parts:
         return counters and f"{counters}{where}"
     reasons = {doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
-    largest = max(reasons, key=lambda reason: reasons[reason])
+    graph = summary.graph.reason
+    largest = max(reasons, key=lambda reason: (not (graph and graph in reason), reasons[reason]))  # that stands on its own row
     _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
     share = reasons[largest] / (rules + changes)
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
-from nsysmap.base.table import Row, Table
+from nsysmap.base.table import FloatArray, Row, Table
 
 NUMBER = re.compile(r"\d+")
 _ALIKE = 2.0  # layers in one row take at most that many times as long as each other
@@ -21,8 +21,11 @@ def layer_kinds(layers: Table) -> Table:
     return Table.of_rows(LAYER_KINDS, sorted(rows, key=lambda row: (_engine(row), -_time(row), str(row["kind"]))))
 
 
-def repeated_layers(layers: Table) -> Table:
-    """The table `repeated_layers`, the most time first; every layer with time is in one row."""
+def repeated_layers(layers: Table, shares: FloatArray) -> Table:
+    """The table `repeated_layers`, the most time first; every layer with time is in one row.
+
+    ``shares`` has for each layer its share of all kernel time (see totals.layer_shares).
+    """
     rows = [
         {
             "engine": mine[0].maybe_integer("engine"),
@@ -31,6 +34,7 @@ def repeated_layers(layers: Table) -> Table:
             "layers": len(mine),
             "first_layer": min(row.integer("layer_id") for row in mine),
             **_sums(mine),
+            "share_of_all_kernel_time": sum(float(shares[row.integer("layer_id")]) for row in mine),
             "kernels": sum(row.maybe_integer("kernels") or 0 for row in mine),
             "opaque": mine[0].text("kind") == "foreign_node",
         }

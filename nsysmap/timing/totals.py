@@ -7,9 +7,9 @@ import numpy as np
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.groups import runs as runs_of
 from nsysmap.base.groups import sorted_in_groups
-from nsysmap.base.report_schema import KERNEL_FAMILIES
+from nsysmap.base.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
 from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Row, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Row, Table, Text
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
@@ -46,6 +46,61 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
             "share_of_kernel_time": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
             "kernels": np.where(measured, median_kernels, np.int64(MISSING)),
         },
+    )
+
+
+def in_steady_part(kernels: Table, steady: IntArray) -> BoolArray:
+    """Whether each kernel lies in the steady-state part: on its device from the first to the last kernel of a steady-state inference.
+
+    All do where no inference is steady-state.
+    """
+    start, device = kernels.ints("start_ns"), kernels.ints("device")
+    mine = np.isin(kernels.ints("inference"), steady)
+    if not mine.any():
+        return np.ones(len(kernels), np.bool_)
+    inside = np.zeros(len(kernels), np.bool_)
+    for one in np.unique(device[mine]):
+        begun = start[mine & (device == one)]
+        inside |= (device == one) & (start >= begun.min()) & (start <= begun.max())
+    return inside
+
+
+def layer_shares(kernels: Table, layers: int, steady: IntArray) -> FloatArray:
+    """For each layer its kernels' share of the time of all kernels, of any engine or none, in the steady-state part."""
+    inside = in_steady_part(kernels, steady)
+    duration, layer = kernels.ints("end_ns") - kernels.ints("start_ns"), kernels.ints("layer_id")
+    mapped = inside & (layer >= 0)
+    time = np.zeros(layers, np.int64)
+    np.add.at(time, layer[mapped], duration[mapped])
+    result: FloatArray = time / max(int(duration[inside].sum()), 1)
+    return result
+
+
+def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:
+    """The table `other_kernels`; ``names`` is names.names_table of the kernels' names."""
+    inside = in_steady_part(kernels, steady)
+    duration, text = kernels.ints("end_ns") - kernels.ints("start_ns"), kernels.text("name")
+    rows = np.flatnonzero(inside & (kernels.ints("layer_id") == MISSING))
+    codes = text.codes[rows]
+    count, time = np.bincount(codes, minlength=len(text.values)), _sums(codes, duration[rows], len(text.values))
+    family_of = {row.text("name"): row.text("family") for row in names}
+    families: dict[str, list[int]] = {}
+    for code in np.flatnonzero(count).tolist():
+        families.setdefault(family_of[text.values[code]], []).append(code)
+    total = max(int(duration[inside].sum()), 1)
+    found = [(int(time[mine].sum()), family, mine) for family, mine in families.items()]
+    return Table.of_rows(
+        OTHER_KERNELS,
+        [
+            {
+                "family": family,
+                "names": len(mine),
+                "kernels": int(count[mine].sum()),
+                "time_ns": spent,
+                "share_of_all_kernel_time": spent / total,
+            }
+            for spent, family, mine in sorted(found, key=lambda one: (-one[0], one[1]))
+        ],
     )
 
 

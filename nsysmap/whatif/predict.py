@@ -13,7 +13,7 @@ import numpy as np
 from nsysmap.base.intervals import covered
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
-from nsysmap.base.units import duration
+from nsysmap.base.units import duration, ranged
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -136,12 +136,13 @@ def _python_reason(model: Model, changed: Timeline, saving: float, between: tupl
         return ""
     return (
         f"Python's own work between CUDA calls would be {share:.0%} of the time after it, which differs by a quarter or more from run to "
-        f"run: the saving may be anything from {_signed(low)} to {_signed(high)}"
+        f"run: the saving may be anything from {_between(low, high)}"
     )
 
 
-def _signed(time_ns: float) -> str:
-    return f"{'-' if time_ns < 0 else ''}{duration(abs(time_ns))}"
+def _between(low: float, high: float) -> str:
+    middle, _, ends = ranged(round((low + high) / 2), round(low), round(high)).partition(" (")
+    return f"{ends.removesuffix(')')} {middle.split()[1]}"
 
 
 def _gpu_allows(model: Model, change: Change, make: Make) -> int:

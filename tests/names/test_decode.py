@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from nsysmap.names.decode import KernelName, decode, names_table, summary
 from nsysmap.names.myelin_tables import OPS, PATTERNS
 from nsysmap.names.onnx_words import LAYER_TYPES, NODE_ROWS
-from nsysmap.names.tactic_words import WORD_ROWS
+from nsysmap.names.reference import field_words
+from nsysmap.names.tactic_words import FIELD_ROWS, WORD_ROWS
 from tests.places import SHARED
 
 SHARED_NAMES = SHARED / "names"
@@ -342,3 +343,18 @@ def test_of_the_public_names_no_op_code_is_unknown_and_nothing_is_left_over() ->
     assert [op.code for name in decoded for op in name.ops if op.op == "unknown"] == []
     assert [name.name for name in decoded if name.rest] == []
     assert [name.name for name in decoded if "ffma" in name.name and name.tensor_cores != "no"] == []
+
+
+def test_every_field_of_every_example_has_a_label_and_tokens_are_explained() -> None:
+    names = [decode(row.example) for row in WORD_ROWS]
+    fields = {field for name in names if name.kind == "kernel" for field in name.fields}
+    assert fields <= {row.field for row in FIELD_ROWS}
+    told = {
+        label: (value, means)
+        for label, value, means in field_words(decode("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4"))
+    }
+    assert told["built for"] == ("sm80", "compute capability 8.0: Ampere")
+    assert told["transpose"] == ("tn", "A transposed, B not")
+    assert told["stages"][0] == "4"
+    wide = field_words(decode("sm90_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x128x64_warpgroupsize1x1x1_gelu"))
+    assert "groups of four warps" in next(means for label, _, means in wide if label == "warpgroups")

@@ -32,6 +32,8 @@ CAPTURES = {
     "no engine file": ("bert_trt85/sync.nsys-rep",),
 }
 
+MIXED = ("torch_mixed/sync.nsys-rep", "torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json")
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
@@ -100,11 +102,85 @@ def test_parts_of_a_region_that_are_alike_are_one_row(browser: Browser, written:
     assert rows.count() == 64
 
 
+def test_search_lists_what_it_finds_and_a_click_goes_there(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    page.fill("#find", "relu")
+    page.get_by_text("720 kernels of 18 layers").first.wait_for()
+    assert page.locator("#hits h3").all_inner_texts() == ["720 kernels of 18 layers", "720 NVTX ranges"]
+    first = page.locator("#hits button").first
+    assert "40 ×" in page.locator("#hits li").first.inner_text()
+    name = first.inner_text()
+    first.click()
+    assert page.inner_text("#details h2") == name
+    assert page.inner_text("#count").endswith("of 720")
+    page.click("#answer h2")
+    assert page.locator("#hits").is_hidden()
+    page.fill("#find", "no such name")
+    page.get_by_text("nothing found").wait_for()
+
+
+def test_shares_of_layers_and_other_kernels_are_of_one_whole(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    assert "pytorch kernels without a layer" in page.inner_text("#answer .ranked")
+    rows = page.locator("#layers tbody tr")
+    texts = [text for text in rows.locator("td:first-child").all_inner_texts() if text != "–"]
+    shares = [float(text.rstrip("%").lstrip("<")) for text in texts]
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    assert page.locator("#layers tbody").get_by_text("pytorch kernels without a layer").count() == 1
+    assert page.locator("#layers th", has_text="engine").count() == 1
+
+
+def test_a_click_on_layers_that_are_alike_selects_all_of_them(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    page.locator(".ranked button").first.click()
+    assert "12 layers" in page.inner_text("#chips")
+    page.locator("#chips button").click()
+    page.check("#layer-group")
+    page.locator("#layers tbody button").first.click()
+    assert "12 layers" in page.inner_text("#chips")
+    page.locator("#layers tbody button").first.click()
+    assert page.locator("#chips").is_hidden()
+
+
+def test_idle_time_names_kernels_beside_it_that_have_no_layer_and_a_name_is_explained(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, written(*MIXED))
+    page.fill("#find", "elementwise")
+    page.get_by_text("kernels", exact=False).first.wait_for()
+    page.locator("#find").press("Enter")
+    assert "Kernel without a layer" in page.inner_text("#details h2")
+    lanes = page.locator("#lanes canvas")
+    for at in range(200, 1000, 25):  # along the idle time of GPU 0, the second row from above
+        lanes.click(position={"x": at, "y": 22 + 21 + 10})
+        if "Between" in page.inner_text("#details") and "pytorch" in page.inner_text("#details"):
+            break
+    else:
+        pytest.fail("no idle time beside a kernel of PyTorch was found")
+    page = opened(browser, written(*MIXED), "find=xmma_gemm")
+    page.get_by_text(re.compile(r"^\d+ kernels of")).first.wait_for()
+    page.locator("#find").press("Enter")
+    assert "A transposed, B not" in page.inner_text("#details")
+    assert "compute capability" in page.inner_text("#details")
+
+
+def test_what_all_changes_assume_stands_once(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    assert page.inner_text("#whatif").count("Replay of") == 1
+    assert "Does not apply" in page.inner_text("#whatif")
+
+
+def test_inferences_of_two_engines_have_colours_and_a_legend(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    assert page.locator("#inferences .legend span").all_inner_texts() == ["backbone.engine.json", "head.engine.json"]
+    assert "among the first of its like: may be warm-up" in page.inner_text("#inferences .slow")
+
+
 def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     page.keyboard.press("/")
     page.keyboard.type("gemm_mha")
-    page.get_by_text("150 kernels of 3 layers").wait_for()
+    page.locator("#count", has_text="150 kernels of 3 layers").wait_for()
     page.keyboard.press("Enter")
     details = page.inner_text("#details")
     assert "_gemm_mha_v2_0x" in details
@@ -297,7 +373,7 @@ def test_ranges_in_ranges_are_all_there_however_deep(browser: Browser, tmp_path:
     write_page(deep, report_of(deep), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html")
     page.fill("#find", "depth 3")
-    page.get_by_text("13 ranges").wait_for()  # 3, 13, 23, and 30 to 39
+    page.locator("#count", has_text="13 NVTX ranges").wait_for()  # 3, 13, 23, and 30 to 39
     page.keyboard.press("Enter")
     for _ in range(10):
         page.keyboard.press("n") if page.evaluate("document.activeElement.id !== 'find'") else page.click("#next")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.table import Table
 from nsysmap.timing.layer_sums import common_name, layer_kinds, repeated_layers
@@ -23,15 +26,18 @@ def test_layers_of_repeated_blocks_are_one_row_with_a_star_for_what_differs() ->
             ("/layer.1/fc1_myl0_9", "gemm", 12),
             ("/layer.0/fc2_myl0_4", "gemm", 30),
             ("x", "cast", None),
-        )
+        ),
+        np.array([0.1, 0.2, 0.4, 0.0]),
     )
+    assert rows.floats("share_of_all_kernel_time").tolist() == [0.4, pytest.approx(0.3)]
     told = [(row.text("name"), row.integer("layers"), row.integer("time_ns"), row.integer("first_layer")) for row in rows]
     assert told == [("/layer.0/fc2_myl0_4", 1, 30, 2), ("/layer.*/fc1_myl0_*", 2, 22, 0)]
 
 
 def test_layers_of_other_kinds_or_of_quite_another_time_are_not_taken_together() -> None:
     rows = repeated_layers(
-        layers(("conv1", "convolution", 100), ("conv2", "convolution", 40), ("conv3", "convolution", 30), ("conv4", "cast", 30))
+        layers(("conv1", "convolution", 100), ("conv2", "convolution", 40), ("conv3", "convolution", 30), ("conv4", "cast", 30)),
+        np.zeros(4),
     )
     assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv1", 1), ("conv*", 2), ("conv4", 1)]
 
@@ -44,6 +50,6 @@ def test_numbers_that_all_names_share_stay() -> None:
 def test_every_layer_with_time_is_in_one_kind_and_one_row() -> None:
     tables = analysis("bert_trt10", "sync.sqlite").tables
     times = tables.layers.ints("time_ns")
-    for table in (layer_kinds(tables.layers), repeated_layers(tables.layers)):
+    for table in (layer_kinds(tables.layers), tables.repeated_layers):
         assert table.ints("time_ns").sum() == times[times > 0].sum()
         assert table.ints("layers").sum() == (times > 0).sum()
