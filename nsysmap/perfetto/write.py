@@ -19,7 +19,7 @@ from nsysmap.page.events import Events, events_of
 from nsysmap.page.samples import Sampled, sampled_of
 from nsysmap.page.windows import windows_of
 from nsysmap.perfetto.slices import changes, steps
-from nsysmap.perfetto.wire import Interned, Track, counter, process, ranked, thread, track
+from nsysmap.perfetto.wire import Interned, Track, compressed, counter, process, ranked, thread, track
 from nsysmap.report.words import CAUSES
 
 SUFFIXES = (".perfetto-trace", ".pftrace")
@@ -63,14 +63,17 @@ class _Trace:
 
     def put(self, file: BinaryIO, flows: _Flows) -> None:
         """Write all of it, in times since what began first."""
+        file.writelines(compressed(self._all(flows)))
+
+    def _all(self, flows: _Flows) -> Iterator[bytes]:
         origin = min((int(slices.start[0]) for _, slices in self.slices if len(slices.start)), default=0)
-        file.write(b"".join(self.tracks))
-        file.write(self.interned.packet())
+        yield from self.tracks
+        yield self.interned.packet()
         for uuid, slices in self.slices:
-            file.writelines(self._packets(uuid, slices, flows, origin))
+            yield from self._packets(uuid, slices, flows, origin)
         for uuid, values in self.counters:
             on = Track(uuid)
-            file.writelines(on.value(at - origin, value) for at, value in values)
+            yield from (on.value(at - origin, value) for at, value in values)
 
     def _packets(self, uuid: int, slices: _Slices, flows: _Flows, origin: int) -> Iterator[bytes]:
         on = [Track(uuid)]

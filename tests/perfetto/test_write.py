@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,10 +34,19 @@ class Slice:
     ends: tuple[int, ...]
 
 
+def whole(path: Path) -> Any:
+    """The trace with its compressed packets in the place of what holds them, as Perfetto reads it."""
+    found: Any = pb.Trace()
+    outer: Any = pb.Trace()
+    outer.ParseFromString(path.read_bytes())
+    for packet in outer.packet:
+        found.MergeFromString(zlib.decompress(packet.compressed_packets))
+    return found
+
+
 def read(path: Path) -> tuple[list[Slice], dict[str, list[tuple[int, int]]]]:
     """The slices, and the values of the counters by track."""
-    trace: Any = pb.Trace()
-    trace.ParseFromString(path.read_bytes())
+    trace = whole(path)
     tracks, names = {}, {}
     texts: dict[str, dict[int, str]] = {"event_names": {}, "debug_annotation_names": {}, "debug_annotation_string_values": {}}
     open_slices: dict[int, list[tuple[int, Any]]] = {}
