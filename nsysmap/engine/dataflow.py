@@ -56,8 +56,7 @@ def flow_of(engine: Engine) -> Flow:
         readers[source.index][target.index] = None
         writers[target.index][source.index] = None
         tensors[source.index, target.index].append(tensor)
-    bound = set(engine.bindings)
-    leaves = frozenset(layer.index for layer in engine.layers if any(tensor.name in bound for tensor in layer.outputs))
+    leaves = frozenset(layer.index for layer in engine.layers if any(engine.binds(tensor.name) for tensor in layer.outputs))
     return Flow(
         {index: tuple(found) for index, found in readers.items()},
         {index: tuple(found) for index, found in writers.items()},

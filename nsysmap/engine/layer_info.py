@@ -12,7 +12,7 @@ from typing import Any
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.plain_json import MOST_VALUES, plain_json, values_in
-from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.model import PROFILE, Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
 from nsysmap.names.decode import layer_kind
 
@@ -22,7 +22,7 @@ _LARGEST_EXTENT = 2**48
 _MOST_SYMBOLS = 10_000
 _MOST_VALUES = 1000  # engines in one file
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
-_PROFILE = re.compile(r"\[profile (\d{1,18})\]")
+_COPIED = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (.*)")
 _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
 _WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\]$", re.DOTALL)
 _SEPARATED = re.compile(r"[,\s]*")
@@ -148,8 +148,8 @@ def engine_of(document: Document, source: str) -> Engine:
             "rebuild it with --profilingVerbosity=detailed",
         )
     layers = [_layer(row, index, source) for index, row in enumerate(document.rows)]
-    if any(layer.optimization_profile is not None for layer in layers):
-        layers = [layer if layer.optimization_profile is not None else replace(layer, optimization_profile=0) for layer in layers]
+    layers = _with_profiles(layers)
+    unlisted = None if document.bindings else _unlisted(layers)
     detailed = any(layer.type is not None or layer.inputs or layer.outputs for layer in layers)
     return Engine(
         source=source,
@@ -157,8 +157,28 @@ def engine_of(document: Document, source: str) -> Engine:
         detailed=detailed,
         bindings=document.bindings,
         tensorrt_version=document.tensorrt_version,
-        notes=(*document.notes, *_notes(layers, detailed)),
+        notes=(*document.notes, *_notes(layers, detailed, unlisted)),
+        excerpt=unlisted is not None,
     )
+
+
+def _with_profiles(layers: list[Layer]) -> list[Layer]:
+    """The layers with their optimization profiles, where there are several.
+
+    A kernel that Myelin generated has no profile in its name (TensorRT 10.16): it is of the profile of its region, which other layers or
+    their tensors name.
+    """
+    of_region: dict[int | None, int] = {}
+    for layer in layers:
+        if layer.region is not None:
+            names = (layer.name, *(tensor.name for tensor in (*layer.inputs, *layer.outputs)))
+            of_region.update((layer.region, int(found[1])) for found in map(PROFILE.search, names) if found is not None)
+    if not of_region and all(layer.optimization_profile is None for layer in layers):
+        return layers
+    return [
+        layer if layer.optimization_profile is not None else replace(layer, optimization_profile=of_region.get(layer.region, 0))
+        for layer in layers
+    ]
 
 
 def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
@@ -175,7 +195,19 @@ def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _notes(layers: Sequence[Layer], detailed: bool) -> Iterator[Note]:
+def _unlisted(layers: Sequence[Layer]) -> str | None:
+    """A layer that a reformat is named after but that is not listed; None where there is none, as in whole listings.
+
+    Regions are named in their `{ForeignNode[…]}` form even where their layers are listed one by one.
+    """
+    listed = {PROFILE.sub("", layer.name) for layer in layers}
+    named = (_COPIED.match(PROFILE.sub("", layer.name)) for layer in layers)
+    return next((found[1] for found in named if found is not None and "{ForeignNode" not in found[1] and found[1] not in listed), None)
+
+
+def _notes(layers: Sequence[Layer], detailed: bool, unlisted: str | None) -> Iterator[Note]:
+    if unlisted is not None:
+        yield Note("warning", f"the file lists a part of the engine's layers only: it names {_shown(unlisted)}, which is not among them")
     if not detailed:
         yield Note(
             "warning",
@@ -217,7 +249,7 @@ def _layer(row: object, index: int, source: str) -> Layer:
 
 def _named_layer(name: str, index: int) -> Layer:
     region = _REGION.search(name)
-    profile = _PROFILE.search(name)
+    profile = PROFILE.search(name)
     return Layer(
         index=index,
         name=name,

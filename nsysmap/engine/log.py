@@ -52,8 +52,8 @@ def documents_in_log(text: str) -> list[Document]:
     for detail, document in found:
         names = _layer_names(document)
         if detail == finest:
-            different.pop(names, None)  # the last listing of an engine counts, and is where it stands
-            different[names] = replace(document, tensorrt_version=version)
+            before = different.pop(names, document)  # the last listing of an engine counts, and is where it stands
+            different[names] = replace(document, bindings=document.bindings or before.bindings, tensorrt_version=version)
     return list(different.values())
 
 
@@ -87,12 +87,12 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
         elif bare.startswith("Bindings:"):
             reading = "bindings"
         elif (row := _detailed(bare)) is not None:
-            if block.detail < 2:
+            if block.detail < 2 or reading.endswith("bindings"):
                 yield block
                 block, reading = _Block(detail=2), "layers"
             block.rows.append(row)
         elif (row := _brief(bare)) is not None:
-            if block.detail != 1:
+            if block.detail != 1 or reading.endswith("bindings"):
                 yield block
                 block, reading = _Block(detail=1), "layers"
             block.rows.append(row)
@@ -100,6 +100,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
             reading = ""
         elif reading and bare.strip():
             _plain(block, reading, bare.strip())
+        elif reading == "bindings" and block.bindings:
+            reading = "after the bindings"
     yield block
 
 
@@ -107,7 +109,7 @@ def _plain(block: _Block, reading: str, line: str) -> None:
     """A line with a name alone: a layer of a names-only list, or a binding."""
     if reading == "bindings":
         block.bindings.append(line)
-    elif block.detail == 0:
+    elif reading == "layers" and block.detail == 0:
         block.rows.append(line)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsysmap.base.note import Note
 
 if TYPE_CHECKING:
     import networkx
+
+PROFILE = re.compile(r" ?\[profile (\d{1,18})\]")
+"""What TensorRT adds to the names of layers and tensors of the second optimization profile and later ones."""
 
 LAYER_KINDS = (
     "convolution", "deconvolution", "gemm", "attention", "foreign_node", "myelin_kernel", "pointwise", "activation", "scale", "softmax",
@@ -65,6 +70,15 @@ class Engine:
     trtexec_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
     notes: tuple[Note, ...] = ()  # what the reader must know about this file
     among: str = ""  # the file, where it lists several engines
+    excerpt: bool = False  # it names layers that it does not list, so what nothing in it writes may yet be no input
+
+    def binds(self, tensor: str) -> bool:
+        """Whether a tensor of this name is an input or an output of the engine, in any optimization profile."""
+        return tensor in self._bound or PROFILE.sub("", tensor) in self._bound
+
+    @cached_property
+    def _bound(self) -> frozenset[str]:
+        return frozenset(self.bindings)
 
     def to_networkx(self) -> networkx.DiGraph[int]:
         """The dataflow as a networkx graph: nodes are layers by index, edges the tensors between them (see dataflow.engine_graph)."""

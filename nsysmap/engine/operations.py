@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from nsysmap.engine.model import Layer
 from nsysmap.engine.tensor_formats import FLOATING
-from nsysmap.names.decode import Op, decode
+from nsysmap.names.decode import Op, decode, layer_kind
 
 PRODUCTS = frozenset({"gemm", "convolution", "deconvolution"})
 _POINTWISE = frozenset({"pointwise", "activation", "scale"})
@@ -52,7 +52,7 @@ def quantizes(layer: Layer) -> str | None:
     if layer.kind == "myelin_kernel":
         if not _only_quantizes(layer.name):
             return None
-    elif layer.kind != "quantize" and not (layer.kind == "reformat" and layer.origin == "QDQ"):
+    elif layer.kind != "quantize" and not (layer.kind == "reformat" and layer.origin == "QDQ") and not _reformat_that_quantizes(layer):
         return None
     narrow = {"INT8", "FP8", "INT4", "FP4"}
     if source in FLOATING - narrow and target in narrow:
@@ -62,6 +62,11 @@ def quantizes(layer: Layer) -> str | None:
     if layer.kind == "myelin_kernel":
         return "both" if source is not None and source == target else None
     return "quantize" if "dequantize" not in layer.name.lower() else "dequantize"
+
+
+def _reformat_that_quantizes(layer: Layer) -> bool:
+    """Whether a QuantizeLinear or DequantizeLinear runs as a reformat whose origin is not told, as in a log."""
+    return layer.kind == "reformat" and layer.origin is None and converts(layer) and layer_kind(layer.name, None) == "quantize"
 
 
 @lru_cache(maxsize=4096)

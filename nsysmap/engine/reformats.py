@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,6 @@ from nsysmap.engine.operations import converts, operations, quantizes
 from nsysmap.engine.tensor_formats import FLOATING, tensor_bytes
 
 _STEPS_BACK = 6
-_PROFILE = re.compile(r" \[profile \d+\]$")
 
 
 @dataclass(frozen=True)
@@ -149,14 +147,14 @@ def _reads_binding(engine: Engine, flow: Flow, layer: Layer) -> bool:
     """Whether the layer reads an input of the engine; without a list of bindings, whether nothing in the file writes what it reads."""
     if flow.writers.get(layer.index) or not layer.inputs:
         return False
-    return not engine.bindings or layer.inputs[0].name in engine.bindings
+    return (not engine.bindings and not engine.excerpt) or engine.binds(layer.inputs[0].name)
 
 
 def _writes_binding(engine: Engine, layer: Layer) -> bool:
     """Whether the layer writes an output of the engine, of any optimization profile; without a list of bindings, what nobody reads."""
     if not engine.bindings:
-        return bool(layer.outputs)
-    return any(_PROFILE.sub("", tensor.name) in engine.bindings for tensor in layer.outputs)
+        return bool(layer.outputs) and not engine.excerpt
+    return any(engine.binds(tensor.name) for tensor in layer.outputs)
 
 
 def _undone(engine: Engine, flow: Flow, layer: Layer) -> int | None:
@@ -190,7 +188,7 @@ def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
     """Why the layer before did not quantise (or the one after did not dequantise) itself."""
     writers = flow.writers.get(layer.index, ())
     if not writers:
-        return "input"
+        return "unknown" if engine.excerpt else "input"
     writer = engine.layers[writers[0]]
     if writer.kind == "plugin":
         return "plugin"
@@ -211,7 +209,7 @@ def _read_elsewhere(engine: Engine, flow: Flow, layer: Layer, writer: int) -> bo
     read, seen, waiting = layer.inputs[0], {layer.index}, [writer]
     while waiting:
         index = waiting.pop()
-        if any(tensor.name in engine.bindings and tensor.datatype == read.datatype for tensor in engine.layers[index].outputs):
+        if any(engine.binds(tensor.name) and tensor.datatype == read.datatype for tensor in engine.layers[index].outputs):
             return True
         for reader in flow.readers.get(index, ()):
             if reader in seen:

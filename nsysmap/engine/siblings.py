@@ -107,12 +107,12 @@ def _small(tensor: Tensor) -> bool:
     return tensor.name.endswith("_dconst") or len(tensor.dimensions or (0, 0)) < 2 or elements(tensor) == 1
 
 
-def _all_written(layer: Layer, flow: Flow, bound: set[str]) -> bool:
+def _all_written(layer: Layer, flow: Flow, engine: Engine) -> bool:
     """Whether the file tells who writes everything that the layer reads; without a list of bindings, what nobody writes is an input."""
-    if not bound:
+    if not engine.bindings and not engine.excerpt:
         return True
     told = {tensor.name for index in flow.writers.get(layer.index, ()) for tensor in flow.tensors[index, layer.index]}
-    return all(tensor.name in told or tensor.name in bound or _small(tensor) for tensor in layer.inputs)
+    return all(tensor.name in told or engine.binds(tensor.name) or _small(tensor) for tensor in layer.inputs)
 
 
 def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
@@ -122,7 +122,6 @@ def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
     writes what it reads.
     """
     group: list[Layer] = []
-    bound = {*engine.bindings}
     behind: dict[int, frozenset[int]] = {}  # of a layer that does nothing: the layers that it passes the results of
     for layer in engine.layers:
         direct = flow.writers.get(layer.index, ())
@@ -130,7 +129,7 @@ def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
         if does(layer) == "nothing":
             behind[layer.index] = writers
             continue
-        fits = bool(layer.inputs and layer.outputs) and _all_written(layer, flow, bound)
+        fits = bool(layer.inputs and layer.outputs) and _all_written(layer, flow, engine)
         joins = fits and (layer.stream, layer.optimization_profile) == (
             (group[0].stream, group[0].optimization_profile) if group else (None, None)
         )

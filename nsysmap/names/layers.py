@@ -61,7 +61,9 @@ def node_row(node: str) -> NodeRow | None:
     """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed Layer* 3) [Shuffle]``."""
     if "(Unnamed" in node and (unnamed := compiled(_UNNAMED).search(node)):
         return NODES.get(unnamed[1].lower())
-    if _is_constant(compiled(_CLONE).sub("", node) if "_clone_" in node else node):
+    if "_clone_" in node:
+        node = compiled(_CLONE).sub("", node)
+    if _is_constant(node):
         return _CONSTANT
     last = node.rstrip(")")
     last = last[last.rfind("/") + 1 :]
@@ -127,6 +129,8 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
     if kind == "myelin_kernel" and "_mha_v" in split.node:
         return "attention"
+    if kind == "scale" and _read_node(split.node, myelin=False)[0] == "quantize":
+        return "quantize"  # before TensorRT 8.4 a QuantizeLinear that nothing took in runs as a scale
     return kind or ("plugin" if words[0].lower().startswith("plugin") else "other")
 
 

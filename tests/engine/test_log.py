@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nsysmap.engine.layer_info import Document, engine_of
 from nsysmap.engine.log import documents_in_log, tensorrt_version
 from nsysmap.engine.reader import read_engine
+from nsysmap.engine.reformats import engine_reformats
 
 
 def parse_log(text: str) -> Document | None:
@@ -145,6 +146,28 @@ def test_the_last_of_the_most_detailed_lists_is_taken(tmp_path: Path) -> None:
     engine = read(tmp_path, text)
     assert [layer.type for layer in engine.layers] == ["kgen", "kgen"]
     assert any("2 different engines" in note.text for note in engine.notes)
+
+
+def test_layers_printed_once_more_one_by_one_after_the_bindings_are_the_same_engine(tmp_path: Path) -> None:
+    engine = read(
+        tmp_path, f"Engine information:\nLayers:\n{CONV}\n{MYELIN}\n\nBindings:\nx\ny\n\nLayer information:\n{CONV}\n\n{MYELIN}\n"
+    )
+    assert [layer.type for layer in engine.layers] == ["CaskConvolution", "kgen"]
+    assert engine.bindings == ("x", "y")
+    assert not engine.notes
+
+
+def test_a_listing_that_names_a_layer_which_it_lacks_is_an_excerpt_and_its_edges_are_no_inputs(tmp_path: Path) -> None:
+    copy = (
+        "Layer(Reformat): Reformatting CopyNode for Input Tensor 0 to conv_7, Tactic: 0x3ea, x (Int8[1,64:32,8,8]) -> y (Int8[1,64:4,8,8])"
+    )
+    conv = "Layer(CaskConvolution): conv_7, Tactic: 0x02d9, y (Int8[1,64:4,8,8]) -> z (Int8[1,64:4,8,8])"
+    region = "Layer(Reformat): Reformatting CopyNode for Input Tensor 0 to {ForeignNode[a...b]}, Tactic: 0x3ea, z (Int8[1]) -> w (Half[1])"
+    excerpt, whole = read(tmp_path, f"{copy}\n"), read(tmp_path, f"{copy}\n{conv}\n{region}\n")
+    assert (excerpt.excerpt, whole.excerpt) == (True, False)
+    assert "conv_7, which is not among them" in excerpt.notes[0].text
+    assert [found.cause for found in engine_reformats(excerpt)] == ["layout"]
+    assert [found.cause for found in engine_reformats(whole)] == ["input", "output"]
 
 
 def test_a_log_without_layers_has_none() -> None:

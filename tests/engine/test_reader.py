@@ -136,6 +136,19 @@ def test_several_optimisation_profiles_are_told_apart(tmp_path: Path) -> None:
     assert [layer.region for layer in engine.layers] == [None, 0, None, 11, 4]
 
 
+def test_a_myelin_kernel_is_of_the_profile_of_its_region(tmp_path: Path) -> None:
+    rows = [
+        myelin("__myl_Resh_myl5_0", ["x"], ["t"]),
+        myelin("__myl_Resh_myl0_0", ["x"], ["s"]),
+        myelin("node_linear [profile 1]_myl11_1", ["t"], ["u"]),
+        myelin("__myl_Cast_myl11_2", ["u"], ["v"]),
+        myelin("__myl_Cast_myl12_0", ["v"], ["y [profile 1]"]),
+    ]
+    engine = read_engine(written(tmp_path, {"Layers": rows}))
+    assert [layer.optimization_profile for layer in engine.layers] == [0, 0, 1, 1, 1]
+    assert [(row["from_layer"], row["to_layer"]) for row in edges_table([engine]).records()] == [(2, 3), (3, 4)]
+
+
 def test_an_engine_with_one_profile_names_none(tmp_path: Path) -> None:
     assert read_engine(written(tmp_path, ["a"])).layers[0].optimization_profile is None
 

@@ -167,6 +167,22 @@ def test_a_dequantisation_whose_input_others_read_quantised_is_not_the_producers
     ]
 
 
+def test_an_input_of_another_optimization_profile_is_an_input() -> None:
+    rows = [reformat("a [profile 1]", ("in [profile 1]", LINEAR32), ("x [profile 1]", LINEAR16)), conv(("x", LINEAR16), ("out", LINEAR16))]
+    assert causes(*rows) == ["input"]
+
+
+@pytest.mark.parametrize(("kind", "origin"), [("Reformat", None), ("Scale", None), ("Reformat", "QDQ")])
+def test_a_quantisation_is_one_whatever_layer_type_runs_it(kind: str, origin: str | None) -> None:
+    made_row = row("/conv/_input_quantizer/QuantizeLinear_clone_1", kind, [("x", X, LINEAR32)], [("y", X, CHW32)])
+    if origin is not None:
+        made_row["Origin"] = origin
+    rows = [conv(("in", LINEAR32), ("x", LINEAR32)), made_row, conv(("y", CHW32), ("out", CHW32))]
+    assert [found["direction"] for found in quantizers_table([made(*rows)]).records()] == ["quantize"]
+    copy = row("Reformatting CopyNode for Input Tensor 0 to QuantizeLinear_3", kind, [("x", X, LINEAR32)], [("y", X, LINEAR16)])
+    assert len(quantizers_table([made(rows[0], copy, rows[2])])) == 0
+
+
 def test_an_output_of_another_optimization_profile_is_an_output_and_what_nobody_is_told_to_read_is_none() -> None:
     rows = [
         conv(("in", LINEAR16), ("y", LINEAR16)),

@@ -156,6 +156,10 @@ def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> Non
     [
         ("x", "CaskConvolution", "convolution"),
         ("x", "CaskGemmConvolution", "convolution"),
+        ("(Unnamed Layer* 8) [Matrix Multiply]", "CublasConvolution", "convolution"),
+        ("(Unnamed Layer* 12) [Softmax] + (Unnamed Layer* 13) [TopK]", "LogSoftmaxTopK", "softmax"),
+        ("QuantizeLinear_98", "Scale", "quantize"),
+        ("BatchNormalization_3", "Scale", "scale"),
         ("x", "CudaDepthwiseConvolution Convolution", "convolution"),
         ("x", "PointWiseV2", "pointwise"),
         ("QuantizeLinear_2", "Reformat", "reformat"),
