@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import rows_by_value, runs, sorted_order
-from nsysmap.base.table import MISSING, BoolArray, IntArray
+from nsysmap.base.groups import is_sorted, rows_by_value, runs, sorted_order
+from nsysmap.base.memory import Ints, whole
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 
 _AT_ONCE = 1 << 18  # queries: what is in work stays in the processor's cache
+_BLOCK = 1 << 10  # rows whose bounds are looked at together
 _STEPS = 64  # how far the search walks outwards one range at a time before it doubles its steps
 
 
@@ -20,6 +22,85 @@ class Spans:
     thread: IntArray
     start_ns: IntArray
     end_ns: IntArray
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The bounds of each block of rows: what lies between two numbers is found without a look at most of the others."""
+
+    least: IntArray
+    greatest: IntArray
+    count: int  # of rows
+
+    @staticmethod
+    def of(low: Ints, high: Ints) -> Blocks:
+        """The bounds of rows that reach from ``low`` to ``high``."""
+        at = np.arange(0, len(low), _BLOCK)
+        if not len(at):
+            return Blocks(at, at, 0)
+        return Blocks(np.minimum.reduceat(whole(low), at), np.maximum.reduceat(whole(high), at), len(low))
+
+    def near(self, low: int, high: int) -> IntArray:
+        """The rows of the blocks of which a row may begin no later than ``high`` and end no earlier than ``low``."""
+        blocks = np.flatnonzero((self.least <= high) & (self.greatest >= low))
+        rows: IntArray = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+        return rows[: np.searchsorted(rows, self.count)]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Times on threads, of any number, as a table holds them: what is near some others is found without a look at all."""
+
+    thread: Ints
+    start_ns: Ints
+    end_ns: Ints
+    blocks: Blocks
+
+    @staticmethod
+    def of(table: Table) -> Timed:
+        """Those of a table's rows."""
+        return Timed.held(*(table.held_ints(name) for name in ("thread", "start_ns", "end_ns")))
+
+    @staticmethod
+    def held(thread: Ints, start_ns: Ints, end_ns: Ints) -> Timed:
+        """The same of columns, held in any way."""
+        return Timed(thread, start_ns, end_ns, Blocks.of(start_ns, end_ns))
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, rows: IntArray) -> Spans:
+        """Those at these positions."""
+        return Spans(self.thread.take(rows), self.start_ns.take(rows), self.end_ns.take(rows))
+
+    def at(self, name: str, rows: IntArray) -> IntArray:
+        """One column at these positions, MISSING where a position is MISSING."""
+        column: Ints = getattr(self, name)
+        if not len(self):
+            return np.full(len(rows), MISSING)
+        known = rows >= 0
+        return column.take(rows) if known.all() else np.where(known, column.take(np.where(known, rows, 0)), np.int64(MISSING))
+
+    def near(self, idle: Spans) -> IntArray:
+        """Rows that may share time with one of the idle times, whatever the thread: a first sieve."""
+        if len(idle.start_ns) == 0 or len(self) == 0:
+            return np.zeros(0, np.int64)
+        order = np.argsort(idle.start_ns, kind="stable")
+        start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
+        rows = self.blocks.near(int(start[0]), int(reached[-1]))
+        last = np.searchsorted(start, self.end_ns.take(rows), side="left") - 1  # the last idle time that begins before the span ends
+        found: IntArray = rows[(last >= 0) & (reached[np.maximum(last, 0)] > self.start_ns.take(rows))]
+        return found
+
+    def around(self, queries: Spans, wanted: BoolArray | None = None) -> IntArray:
+        """As :func:`innermost`, of these (where ``wanted``), for a part of very many queries: only what may hold one is looked at."""
+        if not len(queries.thread):
+            return np.zeros(0, np.int64)
+        rows = self.blocks.near(int(queries.end_ns.min()), int(queries.start_ns.max()))
+        if wanted is not None:
+            rows = rows[wanted[rows]]
+        found = innermost(self.take(rows), queries)
+        return np.where(found >= 0, rows[np.maximum(found, 0)], np.int64(MISSING)) if len(rows) else found
 
 
 def innermost(ranges: Spans, queries: Spans) -> IntArray:
@@ -130,12 +211,14 @@ def holes(start_ns: IntArray, end_ns: IntArray) -> Holes:
 
 def union(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
     """Starts and ends of the disjoint intervals that cover the same time; touching ones are joined, order does not matter."""
-    order = np.argsort(start_ns, kind="stable")
-    start, end = start_ns[order], end_ns[order]
-    gaps = holes(start, end)
-    if len(start) == 0:
-        return start, end
-    return np.concatenate([start[:1], gaps.end_ns]), np.append(gaps.start_ns, end.max())
+    if len(start_ns) == 0:
+        return start_ns, end_ns
+    if not is_sorted(start_ns):
+        order = np.argsort(start_ns, kind="stable")
+        start_ns, end_ns = start_ns[order], end_ns[order]
+    reached = np.maximum.accumulate(end_ns)
+    apart = np.flatnonzero(start_ns[1:] > reached[:-1])
+    return start_ns[np.concatenate([[0], apart + 1])], reached[np.append(apart, len(reached) - 1)]
 
 
 def union_ns(start_ns: IntArray, end_ns: IntArray) -> int:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct_rows
-from nsysmap.base.intervals import innermost
-from nsysmap.base.memory import Ints, whole
+from nsysmap.base.intervals import Timed, innermost
+from nsysmap.base.memory import Ints, in_pieces, whole
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, packed, slim
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -38,14 +37,7 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     """
     kernels = trace.kernels
     replayed = kernels.ints("graph_node_id") != MISSING
-    launched = kernels.ints("launch")
-    launches = distinct_rows(launched[~replayed] if replayed.any() else launched, len(trace.api_calls))
-    place = _spot(trace, tensorrt.layers, launches, launched)
-    stray = distinct_rows(launched[place == MISSING], len(trace.api_calls))
-    around = np.zeros(len(trace.api_calls), np.bool_)
-    around[stray] = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(trace.api_calls, stray)) >= 0
-    in_call = (place == MISSING) & (launched >= 0)
-    in_call[in_call] = around[launched[in_call]]
+    place, in_call = _spots(trace, tensorrt, replayed)
     created = np.zeros(len(kernels), np.bool_)
     if replayed.any() and len(trace.cuda_graph_nodes):
         root = root_nodes(
@@ -59,14 +51,25 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     return Evidence(slim(place), packed(in_call & (place == MISSING)), packed(replayed), packed(created))
 
 
-def _spot(trace: Trace, ranges: IntArray, launches: IntArray, launched: IntArray) -> IntArray:
-    """For each kernel, by its launch call, the position in ``ranges`` of the innermost one around that call, MISSING where none is."""
-    found = innermost(spans(trace.nvtx_ranges, ranges), spans(trace.api_calls, launches))
-    if len(launches) == len(launched) and np.array_equal(launches, launched):
-        return found  # a kernel a launch, in the same order
-    spot = np.full(len(trace.api_calls), MISSING, np.int64)
-    spot[launches] = found
-    return gather(spot, launched)
+def _spots(trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray) -> tuple[IntArray, BoolArray]:
+    """For each kernel, by its launch call, the position of the innermost layer range around that call; without, whether a call is around.
+
+    Of kernels replayed from a CUDA graph nothing is asked but whether a call is around their launch.
+    """
+    ranges, calls = Timed.of(trace.nvtx_ranges), Timed.of(trace.api_calls)
+    layers = tensorrt.layers
+    of_layer, of_call = (np.zeros(len(ranges), np.bool_) for _ in range(2))
+    of_layer[layers], of_call[tensorrt.calls] = True, True
+    place, in_call = np.full(len(replayed), MISSING, np.int64), np.zeros(len(replayed), np.bool_)
+    for rows, launch in in_pieces(trace.kernels.held_ints("launch")):
+        asked = (launch >= 0) & ~replayed[rows]
+        row = ranges.around(calls.take(launch[asked]), of_layer)
+        found = np.full(len(rows), MISSING, np.int64)
+        found[asked] = np.where(row >= 0, np.searchsorted(layers, row), np.int64(MISSING))
+        stray = (launch >= 0) & (found == MISSING)
+        place[rows] = found
+        in_call[rows[stray]] = ranges.around(calls.take(launch[stray]), of_call) >= 0
+    return place, in_call
 
 
 def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:

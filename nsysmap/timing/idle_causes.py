@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from nsysmap.base.groups import distinct
-from nsysmap.base.intervals import Spans, cut, innermost, union
-from nsysmap.base.memory import Ints, whole
+from nsysmap.base.intervals import Spans, Timed, cut, innermost, union
+from nsysmap.base.memory import whole
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed
 from nsysmap.trace.copies import blocking_copies
-from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
 CAUSES = ("launch", "host", "sync", "copy", "dispatch", "graph", "profiler", "no-work", "unknown")
@@ -27,7 +26,6 @@ _WAITS = (
     "recvmsg", "futex", "pthread_cond_wait", "pthread_cond_timedwait", "sem_wait", "sem_timedwait", "nanosleep", "clock_nanosleep",
     "usleep", "sleep", "sigwait", "mq_receive",
 )  # fmt: skip
-_BLOCK = 1 << 10  # rows whose bounds are looked at together
 NO_CALL = "no CUDA call"
 
 
@@ -65,54 +63,6 @@ def joined(parts: list[Pieces]) -> Pieces:
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(owner)) - 1
     return Pieces(owner[first], start[first], end[last], cause[first], evidence[first], proof_start[first], proof_end[first])
-
-
-@dataclass(frozen=True)
-class Timed:
-    """Times on threads, of any number, as a table holds them: what lies near some idle times is found without a look at the others."""
-
-    thread: Ints
-    start_ns: Ints
-    end_ns: Ints
-    first_ns: IntArray  # the least start of each block of rows
-    last_ns: IntArray  # the greatest end of each
-
-    @staticmethod
-    def of(table: Table) -> Timed:
-        """Those of a table's rows."""
-        return Timed.held(*(table.held_ints(name) for name in ("thread", "start_ns", "end_ns")))
-
-    @staticmethod
-    def held(thread: Ints, start_ns: Ints, end_ns: Ints) -> Timed:
-        """The same of columns, held in any way."""
-        blocks = np.arange(0, len(start_ns), _BLOCK)
-        if not len(blocks):
-            return Timed(thread, start_ns, end_ns, blocks, blocks)
-        first, last = np.minimum.reduceat(whole(start_ns), blocks), np.maximum.reduceat(whole(end_ns), blocks)
-        return Timed(thread, start_ns, end_ns, first, last)
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def take(self, rows: IntArray) -> Spans:
-        """Those at these positions."""
-        return Spans(self.thread.take(rows), self.start_ns.take(rows), self.end_ns.take(rows))
-
-    def at(self, name: str, rows: IntArray) -> IntArray:
-        """One column at these positions, MISSING where a position is MISSING."""
-        return gather(getattr(self, name), rows)
-
-    def near(self, idle: Spans) -> IntArray:
-        """Rows that may share time with one of the idle times, whatever the thread: a first sieve."""
-        if len(idle.start_ns) == 0 or len(self) == 0:
-            return np.zeros(0, np.int64)
-        order = np.argsort(idle.start_ns, kind="stable")
-        start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
-        blocks = np.flatnonzero((self.first_ns < reached[-1]) & (self.last_ns > start[0]))
-        rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-        rows = rows[: np.searchsorted(rows, len(self))]
-        last = np.searchsorted(start, self.at("end_ns", rows), side="left") - 1  # the last idle time that begins before the span ends
-        return rows[(last >= 0) & (reached[np.maximum(last, 0)] > self.at("start_ns", rows))]
 
 
 @dataclass(frozen=True)

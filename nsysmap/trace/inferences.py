@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, scattered, sorted_order
-from nsysmap.base.intervals import innermost, union_ns_by_group
-from nsysmap.base.memory import Ints, whole
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, slim, taken_values
+from nsysmap.base.intervals import Blocks, Spans, Timed, innermost, union_ns_by_group
+from nsysmap.base.memory import Ints, in_pieces, whole
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, slim, taken
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
-from nsysmap.trace.gpu_work import gpu_column, gpu_work
+from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -20,6 +22,7 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 
 _SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
+_AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 
 
 @dataclass(frozen=True)
@@ -58,16 +61,16 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     anything.  ``periods`` (one number a kernel, MISSING for none; from ``periods.find_periods``) is for kernels that are in none of these.
     """
     calls = trace.api_calls
-    call_kind = calls.text("kind")
-    of_call = np.full(len(calls), MISSING, np.int64)
-    around = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(calls))
+    around = _calls_around(trace, tensorrt)
     used = distinct_rows(gather(around, trace.kernels.ints("launch")), len(tensorrt.calls))
     number = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
-    graph_launches = np.flatnonzero(call_kind.equals("graph-launch") & (around == MISSING))
-    with_graph = around[call_kind.equals("graph-launch") & (around != MISSING)]
-    used = distinct(np.concatenate([used, with_graph]))
+    graph_launches = np.flatnonzero(calls.text("kind").equals("graph-launch"))
+    with_graph = around[graph_launches]
+    graph_launches = graph_launches[with_graph == MISSING]
+    used = distinct(np.concatenate([used, with_graph[with_graph != MISSING]]))
     number[used] = np.arange(len(used))
     of_call = gather(number, around)
+    del around
     graph_launches = graph_launches[_engine_graph(trace, tensorrt, graph_launches, any_range=len(used) > 0)]
     if periods is not None:  # kernels that cannot be joined to any launch are found by what repeats, and not counted twice
         process = trace.kernels.ints("process")
@@ -81,6 +84,15 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
         of_kernel = np.where(periods >= 0, periods + len(executions.start_ns), of_kernel)
         executions = _joined(executions, _periodic(trace, periods))
     return _summary(trace, executions, of_call, of_kernel, len(tensorrt.calls) - len(used))
+
+
+def _calls_around(trace: Trace, tensorrt: TensorRtRanges) -> IntArray:
+    """For each API call the position in TensorRtRanges.calls of the range around it, MISSING where none is."""
+    ranges, calls = Timed.held(*vars(spans(trace.nvtx_ranges, tensorrt.calls)).values()), trace.api_calls
+    around = np.empty(len(calls), np.int64)
+    for rows, thread, start, end in in_pieces(*(calls.held_ints(name) for name in ("thread", "start_ns", "end_ns"))):
+        around[rows] = ranges.around(Spans(thread, start, end))
+    return around
 
 
 def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray) -> Inferences:
@@ -174,15 +186,11 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
         renumber = np.empty(count, np.int64)
         renumber[order] = np.arange(count)
         of_call, of_kernel = gather(renumber, of_call), gather(renumber, of_kernel)
-    first_start, last_end, busy = _gpu_times(_gpu_work(trace, of_call, of_kernel), count)
+    ran = _ran(trace, of_call, of_kernel, count)
+    first_start, last_end, busy, kernels, shape = ran.first_ns, ran.last_ns, ran.busy_ns, ran.kernels, ran.sequence
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
-    inside = np.flatnonzero(of_kernel >= 0)
-    launched = launch_order(trace.kernels, inside, of_kernel[inside])
-    position = positions(of_kernel, launched)
-    kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
-    shape = _shapes(trace.kernels, of_kernel, launched, count)
-    device, context, stream = _home(trace.kernels, of_kernel, count)
-    launch_of = gather(of_call, distinct_rows(trace.kernels.ints("launch")[of_kernel >= 0], len(trace.api_calls)))
+    (device, context, stream), position = ran.home, ran.position
+    launch_of = of_call[ran.launched]
     start, end = executions.start_ns[order], executions.end_ns[order]
     thread = executions.thread[order]
     enqueue = end - start
@@ -222,6 +230,71 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     return Inferences(table, Table(MEMBERSHIP, {"inference": of_kernel, "position": position}), slim(of_call), empty_calls)
 
 
+@dataclass
+class _Ran:
+    """What ran in each inference; filled in for some inferences after the others."""
+
+    first_ns: IntArray  # on the GPU, and …
+    last_ns: IntArray
+    busy_ns: IntArray
+    kernels: IntArray
+    hashes: NDArray[np.uint64]  # of the sequence of its kernels' names
+    home: tuple[IntArray, IntArray, IntArray]  # device, context and stream of most of its kernels
+    position: IntArray  # of each kernel in its inference
+    launched: BoolArray  # per API call: it launched a kernel of an inference
+
+    @property
+    def sequence(self) -> IntArray:
+        """A number per sequence of kernel names, by first appearance; MISSING for an inference without kernels."""
+        shape = np.full(len(self.kernels), MISSING, np.int64)
+        present = np.flatnonzero(self.kernels)
+        if not len(present):
+            return shape
+        _, where, inverse = np.unique(self.hashes[present], return_index=True, return_inverse=True)
+        rank = np.empty(len(where), np.int64)
+        rank[np.argsort(where)] = np.arange(len(where))
+        shape[present] = rank[inverse.reshape(-1)]
+        return shape
+
+
+def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _Ran:
+    """What ran in each of that many inferences: worked out for as many inferences at a time as have some hundred thousand kernels."""
+    table = trace.kernels
+    numbers = [of_kernel, *(gather(of_call, one.ints("launch")) for one in gpu_work(trace)[1:])]
+    kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
+    home = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
+    none = np.full(count, MISSING, np.int64)
+    hashes, position = np.zeros(count, np.uint64), np.full(len(table), MISSING, np.int64)
+    ran = _Ran(none, none.copy(), none.copy(), kernels, hashes, (home[0], home[1], home[2]), position, np.zeros(len(of_call), np.bool_))
+    codes = table.held_text("name").codes
+    blocks = [Blocks.of(number, number) for number in numbers]
+    cuts = np.flatnonzero(np.diff(np.cumsum(kernels) // _AT_ONCE)) + 1
+    for first, last in pairwise([0, *cuts.tolist(), count]):
+        parts = [_of_inferences(number, block, first, last) for number, block in zip(numbers, blocks, strict=True)]
+        here = slice(first, last)
+        work = _gpu_work(trace, parts, [number[rows] - first for number, rows in zip(numbers, parts, strict=True)])
+        ran.first_ns[here], ran.last_ns[here], ran.busy_ns[here] = _gpu_times(work, last - first)
+        rows = parts[0]
+        if not len(rows):
+            continue
+        order = launch_order(table, rows, of_kernel[rows])
+        present, begin, size = runs(of_kernel[order])
+        position[order] = positions(of_kernel[order])
+        hashes[present] = sequence_hashes(codes[order], begin, size)
+        for target, column in zip(ran.home, _home(table, rows, of_kernel[rows] - first, last - first), strict=True):
+            target[here] = column
+        launch = table.held_ints("launch").take(rows)
+        ran.launched[launch[launch >= 0]] = True
+    return ran
+
+
+def _of_inferences(number: IntArray, blocks: Blocks, first: int, last: int) -> IntArray:
+    """The rows of the inferences from the one up to before the other."""
+    rows = blocks.near(first, last - 1)
+    found: IntArray = rows[(number[rows] >= first) & (number[rows] < last)]
+    return found
+
+
 @dataclass(frozen=True)
 class _Work:
     inference: IntArray  # every row has one
@@ -229,16 +302,17 @@ class _Work:
     end_ns: IntArray
 
 
-def _gpu_work(trace: Trace, of_call: IntArray, of_kernel: IntArray) -> _Work:
-    """Kernels, and the copies, memsets and whole-graph runs launched inside an inference; sorted by inference, then start."""
-    others = [gather(of_call, table.ints("launch")) for table in gpu_work(trace)[1:]]
-    number, start, end = np.concatenate([of_kernel, *others]), gpu_column(trace, "start_ns"), gpu_column(trace, "end_ns")
-    inside = number >= 0
-    if inside.all() and is_sorted(number, start):
+def _gpu_work(trace: Trace, rows: Sequence[IntArray], numbers: Sequence[IntArray]) -> _Work:
+    """These kernels, and the copies, memsets and whole-graph runs launched inside their inferences; sorted by inference, then start."""
+    number = np.concatenate(numbers)
+    start, end = (
+        np.concatenate([table.held_ints(name).take(at) for table, at in zip(gpu_work(trace), rows, strict=True)])
+        for name in ("start_ns", "end_ns")
+    )
+    if is_sorted(number, start):
         return _Work(number, start, end)
-    rows = np.flatnonzero(inside)
-    rows = rows[sorted_order(number[rows], start[rows])]
-    return _Work(number[rows], start[rows], end[rows])
+    order = sorted_order(number, start)
+    return _Work(number[order], start[order], end[order])
 
 
 def _gpu_times(work: _Work, count: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -257,20 +331,6 @@ def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) ->
     return result
 
 
-def _shapes(kernels: Table, of_kernel: IntArray, order: IntArray, count: int) -> IntArray:
-    """A number per sequence of kernel names, by first appearance; MISSING for an inference without kernels."""
-    shape = np.full(count, MISSING, np.int64)
-    present, first, size = runs(of_kernel[order])
-    if len(present) == 0:
-        return shape
-    sums = sequence_hashes(kernels.text("name").codes[order], first, size)
-    _, where, inverse = np.unique(sums, return_index=True, return_inverse=True)
-    rank = np.empty(len(where), np.int64)
-    rank[np.argsort(where)] = np.arange(len(where))
-    shape[present] = rank[inverse.reshape(-1)]
-    return shape
-
-
 def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArray[np.uint64]:
     """A hash of each run of codes (from ``first``, ``size`` long): equal for equal runs, for different ones almost surely not."""
     of_code = scattered(int(codes.max()) + 1, 1)
@@ -280,16 +340,15 @@ def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArra
     return result
 
 
-def _home(kernels: Table, of_kernel: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Device, context and stream of most of each inference's kernels."""
+def _home(kernels: Table, rows: IntArray, of_kernel: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Device, context and stream of most of each inference's kernels, which are these rows."""
     result = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
-    rows = np.flatnonzero(of_kernel >= 0)
-    if len(rows):
-        places, place = numbered(*(taken_values(kernels.ints(name), rows) for name in ("device", "context", "stream")))
-        pair, size = counts(of_kernel[rows] * len(places[0]) + place)
-        order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
-        for target, column in zip(result, places, strict=True):
-            target[pair[order] // len(places[0])] = column[pair[order] % len(places[0])]
+    columns = (taken(kernels.columns[name], rows) for name in ("device", "context", "stream"))
+    places, place = numbered(*columns)  # type: ignore[arg-type]  # of integers
+    pair, size = counts(of_kernel * len(places[0]) + place)
+    order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
+    for target, column in zip(result, places, strict=True):
+        target[pair[order] // len(places[0])] = column[pair[order] % len(places[0])]
     return result[0], result[1], result[2]
 
 

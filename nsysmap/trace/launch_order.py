@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysmap.base.groups import is_sorted, runs, sorted_order
-from nsysmap.base.table import MISSING, IntArray, Table, taken_values, uniform
+from nsysmap.base.table import MISSING, IntArray, Table
 
 
 def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
@@ -14,10 +14,10 @@ def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
     A graph launch launches its kernels in the order of their graph nodes, in which stream capture created them.  A kernel whose
     launch is not in the trace counts as launched when it began.
     """
-    launched, node, start = launch_time(kernels), kernels.ints("graph_node_id"), kernels.ints("start_ns")
-    if len(rows) < len(kernels) or (rows[1:] <= rows[:-1]).any():
-        launched, node, start = launched[rows], taken_values(node, rows), start[rows]
-    node = start if uniform(node) and node[0] == MISSING else np.where(node == MISSING, start, node)
+    launched, start = (kernels.held_ints(name).take(rows) for name in ("launch_start_ns", "start_ns"))
+    np.copyto(launched, start, where=launched == MISSING)
+    node = kernels.held_ints("graph_node_id").take(rows)
+    node = np.where(node == MISSING, start, node)
     if is_sorted(group, launched, node, start):
         return rows
     # mostly they are in order of launch already, group by group: two quick sorts of nearly sorted rows
@@ -32,9 +32,7 @@ def launch_time(kernels: Table) -> IntArray:
     return np.where(launched == MISSING, kernels.ints("start_ns"), launched)
 
 
-def positions(inference: IntArray, order: IntArray) -> IntArray:
-    """Each kernel's place within its inference, from 0; MISSING for kernels that are not in ``order`` (of `launch_order`)."""
-    position = np.full(len(inference), MISSING, np.int64)
-    _, first, size = runs(inference[order])
-    position[order] = np.arange(len(order)) - np.repeat(first, size)
-    return position
+def positions(group: IntArray) -> IntArray:
+    """Each one's place within its group, from 0, of rows that lie group by group."""
+    _, first, size = runs(group)
+    return np.arange(len(group)) - np.repeat(first, size)

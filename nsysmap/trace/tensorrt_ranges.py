@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.intervals import Spans, innermost
-from nsysmap.base.memory import Ints, whole
+from nsysmap.base.intervals import Spans, Timed
+from nsysmap.base.memory import Ints, in_pieces, whole
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, slim, taken_values
 
 TENSORRT = "TensorRT"
@@ -88,10 +88,17 @@ def spans(table: Table, rows: IntArray | None = None) -> Spans:
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
     """The position in ``outer`` of the row directly around each row of ``inner``, MISSING where none is; strictly: not the row itself."""
-    of_inner = spans(ranges, inner)
-    if strictly:  # a range that holds more than the row's own instant; equal ones count by row order
-        of_inner = Spans(of_inner.thread, of_inner.start_ns - 1, of_inner.end_ns)
-    return innermost(spans(ranges, outer), of_inner)
+    every = Timed.of(ranges)
+    wanted = np.zeros(len(ranges), np.bool_)
+    wanted[outer] = True
+    found = [np.zeros(0, np.int64)]
+    for _, rows in in_pieces(inner):
+        asked = every.take(rows)
+        if strictly:  # a range that holds more than the row's own instant; equal ones count by row order
+            asked = Spans(asked.thread, asked.start_ns - 1, asked.end_ns)
+        around = every.around(asked, wanted)
+        found.append(np.where(around >= 0, np.searchsorted(outer, around), np.int64(MISSING)))
+    return np.concatenate(found)
 
 
 def _match(text: Text, pattern: re.Pattern[str]) -> BoolArray:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsysmap.base import intervals
 from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import (
     API_CALLS,
@@ -26,7 +27,7 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
-from nsysmap.timing import idle, idle_causes
+from nsysmap.timing import idle
 from nsysmap.timing.idle import find_gaps
 from nsysmap.trace.model import Trace
 
@@ -134,7 +135,7 @@ def inferences_of(program: Program) -> Table:
 def a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Holes are worked out two at a time, and rows looked at two at a time, so that a few of them are several pieces."""
     monkeypatch.setattr(idle, "_AT_ONCE", 2)
-    monkeypatch.setattr(idle_causes, "_BLOCK", 2)
+    monkeypatch.setattr(intervals, "_BLOCK", 2)
 
 
 def gaps_of(program: Program) -> Table:
