@@ -12,6 +12,8 @@ JOINED_LAYERS = Spec(
         integer("group", "row number, from 0, in the order of AFTER"),
         text("before", "names of the layers of BEFORE, semicolons between; none where the group is new", null=True),
         text("after", "names of the layers of AFTER; none where the group is gone", null=True),
+        text("before_ids", "their layer ids in the analysis of BEFORE, dots between; none where kernels stand for layers", null=True),
+        text("after_ids", "the same of AFTER", null=True),
         text("relation", "one-to-one, split, merged, regrouped, moved-into-region, moved-out-of-region, new or gone"),
         text("joined_by", "how that is known: onnx, name, tensors, structure or position; none for what is new or gone", null=True),
         text("kind", "kind of its first layer (see layers)"),

@@ -121,7 +121,7 @@ def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], columns_are: s
 
 
 def _row(row: Sequence[str], widths: Sequence[int], columns_are: str, indent: int, *, is_header: bool) -> Iterator[Line]:
-    last = [row[-1]] if columns_are[-1] not in "wh" else folded(row[-1], min(widths[-1], _PROSE))
+    last = [row[-1]] if columns_are[-1] not in "wh" else folded(row[-1], max(min(widths[-1], _PROSE), 1))
     pieces: list[tuple[str, Style]] = []
     for i, whole in enumerate((*row[:-1], last[0])):
         cell = shortened(whole, widths[i])

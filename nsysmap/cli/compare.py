@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.cli.console import progress, width
+from nsysmap.cli.console import colour, progress, width
 from nsysmap.cli.inputs import onnx_model, reader_option
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
     "--json-schema", is_flag=True, is_eager=True, expose_value=False, callback=_show_schema, help="Show the JSON Schema of --json."
 )
 @click.option(
-    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the comparison: .html (a page), .md or .json. Repeatable."
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    help="Also write the comparison: .html (a page, linked with one of each side beside it), .md or .json. Repeatable.",
 )
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit status 1 if AFTER is slower beyond the noise.")
 @reader_option
@@ -70,11 +75,11 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     import json
 
     from nsysmap.base.output_file import check_output
-    from nsysmap.comparison.compare import compare_given
+    from nsysmap.comparison.compare import compare_read, read_sides
     from nsysmap.comparison.pages import comparison_json, comparison_text
     from nsysmap.comparison.runs import runs_in
     from nsysmap.comparison.side import Given
-    from nsysmap.page.comparison import SUFFIXES, write_comparison
+    from nsysmap.page.comparison import SUFFIXES, check_pages, write_comparison
 
     sides = two_sides(files)
     given = [
@@ -82,15 +87,20 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
         for side, engines in zip(sides, (engines_before, engines_after), strict=True)
     ]
     written = [Path(path) for path in outputs]
+    inputs = [*(one.path for side in given for one in side), *engines_before, *engines_after, onnx_file]
     for path in written:
-        inputs = [one.path for side in given for one in side]
-        check_output(path, SUFFIXES, [Path(one) for one in (*inputs, *engines_before, *engines_after, onnx_file) if one])
+        check_output(path, SUFFIXES, [Path(one) for one in inputs if one])
+        check_pages(path, [Path(one) for one in inputs if one])
     model = onnx_model(onnx_file)
     with progress() as tell:
-        found = compare_given((given[0], given[1]), model=model, progress=tell)
+        both = read_sides((given[0], given[1]), model=model, progress=tell)
+        found = compare_read(both, model=model)
         for path in written:
-            write_comparison(found, path)
-    click.echo(json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width() or 100))
+            tell(f"writing {path.name}")
+            write_comparison(found, path, both)
+    click.echo(
+        json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width(), colour=colour()), color=colour()
+    )
     return 1 if fail_on == "worse" and found.verdict == "slower" else 0
 
 
@@ -147,4 +157,4 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[s
         found = one_inference(analysis.tables.by_name(), analysis.source, which)
         for path in outputs:
             write_inference(found, Path(path))
-    click.echo(json.dumps(inference_json(found), indent=1) if as_json else inference_text(found, width() or 100))
+    click.echo(json.dumps(inference_json(found), indent=1) if as_json else inference_text(found, width(), colour=colour()), color=colour())

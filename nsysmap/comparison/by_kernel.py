@@ -42,4 +42,4 @@ def by_kernel_name(side: Side) -> Side:
         "kernels": Table(kernels.spec, {**columns, "layer": Text(names.codes, names.values)}),
         "layer_times": Table.empty(side.tables["layer_times"].spec),
     }
-    return replace(side, tables=tables, engines=(), merged=None)
+    return replace(side, tables=tables, engines=(), merged=None, by_kernel=True)

@@ -97,19 +97,24 @@ def compare(  # noqa: PLR0913  # one parameter a file
         [Given(run, _paths(engines)) for path in _paths(side) for run in runs_in(path)]
         for side, engines in ((before, engine_before), (after, engine_after))
     ]
-    return compare_given((given[0], given[1]), model=model, progress=progress)
+    return compare_read(read_sides((given[0], given[1]), model=model, progress=progress), model=model)
 
 
-def compare_given(
+def read_sides(
     given: tuple[Sequence[Given], Sequence[Given]], *, model: OnnxModel | None = None, progress: Progress | None = None
-) -> Comparison:
-    """The comparison of the captures of both sides."""
+) -> tuple[Side, Side]:
+    """Both sides, each of one capture, engine file or profile, or of several captures."""
     if (len(given[0]) == 1) != (len(given[1]) == 1):
         alone = min(given, key=len)[0].path
         raise NsysmapError(alone, "is the only run of its side", "give at least two runs a side, or one a side")
     every = [*given[0], *given[1]]
     sides = named_apart([read_side(one, model=model, progress=progress) for one in every], every)
-    found = compare_sides(together(sides[: len(given[0])]), together(sides[len(given[0]) :]))
+    return together(sides[: len(given[0])]), together(sides[len(given[0]) :])
+
+
+def compare_read(sides: tuple[Side, Side], *, model: OnnxModel | None = None) -> Comparison:
+    """The comparison of two sides; ``model`` is the one that they were read with."""
+    found = compare_sides(*sides)
     return found if model is None else replace(found, notes=(*found.notes, *_of_another_model(sides, model)))
 
 

@@ -79,8 +79,8 @@ def _network(joined: Table) -> list[Condition]:
     if max(shares) >= _ANOTHER_NETWORK:
         return []
     told = (
-        "Layers of so much of the kernel time have their counterpart on the other side by their nodes, names or structure: "
-        "another network, or one whose layers are called otherwise. What they take is not the same work then."
+        "Layers of only so much of the kernel time have their counterpart on the other side, by nodes, names or structure: "
+        "these may be different networks, whose times tell no change."
     )
     return [Condition(NETWORK, percent(shares[0], 1), percent(shares[1], 1), told)]
 

@@ -44,7 +44,7 @@ def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], sca
             change, told = _change(ours, theirs), ""
         shown = theirs or ours
         assert shown is not None
-        if change != "same":
+        if change != "same" and any(one is not None and one.stands for one in (ours, theirs)):
             result.append(
                 FindingChange(
                     change,
@@ -77,6 +77,7 @@ class _Found:
     cost_ns: int | None
     message: str
     costliest: int
+    stands: bool = False  # by itself; else other rules' findings stand for it
 
 
 def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int) -> dict[tuple[str, str], _Found]:
@@ -88,12 +89,13 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
     inferences = max(int(side.tables["steady_state"].ints("inferences").sum()), 1) if side.traced else 1
     found: dict[tuple[str, str], _Found] = {}
     for outcome in side.outcomes:
-        for one in outcome.findings:
+        for one in (*outcome.findings, *outcome.folded):
             held = by_name.get(one.layer or "", set())
             place = f"group {min(held)}" if len(held) == 1 else one.layer or ""
             cost = None if one.cost_ns is None else round(one.cost_ns * scale / inferences)
             entry = found.setdefault((one.rule, place), _Found(one.severity, one.layer or "", 0, None, one.message, -1))
             entry.count += 1
+            entry.stands |= one in outcome.findings
             if cost is not None:
                 entry.cost_ns = (entry.cost_ns or 0) + cost
             if (cost or 0) > entry.costliest:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.inference import OneInference
-from nsysmap.comparison.pages import WIDTH, Grid, Page, page_text, signed_microseconds
+from nsysmap.comparison.pages import Grid, Page, page_text, signed_microseconds
 
 SCHEMA = "nsysmap/inference/1"
 TOP = 12
@@ -26,9 +26,9 @@ def inference_json(found: OneInference) -> dict[str, object]:
     }
 
 
-def inference_text(found: OneInference, width: int = WIDTH) -> str:
-    """The inference as lines of at most ``width`` columns."""
-    return page_text(page_of_inference(found), width)
+def inference_text(found: OneInference, width: int | None = None, *, colour: bool = False) -> str:
+    """The inference for a terminal of ``width`` columns; None cuts no name."""
+    return page_text(page_of_inference(found), width, colour=colour)
 
 
 def page_of_inference(found: OneInference) -> Page:

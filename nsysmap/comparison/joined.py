@@ -31,6 +31,7 @@ _TICK_NS = 32.0
 Of another version of nsys, times may be rounded otherwise: a tick a kernel."""
 
 _INDEX = re.compile(r"(?<![A-Za-z])\d+|(?<=__mye)\d+")  # of a block, node or region; fc1 and fc2 are two layers of one block
+_MANY = 4  # layers of one group, of which the first and the last are named
 _ALIKE = 2.0  # differences in one part are at most that many times one another
 
 
@@ -217,6 +218,8 @@ def _row(number: int, group: JoinedGroup, sides: tuple[Side, Side], names: tuple
         "group": number,
         "before": "; ".join(layer.name for layer in layers[0]) or None,
         "after": "; ".join(layer.name for layer in layers[1]) or None,
+        "before_ids": _ids(sides[0], ids[0]),
+        "after_ids": _ids(sides[1], ids[1]),
         "relation": group.relation,
         "joined_by": group.joined_by or None,
         "kind": (layers[0] or layers[1])[0].kind,
@@ -230,11 +233,16 @@ def _row(number: int, group: JoinedGroup, sides: tuple[Side, Side], names: tuple
     }
 
 
+def _ids(side: Side, ids: Sequence[int]) -> str | None:
+    """Layer ids with dots between; None where kernel names stand for layers."""
+    return ".".join(map(str, ids)) if ids and not side.by_kernel else None
+
+
 def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: Sequence[str], kernels: Sequence[str]) -> str:
     if all(layer.kind == "reformat" for side in layers for layer in side) and group.relation != ONE_TO_ONE:
         return "reformat"
     if group.relation in (NEW, GONE):
-        return "no-op" if all(layer.kind in _RUNS_NOTHING for side in layers for layer in side) else group.relation
+        return "no-op" if all(layer.kind in RUNS_NOTHING for side in layers for layer in side) else group.relation
     if group.relation != ONE_TO_ONE:
         return "fusion"
     if all(precisions) and precisions[0] != precisions[1]:
@@ -244,7 +252,7 @@ def _change(group: JoinedGroup, layers: Sequence[Sequence[Layer]], precisions: S
     return "tactic" if all(kernels) and kernels[0] != kernels[1] else "same"
 
 
-_RUNS_NOTHING = frozenset({"noop", "signal", "constant", "shape"})
+RUNS_NOTHING = frozenset({"noop", "signal", "constant", "shape"})
 
 
 def _joined(values: Iterable[str | None]) -> str:
@@ -283,6 +291,16 @@ def blocks_of(rows: Iterable[Row]) -> list[list[Row]]:
         sure = row.flag("significant")
         found.setdefault((*_way(row), sure and row.integer("difference_ns") > 0, sure), []).append(row)
     return [part for (*_, sure), mine in found.items() for part in (_of_like_difference(mine) if sure else [mine])]
+
+
+def group_name(rows: list[Row], side: str) -> str | None:
+    """The name of a block on one side; of groups of many layers their number and the first and last one's names."""
+    name = block_name(rows, side)
+    layers = rows[0].integer(f"{side}_layers")
+    if name is None or layers < _MANY:
+        return name
+    names = name.split("; ")
+    return f"{layers} layers, {names[0]} to {names[-1]}"
 
 
 def block_name(rows: list[Row], side: str) -> str | None:

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
 from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
-from nsysmap.base.lines import folded
+from nsysmap.base.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
 from nsysmap.base.table import Row
-from nsysmap.base.terminal import columns, escaped, plain, shortened, told_apart
+from nsysmap.base.terminal import escaped, plain, shortened, told_apart
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
-from nsysmap.comparison.conditions import NETWORK, Condition
+from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
-from nsysmap.comparison.joined import block_name, blocks_of
+from nsysmap.comparison.joined import RUNS_NOTHING, blocks_of, group_name
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 
-WIDTH = 100
 _LONGEST_NAME = 30  # of a file
 _LONGEST_REGION = 50
 _TOLD_PLACE = 24  # columns of a layer's name by which a sentence is seen to name it
-_LEAST_TEXT = 40  # columns that sentences need beside a table
 SCHEMA = "nsysmap/comparison/1"
 TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
 _FOLDED = 3  # findings of one rule that changed alike, from which on they are one row
@@ -33,16 +31,14 @@ _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as it is shown: its heading, the columns' headings and the rows; ``align`` has a letter a column.
-
-    l and r stand left and right; n is a name, cut to fit; t, the last column only, is sentences, which go on in lines of their own.
-    """
+    """A table as it is shown: its heading, the columns' headings and the rows; ``align`` has a letter a column, as in `lines.table`."""
 
     heading: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     align: str
     more: int = 0  # rows that are left out
+    places: tuple[tuple[str, str], ...] = ()  # of each row its layers on both sides: layer ids, dots between; empty where none
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,7 @@ class Page:
     answer: tuple[str, ...]
     grids: tuple[Grid, ...]
     notes: tuple[str, ...]
+    style: Style = "bold"  # of the first line of the answer
 
 
 def comparison_json(found: Comparison) -> dict[str, object]:
@@ -122,12 +119,13 @@ def page_of(found: Comparison) -> Page:
         tuple(_answer(found)),
         tuple(grid for grid in _grids(found) if grid.rows),
         tuple(_notes(found)),
+        "red" if found.verdict == SLOWER else "bold",
     )
 
 
 def _grids(found: Comparison) -> Iterator[Grid]:
-    yield from (_times(found), _waterfall(found), _layers(found), *_regions(found), *_changed(found))
-    yield from (_findings(found), _conditions(found), _predictions(found))
+    yield from (_times(found), _conditions(found), _waterfall(found), _predictions(found))
+    yield from (_layers(found), *_regions(found), *_changed(found), _findings(found))
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -143,8 +141,8 @@ def _answer(found: Comparison) -> Iterator[str]:
             if before.profiled or after.profiled
             else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give captures, or trtexec's profiles"
         )
-        yield from layers
         yield f"No time to compare: {told}." if missing else "Times of a capture and of a profile are not measured alike: not compared."
+        yield from (*_conditions_told(found), *layers)
         return
     unit = _unit(found)
     share = percent(abs(found.difference_ns), before.time_ns)
@@ -155,9 +153,10 @@ def _answer(found: Comparison) -> Iterator[str]:
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
     if not before.inferences and not after.inferences:
         yield f"{change}; one time a side does not tell whether that is noise."
-        yield from layers
+        yield from (*_conditions_told(found), *layers)
         return
     yield f"{verdict}{change}."
+    yield from _conditions_told(found)
     if found.interval_ns is not None:
         low, high = found.interval_ns
         yield f"95 % interval of the difference: {_signed(low)} to {_signed(high)}" + (
@@ -166,30 +165,44 @@ def _answer(found: Comparison) -> Iterator[str]:
             else "."
         )
     yield from layers
-    if any(one.what == NETWORK for one in found.conditions):
-        yield "Hardly any layer has its counterpart on the other side: these may be different networks, whose times tell no change."
     if _only_runs_tell(found):
         yield (
             "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "
             f"{duration(found.run_to_run_ns)} here: only several runs of each tell (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
-    yield f"Test: {found.test}."
+    if found.interval_ns is None:
+        yield f"{found.test[0].upper()}{found.test[1:]}."
 
 
 _COUNTED = {
     "precision": "in another precision", "fusion": "fused or split otherwise", "reformat": "reformats that came or went",
     "tactic": "with other kernels", "new": "new", "gone": "gone",
 }  # fmt: skip
+_REGIONS = {"moved-into-region": "inside regions now", "moved-out-of-region": "outside of regions now"}
 
 
 def _layers_told(found: Comparison) -> Iterator[str]:
-    """How many layers changed, and how."""
-    held = Counter(row.text("change") for row in found.layers)
+    """How many layers changed, and how; those that run nothing do not count."""
+    counted_ = [row for row in found.layers if row.text("change") != "no-op" and row.text("kind") not in RUNS_NOTHING]
+    moved = {relation: [row for row in counted_ if row.text("relation") == relation] for relation in _REGIONS}
+    held = Counter(row.text("change") for row in counted_ if row.text("relation") not in _REGIONS)
     parts = [f"{held[change]} {words}" for change, words in _COUNTED.items() if held[change]]
-    same = int(found.layers.text("relation").equals("one-to-one").sum())
+    for relation, words in _REGIONS.items():
+        if moved[relation]:
+            numbers = [sum(row.integer(f"{side}_layers") for row in moved[relation]) for side in ("before", "after")]
+            parts.append(f"{numbers[0]} that {'is' if numbers[0] == 1 else 'are'} {numbers[1]} after, {words}")
+    same = sum(row.text("relation") == "one-to-one" for row in counted_)
     if parts:
-        numbers = [int(found.layers.ints(f"{side}_layers").sum()) for side in ("before", "after")]
+        numbers = [sum(row.integer(f"{side}_layers") for row in counted_) for side in ("before", "after")]
         yield f"{same} of {numbers[0]} layers before and {numbers[1]} after are joined one to one. What changed: {', '.join(parts)}."
+
+
+def _conditions_told(found: Comparison) -> Iterator[str]:
+    """What else is different and bears on the times."""
+    for one in found.conditions:
+        if one.told:
+            pair = f" ({one.before} → {one.after})" if one.before and one.after else ""
+            yield f"Also different: {one.what}{pair}. {one.told}"
 
 
 def _only_runs_tell(found: Comparison) -> bool:
@@ -211,6 +224,8 @@ def _signed(time_ns: int) -> str:
 
 def _notes(found: Comparison) -> Iterator[str]:
     yield from found.notes
+    if found.interval_ns is not None:
+        yield f"Test: {found.test}."
     for name, side in (("before", found.before), ("after", found.after)):
         if side.held_up:
             yield (
@@ -287,7 +302,13 @@ def _layers(found: Comparison) -> Grid:
     )
     header = ("difference", "before", "after", "sure", "layers", "relation", "known by", "layer")
     left = sum(map(len, blocks)) - sum(map(len, shown))
-    return Grid("Layers, kernel time in µs", header, cells, "rrrlrlln", left)
+    return Grid("Layers, kernel time in µs", header, cells, "rrrlrlln", left, _places(shown))
+
+
+def _places(blocks: Sequence[Sequence[Row]]) -> tuple[tuple[str, str], ...]:
+    """The layer ids of each block on both sides."""
+    sides = ([".".join(filter(None, (row.maybe_text(f"{side}_ids") for row in rows))) for rows in blocks] for side in ("before", "after"))
+    return tuple(zip(*sides, strict=True))
 
 
 def _sum(rows: Sequence[Row], column: str) -> int | None:
@@ -302,7 +323,7 @@ def _moved(rows: Sequence[Row]) -> int:
 
 
 def _pair(rows: list[Row]) -> str:
-    before, after = block_name(rows, "before"), block_name(rows, "after")
+    before, after = group_name(rows, "before"), group_name(rows, "after")
     return after or before or "" if before == after or not before or not after else f"{before} → {after}"
 
 
@@ -325,19 +346,28 @@ def _regions(found: Comparison) -> Iterator[Grid]:
 
 def _changed(found: Comparison) -> Iterator[Grid]:
     layers = list(found.layers)
-    for change, heading in _CHANGES:
+    for change, heading_ in _CHANGES:
         changed = [row for row in layers if row.text("change") == change]
         blocks = sorted(blocks_of(changed), key=lambda rows: -_moved(rows))
+        shown = blocks[:_TOP_CHANGES]
+        how = change in ("precision", "fusion", "tactic")
         cells = tuple(
-            (signed_microseconds(_sum(rows, "difference_ns")), str(len(rows)), *_what(change, rows)) for rows in blocks[:_TOP_CHANGES]
+            (
+                signed_microseconds(_sum(rows, "difference_ns")),
+                str(len(rows)),
+                *([rows[0].maybe_text("joined_by") or ""] if how else []),
+                *_what(change, rows),
+            )
+            for rows in shown
         )
-        left = sum(map(len, blocks[_TOP_CHANGES:]))
-        yield Grid(f"{heading}: {len(changed)}", ("µs", "layers", "before", "after"), cells, "rrnn", left)
+        header = ("µs", "layers", *(["known by"] if how else []), "before", "after")
+        left = sum(map(len, blocks)) - sum(map(len, shown))
+        yield Grid(f"{heading_}: {len(changed)}", header, cells, "rrlnn" if how else "rrnn", left, _places(shown))
 
 
 def _what(change: str, rows: list[Row]) -> tuple[str, str]:
     row = rows[0]
-    before, after = (escaped(block_name(rows, side) or "–") for side in ("before", "after"))
+    before, after = (escaped(group_name(rows, side) or "–") for side in ("before", "after"))
     if change == "precision":
         return f"{row['before_precision']} {before}", f"{row['after_precision']} {after}"
     if change == "tactic":
@@ -354,7 +384,7 @@ def _findings(found: Comparison) -> Grid:
         "Findings, µs an inference",
         ("", "rule", "before", "after", ""),
         tuple(rows[:_TOP_FINDINGS]),
-        "llrrt",
+        "llrrw",
         max(len(rows) - _TOP_FINDINGS, 0),
     )
 
@@ -379,8 +409,8 @@ def _sentence(one: FindingChange) -> str:
 
 
 def _conditions(found: Comparison) -> Grid:
-    cells = tuple((one.what, escaped(one.before), escaped(one.after), escaped(one.told)) for one in found.conditions)
-    return Grid("What else is different", ("", "before", "after", ""), cells, "lnnt")
+    cells = tuple((one.what, escaped(one.before), escaped(one.after)) for one in found.conditions)
+    return Grid("What else is different", ("", "before", "after"), cells, "lnn")
 
 
 def _predictions(found: Comparison) -> Grid:
@@ -395,82 +425,35 @@ def _predictions(found: Comparison) -> Grid:
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held", ""), cells, "lrrrlt")
+    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held", ""), cells, "lrrrlw")
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------
 
 
-def comparison_text(found: Comparison, width: int = WIDTH) -> str:
-    """The comparison as lines of at most ``width`` columns."""
-    return page_text(page_of(found), width)
+def comparison_text(found: Comparison, width: int | None = None, *, colour: bool = False) -> str:
+    """The comparison for a terminal of ``width`` columns; None cuts no name."""
+    return page_text(page_of(found), width, colour=colour)
 
 
-def page_text(page: Page, width: int) -> str:
-    """A page as lines of at most ``width`` columns."""
-    parts = [[f"nsysmap: {shortened(escaped(page.title), width - 9)}"]]
-    parts.append([line for text in page.answer for line in wrapped(text, width)])
-    parts += [grid_lines(grid, width) for grid in page.grids]
+def page_text(page: Page, width: int | None, *, colour: bool = False) -> str:
+    """A page for a terminal of ``width`` columns; None cuts no name."""
+    room = WHOLE if width is None else width
+    lines = heading(f"nsysmap: {page.title}", room)
+    for number, text in enumerate(page.answer):
+        lines += [*([styled("")] if number == 0 else []), *wrapped(text, room, indent=0, style=page.style if number == 0 else "")]
+    for grid in page.grids:
+        lines += [styled(""), *grid_lines(grid, room)]
     if page.notes:
-        parts.append(["Notes", *(line for text in page.notes for line in wrapped(f"· {text}", width))])
-    return "\n\n".join("\n".join(lines) for lines in parts)
+        lines += [styled(""), *heading("Notes", room)]
+        lines += [line for text in page.notes for line in wrapped(f"· {text}", room)]
+    return rendered(lines, colour=colour).rstrip("\n")
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of that width, the later ones indented."""
-    return folded(escaped(text), width, later="  ")
-
-
-def grid_lines(grid: Grid, width: int) -> list[str]:
+def grid_lines(grid: Grid, width: int) -> list[Line]:
     """The table as lines of at most that width."""
-    texts = [row[-1] for row in grid.rows] if grid.align.endswith("t") else []
-    if texts:
-        cells = replace(grid, header=grid.header[:-1], rows=tuple(row[:-1] for row in grid.rows), align=grid.align[:-1])
-        lines = _cells(cells, width)
-        headings = len(lines) - len(texts)
-        lines = [*lines[:headings], *_with_texts(lines[headings:], texts, width)]
-    else:
-        lines = _cells(grid, width)
-    return [grid.heading, *lines, *([f"… and {grid.more:,} more"] if grid.more else [])]
-
-
-def _with_texts(lines: list[str], texts: Sequence[str], width: int) -> list[str]:
-    """Each line with its sentences: behind it where there is room, else below."""
-    result = []
-    start = max(map(columns, lines), default=0) + 2
-    for line, text in zip(lines, texts, strict=True):
-        if start + _LEAST_TEXT <= width:
-            parts = folded(text, width - start)
-            result += [_cell(line if at == 0 else "", start, right=False) + part for at, part in enumerate(parts)]
-        else:
-            result += [line, *folded(text, width, first="      ", later="      ")]
-    return [line.rstrip() for line in result]
-
-
-def _cells(grid: Grid, width: int) -> list[str]:
-    rows = [grid.header, *grid.rows]
-    widths = [max(columns(row[at]) for row in rows) for at in range(len(grid.header))]
-    flexible = [at for at, kind in enumerate(grid.align) if kind == "n" and widths[at]]
-    left = width - sum(widths[at] for at in range(len(widths)) if at not in flexible) - 2 * (len(widths) - 1)
-    for number, at in enumerate(sorted(flexible, key=lambda one: widths[one])):  # the short ones get what they need
-        widths[at] = max(min(widths[at], left // (len(flexible) - number)), 8)
-        left -= widths[at]
-    held = {at: [shortened(grid.header[at], widths[at]), *told_apart([row[at] for row in grid.rows], widths[at])] for at in flexible}
-    lines = []
-    for number, row in enumerate(rows):
-        if number == 0 and not any(grid.header):
-            continue
-        cells = [
-            _cell(held[at][number] if at in held else text, size, right=kind == "r")
-            for at, (text, size, kind) in enumerate(zip(row, widths, grid.align, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
-
-
-def _cell(text: str, width: int, *, right: bool) -> str:
-    space = " " * max(width - columns(text), 0)
-    return space + text if right else text + space
+    lines = [*heading(grid.heading, width), *table(grid.header, grid.rows, width, grid.align)]
+    return [*lines, styled(f"  … and {grid.more:,} more", "dim")] if grid.more else lines
 
 
 def comparison_markdown(found: Comparison) -> str:

@@ -32,6 +32,8 @@ class Side:
     tables: Mapping[str, Table]  # of the analysis; of an engine file alone only those that need no trace
     outcomes: tuple[Outcome, ...]
     traced: bool
+    analysis: Analysis | None = None  # that all of it comes from, of several captures the first one's; None for an engine file alone
+    by_kernel: bool = False  # its layers are kernel names that stand for them
     merged: Pace | None = None  # of several captures
     compute_ns: int | None = None  # GPU compute time of a query, the median in trtexec's log: of an engine file alone
 
@@ -92,7 +94,7 @@ def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
 
 def side_of(analysis: Analysis) -> Side:
     """The side that an analysis is."""
-    return Side(analysis.source, analysis.engines, analysis.tables.by_name(), analysis.outcomes, traced=True)
+    return Side(analysis.source, analysis.engines, analysis.tables.by_name(), analysis.outcomes, traced=True, analysis=analysis)
 
 
 def _engine_side(given: Given) -> Side:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import FloatArray, IntArray, Row, Table
-from nsysmap.comparison.joined import JoinedGroup, block_name, blocks_of
+from nsysmap.comparison.joined import JoinedGroup, blocks_of, group_name
 from nsysmap.comparison.pace import Pace
 from nsysmap.timing.idle_causes import CAUSES
 
@@ -117,5 +117,5 @@ def _own_name(rows: list[Row], taken: set[str]) -> str:
     relation = rows[0].text("relation")
     words = [] if relation == "one-to-one" else [relation]
     words += [f"{len(rows)} layers"] if len(rows) > 1 else []
-    name = (block_name(rows, "after") or block_name(rows, "before") or "") + (f" ({', '.join(words)})" if words else "")
+    name = (group_name(rows, "after") or group_name(rows, "before") or "") + (f" ({', '.join(words)})" if words else "")
     return name if name not in taken else f"{name} #{rows[0]['group']}"

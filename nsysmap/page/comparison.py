@@ -1,35 +1,64 @@
-"""The pages of a comparison and of one inference: both sides, bars for what each thing adds, and the tables of the text, in one file."""
+"""The pages of a comparison, linked with one of each side, and of one inference: the tables of the text, and bars."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
-from nsysmap.base.output_file import replacing
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.output_file import check_output, replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
 from nsysmap.comparison.pages import TOP_CONTRIBUTIONS, Grid, Page, comparison_json, comparison_markdown, page_markdown, page_of
+from nsysmap.comparison.side import Side
+from nsysmap.page.write import write_page
+from nsysmap.picture.html import html
 from nsysmap.picture.inline import inlined
+from nsysmap.picture.model import picture, times_of
+from nsysmap.report.build import report_of
 
 SUFFIXES = (".html", ".json", ".md")
 _STYLE = Path(__file__).parent / "comparison.css"
 _WATERFALL, _WENT_TO = "Where the difference", "What its time went to"  # headings of tables with bars
+_SIDES = ("before", "after")
+_OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
+_HEAD_BYTES = 1 << 16
 _HALF = 70  # of a bar's picture, in its own units
 
 
-def comparison_html(found: Comparison) -> str:
-    """The page as HTML; it needs no other file, and its policy lets the browser load none and run nothing."""
-    return page_html(page_of(found), {_WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]})
+@dataclass(frozen=True)
+class Beside:
+    """The page of one side: its file name, and how an address in it names layers."""
+
+    word: str  # before or after
+    file: str
+    one: str = "layer"  # what stands before the number of a layer
+    several: str | None = "layers"  # … before those of several, dots between; None where the page shows one at a time
+
+    def address(self, places: str) -> str:
+        """The address of these layers, dots between their ids."""
+        several = self.several is not None and "." in places
+        fragment = f"{self.several}={places}" if several else f"{self.one}={places.partition('.')[0]}"
+        return f"{quote(self.file)}#{fragment}"
 
 
-def page_html(page: Page, differences: Mapping[str, Sequence[int]]) -> str:
+def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
+    """The page as HTML, linked with the pages of both sides where those are known; its policy lets the browser load and run nothing."""
+    differences = {_WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
+    return page_html(page_of(found), differences, beside=beside)
+
+
+def page_html(page: Page, differences: Mapping[str, Sequence[int]], *, beside: Sequence[Beside | None] = (None, None)) -> str:
     """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by the beginning of its heading."""
     code = inlined([_STYLE])
     links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
+    pages = " · ".join(f'<a href="{_inert(quote(one.file))}">all of {one.word}</a>' for one in beside if one is not None)
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -38,13 +67,14 @@ def page_html(page: Page, differences: Mapping[str, Sequence[int]]) -> str:
         f"<title>nsysmap: {_inert(page.title)}</title>",
         f"<style>{code.style}</style></head><body>",
         f"<h1>{_inert(page.title)}</h1>",
+        *([f'<p class="pages">{pages}</p>'] if pages else []),
         f'<p class="answer">{_inert(page.answer[0])}</p>',
         *(f"<p>{_inert(text)}</p>" for text in page.answer[1:]),
         f"<nav>{links}</nav>",
     ]
     for at, grid in enumerate(page.grids):
         bars = next((list(held) for heading, held in differences.items() if grid.heading.startswith(heading)), [])
-        lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars)]
+        lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars, beside)]
     if page.notes:
         lines += ["<h2>Notes</h2><ul>", *(f"<li>{_inert(text)}</li>" for text in page.notes), "</ul>"]
     return "\n".join([*lines, "</body></html>", ""])
@@ -55,20 +85,28 @@ def _inert(text: str) -> str:
     return escape(escaped(text))
 
 
-def _table(grid: Grid, bars: list[int]) -> Iterator[str]:
+def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iterator[str]:
     kinds = [' class="r"' if kind == "r" else "" for kind in grid.align]
+    linked = bool(grid.places) and any(beside)
     yield "<table>"
     if any(grid.header):
         cells = "".join(f"<th{kind}>{_inert(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True))
-        yield f"<tr>{cells}{'<th></th>' if bars else ''}</tr>"
+        yield f"<tr>{cells}{'<th></th>' if bars else ''}{'<th>show</th>' if linked else ''}</tr>"
     most = max(map(abs, bars), default=0) or 1
     for place, row in enumerate(grid.rows):
         cells = "".join(f"<td{kind}>{_inert(text)}</td>" for kind, text in zip(kinds, row, strict=True))
         bar = _bar(bars[place] / most) if place < len(bars) else ""
-        yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}</tr>"
+        shown = f'<td class="r">{_links(grid.places[place], beside)}</td>' if linked else ""
+        yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}{shown}</tr>"
     yield "</table>"
     if grid.more:
         yield f'<p class="dim">… and {grid.more:,} more</p>'
+
+
+def _links(places: tuple[str, str], beside: Sequence[Beside | None]) -> str:
+    """Links to a row's layers on the page of each side."""
+    pairs = zip(places, beside, strict=True)
+    return " ".join(f'<a href="{_inert(one.address(ids))}">{one.word}</a>' for ids, one in pairs if ids and one is not None)
 
 
 def _bar(share: float) -> str:
@@ -82,14 +120,47 @@ def _bar(share: float) -> str:
     )
 
 
-def write_comparison(found: Comparison, path: Path) -> None:
-    """Write the comparison to a file, in the form that its suffix names."""
+def check_pages(path: Path, inputs: Sequence[Path]) -> None:
+    """Nothing, where the pages of both sides can be written beside that of the comparison; NsysmapError where a file there is not ours."""
+    if path.suffix.lower() != ".html":
+        return
+    for word in _SIDES:
+        page = _page_of_side(path, word)
+        check_output(page, (".html",), inputs)
+        if page.is_file():
+            with page.open("rb") as file:
+                if _OURS not in file.read(_HEAD_BYTES):
+                    told = f"would be overwritten by the page of {word.upper()}, which is written beside {path.name}"
+                    raise NsysmapError(str(page), told, "give another output file, or remove it first")
+
+
+def write_comparison(found: Comparison, path: Path, sides: Sequence[Side] = ()) -> None:
+    """Write the comparison to a file, in the form that its suffix names; beside a page, linked with it, one of each of the ``sides``."""
     suffix = path.suffix.lower()
     if suffix == ".html":
-        text = comparison_html(found)
+        beside = [_write_side(side, path, word) for word, side in zip(_SIDES, sides, strict=True)] if sides else []
+        text = comparison_html(found, beside or (None, None))
     else:
         text = comparison_markdown(found) if suffix == ".md" else json.dumps(comparison_json(found), indent=1) + "\n"
     _write(path, text)
+
+
+def _page_of_side(path: Path, word: str) -> Path:
+    return path.with_name(f"{path.stem}.{word}{path.suffix}")
+
+
+def _write_side(side: Side, comparison: Path, word: str) -> Beside | None:
+    """Write the page of a side: that of its analysis, or the picture of an engine file alone; None where it has nothing to show."""
+    path, other = (_page_of_side(comparison, one) for one in (word, _SIDES[1 - _SIDES.index(word)]))
+    links = [("comparison", quote(comparison.name)), (other.suffixes[-2].removeprefix("."), quote(other.name))]
+    if side.analysis is not None:
+        write_page(side.analysis, report_of(side.analysis), path, links=links)
+        return Beside(word, path.name)
+    if not side.engines or not side.engines[0].layers:
+        return None
+    engine = side.engines[0]
+    _write(path, html(picture(engine, times_of(engine), all_views=True), links=links))
+    return Beside(word, path.name, several=None)
 
 
 def write_inference(found: OneInference, path: Path) -> None:

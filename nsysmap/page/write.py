@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from nsysmap.analysis import Analysis
@@ -39,14 +40,19 @@ _SCRIPTS = (
 )
 
 
-def write_page(analysis: Analysis, report: Report, path: Path, *, most_kernels: int = MOST_KERNELS) -> None:
-    """Write the page to ``path``, whole or not at all; of a trace with more kernels than that it shows a part one by one, and says so."""
-    text = page(analysis, report, most_kernels=most_kernels)
+def write_page(
+    analysis: Analysis, report: Report, path: Path, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Write the page to ``path``, whole or not at all; of a trace with more kernels than that it shows a part one by one, and says so.
+
+    ``links`` are words and addresses of pages beside it.
+    """
+    text = page(analysis, report, most_kernels=most_kernels, links=links)
     with replacing(path) as fresh:
         fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
-def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS) -> str:
+def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()) -> str:
     """The page as text; every name in it is text, whatever it holds.  The same analysis gives the same page."""
     import jinja2
 
@@ -67,6 +73,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     by_rule = [[row for row in found if row.text("rule") == rule] for rule in dict.fromkeys(row.text("rule") for row in found)]
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
+        links=links,
         summary=analysis.summary,
         first=words.first_actions(analysis.summary),
         told=told_of(analysis.summary, regions=bool(content["regions"])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from nsysmap.base.terminal import escaped
@@ -21,8 +22,11 @@ CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "graph.js"))
 """What draws `graph_data` on any page."""
 
 
-def html(picture: Picture) -> str:
-    """The page; every name in it is text, whatever it holds.  The same picture gives the same page."""
+def html(picture: Picture, *, links: Sequence[tuple[str, str]] = ()) -> str:
+    """The page; every name in it is text, whatever it holds.  The same picture gives the same page.
+
+    ``links`` are words and addresses of pages beside it.
+    """
     import jinja2
 
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
@@ -30,6 +34,7 @@ def html(picture: Picture) -> str:
     return pages.get_template("graph.html.j2").render(
         title=escaped(picture.title),
         notes=[escaped(note) for note in picture.notes],
+        links=links,
         data=graph_data(picture),
         code=inlined((*CODE, HERE / "graph_page.css", HERE / "graph_page.js")),
     )

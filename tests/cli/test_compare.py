@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import jsonschema
 import pytest
 
+from tests.browser import browser_of
 from tests.commands import run
 from tests.places import FIXTURES
 
@@ -19,7 +22,12 @@ def test_the_answer_stands_on_top(capfd: pytest.CaptureFixture[str]) -> None:
     done = run(capfd, "compare", SYNC, GRAPH, *ENGINES)
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[2].startswith("FASTER: 3")
-    assert all(len(line) <= 100 for line in done.out.splitlines())
+
+
+def test_in_a_pipe_no_name_is_cut(capfd: pytest.CaptureFixture[str]) -> None:
+    other = FIXTURES / "bert_split_trt10"
+    files = (other / "sync.nsys-rep", SYNC, "--engine-before", other / "engine.json", "--engine-after", ENGINE)
+    assert "…" not in run(capfd, "compare", *files).out.split("Layers, kernel time")[1].split("\n\n")[0].replace("… and", "")
 
 
 def test_json_has_the_figures(capfd: pytest.CaptureFixture[str]) -> None:
@@ -58,6 +66,41 @@ def test_the_page_needs_no_other_file_and_escapes_names(tmp_path: Path, capfd: p
     assert "default-src &#x27;none&#x27;" in page
     assert "<script" not in page and "http://" not in page and "https://" not in page
     assert page.count("<svg") == len(page.split("Where the difference comes from, µs</h2>")[1].split("</table>")[0].split("<tr>")) - 3
+
+
+def test_the_pages_of_both_sides_lie_beside_it_and_are_linked_layer_by_layer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = FIXTURES / "bert_trt85"
+    files = (before / "sync.nsys-rep", SYNC, "--engine-before", before / "engine.json", "--engine-after", ENGINE)
+    assert run(capfd, "compare", *files, "-o", tmp_path / "a c.html").status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"a c.html", "a c.before.html", "a c.after.html"}
+    region = next(line for line in (tmp_path / "a c.html").read_text(encoding="utf-8").split("<tr>") if "moved-out-of-region</td>" in line)
+    with browser_of() as browser:
+        for word, layers, names in (("before", 1, "{ForeignNode["), ("after", 55, "__myl_GathGath")):
+            file, _, fragment = unquote(re.findall(rf'href="([^"]*)">{word}</a>', region)[0]).partition("#")
+            page = browser.open(tmp_path / file, fragment)
+            page.wait_for_function("document.body.dataset.ready")
+            assert fragment.count(".") + 1 == layers
+            assert f"{layers} layers" in page.inner_text("#chips") if layers > 1 else names in page.inner_text("#chips")
+            assert page.get_attribute("nav a:has-text('comparison')", "href") == "a%20c.html"
+        browser.close_pages()
+
+
+def test_of_engine_files_alone_the_pictures_are_linked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = [FIXTURES / name / "engine.json" for name in ("bert_trt103", "bert_trt10")]
+    assert run(capfd, "compare", *files, "-o", tmp_path / "c.html").status == 0
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert 'href="c.before.html#layer=1"' in page and 'href="c.after.html#layer=1"' in page
+    assert 'href="c.html"' in (tmp_path / "c.after.html").read_text(encoding="utf-8")
+
+
+def test_a_file_of_somebody_else_s_is_not_overwritten_by_the_page_of_a_side(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notes = tmp_path / "c.after.html"
+    notes.write_text("<html>my notes</html>")
+    done = run(capfd, "compare", SYNC, GRAPH, *ENGINES, "-o", tmp_path / "c.html")
+    assert (done.status, done.out, notes.read_text()) == (2, "", "<html>my notes</html>")
+    assert "the page of AFTER" in done.err and done.err.count("\n") == 1
+    notes.unlink()
+    assert [run(capfd, "compare", SYNC, GRAPH, *ENGINES, "-o", tmp_path / "c.html").status for _ in range(2)] == [0, 0]
 
 
 def test_a_file_that_is_not_there_is_one_line_and_status_two(capfd: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,12 @@ def test_a_user_s_mistake_is_one_line_and_exit_status_2(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"nsysmap: {tmp_path / 'file'}: ")
 
 
+def test_an_analysis_with_rules_leaves_nothing_on_standard_error() -> None:
+    """Libraries complain at the end of a process whose objects they find alive."""
+    done = run("analyze", str(FIXTURES / "bert_trt10" / "sync.sqlite"), "--no-cache", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_reader_that_goes_away_is_no_error() -> None:
     script = "set -o pipefail; \"$1\" -c 'from nsysmap.cli.main import main; main()' --help | true"
     for _ in range(3):

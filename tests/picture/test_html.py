@@ -76,7 +76,7 @@ def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
     page = browser.open(tmp_path / "x.html", "layer=1&find=%3Cscript%3E")
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 2  # the page's data and its code
-    assert page.title() == "made.json: 2 layers"
+    assert page.title() == "made.json: 2 layers – nsysmap"
     assert page.inner_text("#count") == "2 layers"
     assert "onerror=" in page.inner_text("#details")  # shown as text
 
@@ -87,6 +87,6 @@ def test_the_policy_of_the_page_lets_no_other_script_run(browser: Browser, tmp_p
     assert "unsafe" not in text
     (tmp_path / "y.html").write_text(text.replace("</body>", "<script>document.title = 'ran'</script></body>"), "utf-8")
     page = browser.open(tmp_path / "y.html")
-    assert page.title() == "made.json: 19 layers"
+    assert page.title() == "made.json: 19 layers – nsysmap"
     assert any("Content Security Policy" in one for one in browser.wrong)
     browser.wrong.clear()
