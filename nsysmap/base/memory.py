@@ -1,14 +1,17 @@
-"""The memory of large arrays: integers in as few bytes as their values need, and freed memory kept for the next ones."""
+"""The memory of large arrays: integers in as few bytes as they need, Arrow arrays over the same memory, freed memory kept."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _MISSING = int(np.iinfo(np.int64).min)  # as in base.table
 _KINDS = (np.uint8, np.uint16, np.uint32)
@@ -99,6 +102,36 @@ def in_pieces(*columns: Ints) -> Iterator[tuple[NDArray[np.int64], ...]]:
 def small_codes(codes: NDArray[Any], values: int) -> NDArray[Any]:
     """Codes into that many values, from -1 on, in as few bytes as they need."""
     return codes.astype(next(kind for kind in (np.int8, np.int16, np.int32) if values <= np.iinfo(kind).max), copy=False)
+
+
+def arrow_array(
+    kind: pyarrow.DataType, data: NDArray[np.generic], missing: NDArray[np.bool_] | None, *, rows: int | None = None
+) -> pyarrow.Array:
+    """The Arrow array over the same memory; pyarrow.array() would do, but imports pandas, which takes longer than all rules."""
+    import pyarrow as pa
+
+    validity = None if missing is None or not missing.any() else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(data) if rows is None else rows, [validity, pa.py_buffer(np.ascontiguousarray(data))])
+
+
+def arrow_ints(values: NDArray[np.int64]) -> pyarrow.Array:
+    """An Arrow array over the same memory."""
+    import pyarrow as pa
+
+    return arrow_array(pa.int64(), values, None)
+
+
+def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
+    """An Arrow array of these texts; what is no Unicode in them is replaced."""
+    import pyarrow as pa
+
+    encoded = [value.encode(errors="replace") for value in values]  # a file name need not be UTF-8
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    small = int(ends[-1]) <= np.iinfo(np.int32).max
+    offsets = ends.astype(np.int32) if small else ends
+    return pa.Array.from_buffers(
+        pa.string() if small else pa.large_string(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    )
 
 
 def keep_freed_memory() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.memory import Ints, Narrow, narrowed, small_codes
+from nsysmap.base.memory import Ints, Narrow, arrow_array, arrow_texts, narrowed, small_codes
 
 if TYPE_CHECKING:
     import pandas
@@ -363,16 +363,18 @@ class Table:
 
         arrays = []
         for name in names or self.columns:
-            data = self.column(name)
+            held = self.columns[name]
+            data = wide(held)
             if isinstance(data, Text):
-                codes = _arrow(pa.int32(), data.codes, data.codes < 0)
+                codes = arrow_array(pa.int32(), data.codes, mapped(data.codes, lambda codes: codes < 0))
                 arrays.append(pa.DictionaryArray.from_arrays(codes, arrow_texts(data.values)))
             elif data.dtype == np.int64:
-                arrays.append(_arrow(pa.int64(), data, data == MISSING))
+                whole = isinstance(held, Narrow) and not held.missing
+                arrays.append(arrow_array(pa.int64(), data, None if whole else mapped(data, lambda values: values == MISSING)))
             elif data.dtype == np.float64:
-                arrays.append(_arrow(pa.float64(), data, np.isnan(data)))
+                arrays.append(arrow_array(pa.float64(), data, np.isnan(data)))
             else:
-                arrays.append(_arrow(pa.bool_(), np.packbits(self.bools(name), bitorder="little"), None, rows=len(data)))
+                arrays.append(arrow_array(pa.bool_(), np.packbits(self.bools(name), bitorder="little"), None, rows=len(data)))
         return pa.Table.from_arrays(arrays, names=list(names or self.columns))
 
     def __repr__(self) -> str:
@@ -393,34 +395,6 @@ class Table:
             else:
                 frame[column.name] = pd.Series(data)
         return pd.DataFrame(frame)
-
-
-def _arrow(kind: pyarrow.DataType, data: NDArray[np.generic], missing: BoolArray | None, *, rows: int | None = None) -> pyarrow.Array:
-    """The Arrow array over the same memory; pyarrow.array() would do, but imports pandas, which takes longer than all rules."""
-    import pyarrow as pa
-
-    validity = None if missing is None or not missing.any() else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(data) if rows is None else rows, [validity, pa.py_buffer(np.ascontiguousarray(data))])
-
-
-def arrow_ints(values: IntArray) -> pyarrow.Array:
-    """An Arrow array over the same memory."""
-    import pyarrow as pa
-
-    return _arrow(pa.int64(), values, None)
-
-
-def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
-    """An Arrow array of these texts; what is no Unicode in them is replaced."""
-    import pyarrow as pa
-
-    encoded = [value.encode(errors="replace") for value in values]  # a file name need not be UTF-8
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    small = int(ends[-1]) <= np.iinfo(np.int32).max
-    offsets = ends.astype(np.int32) if small else ends
-    return pa.Array.from_buffers(
-        pa.string() if small else pa.large_string(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    )
 
 
 def _objects(data: Data) -> list[object]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.memory import arrow_ints, arrow_texts
 from nsysmap.base.output_file import replacing
-from nsysmap.base.table import MISSING, Data, IntArray, Table, Text, arrow_ints, arrow_texts, uniform
+from nsysmap.base.table import MISSING, Data, IntArray, Table, Text, mapped, uniform
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent
 
@@ -199,16 +200,21 @@ def _combined(columns: Sequence[Data]) -> tuple[IntArray, IntArray]:
 
 
 def _write_parquet(kernels: Table, path: Path) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rounded = {"confidence": np.round(kernels.floats("confidence"), _CONFIDENCE_DIGITS)}
-    held = kernels.with_columns(kernels.spec, rounded)
-    repeats = {name for name, data in held.columns.items() if uniform(data) or isinstance(data, Text)}
-    few = [name for name, column in COLUMNS.items() if name not in _DISTINCT and column in repeats]
+    rounded = mapped(kernels.floats("confidence"), lambda values: np.round(values, _CONFIDENCE_DIGITS))
+    held = kernels.with_columns(kernels.spec, {"confidence": rounded})
+    same = [name for name, column in COLUMNS.items() if uniform(held.columns[column])]
+    few = [name for name, column in COLUMNS.items() if name not in _DISTINCT and (name in same or isinstance(held.columns[column], Text))]
     schema = held.part(0, 0).arrow(list(COLUMNS.values())).rename_columns(list(COLUMNS)).schema
+    repeated = dict(zip(same, held.part(0, _GROUP_ROWS).arrow([COLUMNS[name] for name in same]).columns, strict=True))
     # a dictionary of start times is work for nothing; differences of neighbours are small
     steps = dict.fromkeys(_DISTINCT, "DELTA_BINARY_PACKED")
     with pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=few, column_encoding=steps, write_statistics=False) as writer:
         for start in range(0, max(len(held), 1), _GROUP_ROWS):
-            piece = held.part(start, start + _GROUP_ROWS).arrow(list(COLUMNS.values()))
-            writer.write_table(piece.rename_columns(list(COLUMNS)), row_group_size=_GROUP_ROWS)
+            rows = min(len(held) - start, _GROUP_ROWS)
+            piece = held.part(start, start + rows).arrow([column for name, column in COLUMNS.items() if name not in repeated])
+            others = iter(piece.columns)
+            columns = [repeated[name].slice(0, rows) if name in repeated else next(others) for name in COLUMNS]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=_GROUP_ROWS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.memory import Narrow
-from nsysmap.base.table import MISSING, BoolArray, Table, Text, arrow_ints, arrow_texts, uniform
+from nsysmap.base.memory import Narrow, arrow_ints, arrow_texts
+from nsysmap.base.table import MISSING, BoolArray, Table, Text, uniform
 
 if TYPE_CHECKING:
     import pyarrow
