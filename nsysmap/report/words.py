@@ -11,21 +11,21 @@ from nsysmap.rules.finding import Finding
 from nsysmap.summary.paste import TITLES
 
 CAUSES = {
-    "launch": "the host was still launching the work that came next",
-    "host": "the host did something else",
-    "sync": "a blocking call held the host",
-    "copy": "a blocking or pageable copy held the host",
-    "dispatch": "queued in time: the hardware's own step from one to the next",
+    "launch": "the host was still launching the next work",
+    "host": "the host was doing something else",
+    "sync": "the host waited in a blocking call",
+    "copy": "the host waited in a blocking or pageable copy",
+    "dispatch": "queued in time: the hardware's own dispatch latency",
     "graph": "before a CUDA graph began",
-    "profiler": "the profiler held the host",
-    "no-work": "nothing was asked for",
-    "unknown": "the trace does not tell",
+    "profiler": "the profiler delayed the host",
+    "no-work": "there was no request to serve",
+    "unknown": "the trace does not show why",
 }
 """What each cause of a gap (schema.GAPS) means."""
 
 SAVING_COLUMNS = ("saving_ns", "low_saving_ns", "high_saving_ns", "before_ns", "after_ns")
 _SEVERITIES = ("error", "warning", "info")
-_FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period in which kernels repeat"}
+_FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
 _GRAPH_MODES = {
     "none": "none",
     "node": "{launches}, their kernels traced one by one",
@@ -55,10 +55,10 @@ def captured(report: Report) -> list[tuple[str, str]]:
     for engine in report.engines:
         name = "engine" if len(report.engines) == 1 else f"engine {engine.number}"
         detail = "" if engine.detailed else " (names only)"
-        ran = "what ran of it is hidden" if report.replays and not engine.inferences else f"ran {counted(engine.inferences, 'inference')}"
+        ran = "its kernels are hidden" if report.replays and not engine.inferences else f"ran {counted(engine.inferences, 'inference')}"
         pairs.append((name, f"{engine.source}: {counted(engine.layers, 'layer')}{detail}, {ran}"))
     if not report.engines:
-        pairs.append(("engine", "no engine file given" + (": layers are those that the trace's ranges name" if report.layers else "")))
+        pairs.append(("engine", "no engine file given" + (": layers come from the trace's ranges" if report.layers else "")))
     return pairs
 
 

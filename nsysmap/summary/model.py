@@ -132,7 +132,7 @@ class Action:
     saving: Figure  # per unit, without the profiler
     share: float | None  # of the time per unit, by the same prediction
     basis: str  # replay (of the timeline) or rule (at most the GPU time that the rule prices)
-    throughput_only: bool  # several requests at once finish sooner; each single inference takes as long as before
+    throughput_only: bool  # several requests at once finish sooner; no single inference gets faster
     places: int  # findings of that rule; 0 for a change
     paste: str  # one line to paste for TensorRT, or for PyTorch where that is all that runs
     paste_pytorch: str | None  # the same for PyTorch where both run

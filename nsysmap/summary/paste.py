@@ -8,19 +8,19 @@ Version = tuple[int, ...]
 
 TITLES = {
     "cuda-graph": "run it as a CUDA graph",
-    "two-in-flight": "keep two in flight",
-    "async": "wait once, at the end",
-    "pinned-copies": "copy from and to pinned memory",
-    "no-host-gap": "take host work out of the loop",
-    "one-stream": "run all kernels in one stream",
-    "aux-streams": "run independent layers at once",
-    "drop-layers": "leave TensorRT's reformats out",
-    "join-kernels": "one kernel for each norm or softmax",
+    "two-in-flight": "keep two inferences in flight",
+    "async": "synchronise once, at the end",
+    "pinned-copies": "copy to and from pinned memory",
+    "no-host-gap": "move host work out of the loop",
+    "one-stream": "run all kernels on one stream",
+    "aux-streams": "run independent layers concurrently",
+    "drop-layers": "avoid TensorRT's reformats",
+    "join-kernels": "fuse each norm or softmax into one kernel",
 }
 """What each change (the table `whatif`) is."""
 
 THROUGHPUT = frozenset({"two-in-flight", "async"})
-"""Changes after which each single inference takes as long as before."""
+"""Changes that make no single inference faster."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from nsysmap.trace.steady import OUTLIER
 
 ACTIONS = 3
 """How many actions the answer names."""
-SEVERAL_AT_ONCE = "needs several requests at once; each takes as long as before"
-"""What a change for throughput only takes for granted."""
+SEVERAL_AT_ONCE = "needs several requests at once; no single one gets faster"
+"""The condition and the limit of a change that raises throughput only."""
 _CAUSES = {
     "launch": "waiting for launches",
     "host": "host busy elsewhere",
@@ -24,7 +24,7 @@ _CAUSES = {
     "copy": "in blocking copies",
     "dispatch": "between queued kernels",
     "graph": "before CUDA graphs",
-    "profiler": "held by the profiler",
+    "profiler": "profiler overhead",
     "no-work": "without work",
     "unknown": "for unknown reasons",
 }
@@ -247,7 +247,7 @@ def not_fused(summary: Summary) -> str:
     if not mine:
         return "no rule ran"
     if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
-        return "cannot tell: the engine file is not what ran"
+        return "cannot tell: the engine file is not of the engine that ran"
     if not clean:
         if summary.blocked:
             return "cannot tell"
@@ -259,13 +259,13 @@ def slowest(summary: Summary) -> str:
     """The slowest inference, and what it waited for."""
     found = summary.slowest
     if found is None:
-        return "cannot tell: no two measured inferences are alike" if summary.inferences else ""
+        return "cannot tell: no two steady-state inferences are alike" if summary.inferences else ""
     told = f"{_one(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.times_median < OUTLIER:
-        return f"{told}: no outlier (from {OUTLIER} x)"
+        return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:
         told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}"
-    return told + ("; among the first: may be warm-up" if found.early else "")
+    return told + ("; one of the first, may be warm-up" if found.early else "")
 
 
 def certainty(summary: Summary) -> str:
@@ -277,7 +277,7 @@ def with_layer(summary: Summary) -> str:
     """How many kernels have a layer."""
     mapped = summary.mapped
     if mapped.kernels and not mapped.with_layer and not summary.engines:
-        return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: no engine file, and no range names any"
+        return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: there is no engine file, and no range names a layer"
     if not mapped.kernels:
         return ""
     how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
@@ -293,13 +293,17 @@ def engines_ran(summary: Summary) -> list[str]:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
     if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines):
-        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engine files are what ran"]
+        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran"]
     return [engine_ran(engine) for engine in told]
 
 
 def engine_ran(engine: EngineRan) -> str:
     """Whether an engine file is what ran; empty where nothing could be compared."""
-    words = {"ran": "is what ran", "did-not-run": "is NOT what ran", "cannot-tell": "may or may not be what ran"}
+    words = {
+        "ran": "is the engine that ran",
+        "did-not-run": "is NOT the engine that ran",
+        "cannot-tell": "may or may not be the engine that ran",
+    }
     return f"{engine.source} {words[engine.verdict]}" if engine.verdict else ""
 
 
@@ -312,7 +316,7 @@ def engine_names(summary: Summary) -> list[str]:
 
 def replayed(summary: Summary) -> str:
     """How well the replay that predictions rest on reproduces the time that was captured."""
-    return "" if summary.replay_error is None else f"the replay reproduces its time to {percent(abs(summary.replay_error), 1)}"
+    return "" if summary.replay_error is None else f"the replay of the trace is off by {percent(abs(summary.replay_error), 1)}"
 
 
 def inside(summary: Summary) -> str:

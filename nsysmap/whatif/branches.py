@@ -104,13 +104,13 @@ class Dependencies:
 def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, event_ns: int) -> Changed:
     """Each kernel behind those that it depends on, on up to MOST_STREAMS more streams; a wait for another stream costs two event calls."""
     if uses_several_streams(timeline):
-        return DoesNotApply("the inferences use several streams already")
+        return DoesNotApply("the inferences already use several streams")
     if not dependencies.before:
-        return CannotTell("which layers depend on each other is not known: give the engine file with its tensors (--exportLayerInfo)")
+        return CannotTell("the dependencies between layers are unknown: give an engine file with tensors (--exportLayerInfo)")
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     lost = sum(work.dur_ns for work in kernels if dependencies.layer(work) not in dependencies.before)
     if lost > _MOST_LOST * sum(work.dur_ns for work in kernels):
-        return CannotTell("too many kernels have no layer whose inputs the engine file shows")
+        return CannotTell("too many kernels have no layer, or one whose inputs the engine file does not show")
     first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
     threads = []
     for number, steps in enumerate(timeline.threads):
@@ -119,7 +119,7 @@ def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, even
         threads.append(_spread(steps, queues, dependencies, (timeline.costs, event_ns)))
     changed = replace(timeline, threads=tuple(threads))
     if not uses_several_streams(changed):
-        return DoesNotApply("each layer waits for the one before it: none could run beside another")
+        return DoesNotApply("each layer depends on the one before it: none could run concurrently")
     return changed
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from nsysmap.base.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, inference_count, main_queue
 
-ALREADY_A_GRAPH = "the inferences are replayed from a CUDA graph already"
+ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
 
 EMPTY_KERNEL_NS = 140  # what CUPTI reports for a kernel that does nothing (640 on an H200), less its own excess
 
@@ -56,9 +56,9 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
                 changed.append(step._replace(own_ns=step.outside_ns))
                 continue
             if step.kind == "sync":
-                return DoesNotApply(f"{step.api} is called inside the enqueue: a stream cannot be captured across it")
+                return DoesNotApply(f"{step.api} is called inside the enqueue and cannot be captured")
             if step.kind == "block":
-                return DoesNotApply(f"{step.api} inside the enqueue copies pageable memory or blocks: it cannot be captured")
+                return DoesNotApply(f"{step.api} inside the enqueue copies pageable memory or blocks, and cannot be captured")
             pending.append(step)
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
@@ -94,7 +94,7 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
     """Every blocking or pageable copy made asynchronous, in the stream of the inference; what only waited for a copy goes."""
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
-            return DoesNotApply("all copies are asynchronous and of pinned memory already")
+            return DoesNotApply("all copies are already asynchronous and use pinned memory")
         return DoesNotApply("the inferences copy nothing between host and device")
     threads = []
     for steps in timeline.threads:
@@ -140,14 +140,14 @@ def without_host_gap(timeline: Timeline) -> Changed:
 def without_waits(timeline: Timeline) -> Changed:
     """The next inference enqueued before the last one is waited for, by the same thread in the same stream: no sync holds the host."""
     if not any(step.kind == "sync" for step in all_steps(timeline)):
-        return DoesNotApply("the host waits for no inference before it enqueues the next")
+        return DoesNotApply("the host does not wait for an inference before it enqueues the next")
     return replace(timeline, threads=tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads))
 
 
 def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
     """A second host thread that does the same in streams of its own; for the share ``locked`` of a launch call the other cannot launch."""
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
-        return DoesNotApply(f"{len(timeline.threads)} threads keep {len(timeline.threads)} inferences in flight already")
+        return DoesNotApply(f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in flight")
     queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
     numbers = 1 + max((work.number for work in all_works(timeline)), default=0)
 
@@ -185,7 +185,7 @@ def uses_several_streams(timeline: Timeline) -> bool:
 def on_one_stream(timeline: Timeline) -> Changed:
     """All GPU work of an inference in one stream, in order of launch; no events."""
     if not uses_several_streams(timeline):
-        return DoesNotApply("the inferences use one stream already")
+        return DoesNotApply("the inferences already use a single stream")
     threads = []
     for steps in timeline.threads:
         main = main_queue(steps)

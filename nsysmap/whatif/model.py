@@ -148,7 +148,7 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     if not len(trace.kernels) and not len(trace.cuda_graph_traces):
         return NoModel(hidden or "the trace has no GPU work")
     if not len(trace.api_calls):
-        return NoModel("CUDA API calls were not traced: nothing is known of the host; capture again with nsys profile -t cuda,nvtx")
+        return NoModel("CUDA API calls were not traced, so nothing is known about the host; capture again with nsys profile -t cuda,nvtx")
     window = steady_window(trace, inferences)
     if isinstance(window, NoWindow):
         return NoModel(hidden or (_WHOLE_GRAPHS if len(trace.cuda_graph_traces) else window.reason))
@@ -164,7 +164,7 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     if abs(error) > TOLERANCE:
         return NoModel(
             f"the replay does not reproduce this trace: {replayed / 1000:.1f} µs per inference instead of {wanted / 1000:.1f}; "
-            "something held it up that the trace does not show",
+            "its time depends on something that the trace does not show",
             recorded_ns=round(wanted),
             error=error,
         )
@@ -192,7 +192,7 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
         return ""
     kernels = trace.kernels
     if ((kernels.ints("graph_node_id") != MISSING) & (kernels.ints("launch") == MISSING)).any():
-        return "the trace does not tell which launch the kernels of its CUDA graphs belong to"
+        return "the trace does not show which launch the kernels of its CUDA graphs belong to"
     return _WHOLE_GRAPHS
 
 

@@ -66,22 +66,22 @@ def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
 _SIMPLE = {
     "cuda-graph": Plan(
         (lambda timeline, machine: as_cuda_graph(timeline, branches_ns=machine.branches_ns),),
-        "Shapes and addresses stay the same, so that one capture serves; kernels keep their times; the host launches the graph, and does "
-        "nothing else, inside the enqueue.",
+        "Shapes and addresses stay the same, so one capture is enough; kernels take as long as now; inside the enqueue the host only "
+        "launches the graph.",
     ),
     "async": Plan(
         (lambda timeline, _: without_waits(timeline),),
         "The host enqueues ahead and waits once, at the end: no result is needed before the next inference is enqueued, and inputs and "
-        "outputs have buffers enough. This is throughput: an inference is done later than with a wait of its own.",
+        "outputs have enough buffers. This is throughput, not latency: each inference finishes later than if the host waited for it.",
     ),
     "pinned-copies": Plan(
         (lambda timeline, _: with_pinned_copies(timeline),),
-        "Copies go to and from pinned memory in the inference's own stream, at the speed they have on the bus now; the host no longer "
-        "stages them, and waits once, for the results.",
+        "Copies use pinned memory and the inference's own stream, at the bus speed they have now; the host no longer stages them, and "
+        "waits once, for the results.",
     ),
     "one-stream": Plan(
         (lambda timeline, _: on_one_stream(timeline),),
-        "The kernels of all streams run one behind the other, in the order of their launches, and take as long as now; no events are "
+        "The kernels of all streams run one after another, in the order of their launches, and take as long as now; no events are "
         "recorded or waited for.",
     ),
 }
@@ -93,8 +93,8 @@ def _no_host_gap(model: Model) -> Plan | DoesNotApply:
         return DoesNotApply(f"the host does next to nothing between inferences ({duration(gap)})")
     return Plan(
         (lambda timeline, _: without_host_gap(timeline),),
-        f"The host's own work between inferences ({duration(gap)} an inference now) is gone or done by another thread; the "
-        "next input is always there.",
+        f"The host's own work between inferences (now {duration(gap)} per inference) is gone or done by another thread; the "
+        "next input is always ready.",
     )
 
 
@@ -105,10 +105,10 @@ def _two_in_flight(model: Model) -> Plan:
         makes.append(lambda timeline, machine: two_in_flight(needing_most(timeline), locked=machine.locked))
     return Plan(
         tuple(makes),
-        "Throughput, not latency: two host threads, each with an execution context and a stream of its own, take turns; the time is from "
-        "one inference's end to the next one's, and each takes longer itself. Kernels of the two run at once as far as the GPU has room: "
-        f"one takes {likely:.0%} of it on average by its blocks and its layer's work, {most:.0%} at most. While one thread launches, "
-        "the driver lets the other wait.",
+        "Throughput, not latency: two host threads, each with its own execution context and stream, take turns; the time is from the end "
+        "of one inference to the end of the next, and each inference takes longer. Kernels of the two run concurrently as far as the GPU "
+        f"has room: judging by its blocks and its layer's work, a kernel takes {likely:.0%} of the GPU on average, {most:.0%} at most. "
+        "While one thread launches, the driver makes the other wait.",
     )
 
 
@@ -119,8 +119,8 @@ def _aux_streams(model: Model) -> Plan:
     dependencies = Dependencies(layer_of, before)
     return Plan(
         (lambda timeline, machine: on_auxiliary_streams(timeline, dependencies, event_ns=round(_EVENT_NS * machine.launch)),),
-        f"Layers that do not depend on each other run on up to {MOST_STREAMS} more streams, as the engine file's tensors allow, each wait "
-        "for another stream by an event; TensorRT decides by itself what it puts on auxiliary streams (IBuilderConfig::setMaxAuxStreams).",
+        f"Independent layers run on up to {MOST_STREAMS} more streams, as far as the engine file's tensors allow, with an event for each "
+        "wait between streams;  TensorRT itself decides which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams).",
     )
 
 
@@ -130,8 +130,8 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
     here = [row for kernels in inferences for row in kernels if row in rows]
     if not here:
         by_hand = bool(change.layers) and change.layers != REFORMATS
-        what = "none of the layers runs a kernel" if by_hand else "no kernel is of a layer that TensorRT put in to reformat"
-        return DoesNotApply(f"{what} in the inferences that are replayed")
+        what = "none of the layers runs a kernel" if by_hand else "no kernel belongs to a reformat layer that TensorRT inserted"
+        return DoesNotApply(f"{what} in the replayed inferences")
     count = len(here) / len(inferences)
 
     def make(timeline: Timeline, _: Machine) -> Changed:
@@ -139,21 +139,21 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
 
     return Plan(
         (make,),
-        f"The kernels of {model.selection.named(here)} ({_average(count)} an inference) go, with their launches; all others keep their "
-        "times, also those that would then read another layout. The range also holds for the program run as a CUDA graph.",
+        f"The kernels of {model.selection.named(here)} ({_average(count)} per inference) and their launches are removed; all others take "
+        "as long as now,  including those that would then read another layout. The range also covers the program run as a CUDA graph.",
         (make,),
     )
 
 
 def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     if not change.runs:
-        return DoesNotApply("no norm or softmax is known to run in pieces; an engine file shows which do")
+        return DoesNotApply("no norm or softmax is known to run as several kernels (an engine file shows which do)")
     inferences = kernel_rows(model.timeline)
     present = {row for kernels in inferences for row in kernels}
     runs = model.selection.runs(change.runs)
     here = [run for run in runs if present.issuperset(run)]
     if not here:
-        return DoesNotApply("none of the runs has two kernels or more in the inferences that are replayed")
+        return DoesNotApply("none of these groups has two or more kernels in the replayed inferences")
     floor = shortest_kernel_ns(model.likely)
 
     def joined(durations: list[int]) -> int:
@@ -168,10 +168,10 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     number, kernels = _average(len(here) / len(inferences)), _average(sum(len(run) for run in here) / len(inferences))
     return Plan(
         (make(joined), make(max)),
-        f"{kernels} kernels an inference, in {number} run{'' if number == '1' else 's'}, become one kernel a run. "
-        f"It takes what every kernel of this trace takes at least ({duration(floor)}) and what its pieces take beyond that. Most is "
-        "saved where it takes no longer than its longest piece, least where it takes as long as all of them and saves only their launches, "
-        "in a CUDA graph.",
+        f"{kernels} kernels per inference, in {number} group{'' if number == '1' else 's'}, become one kernel per group. It takes as "
+        f"long as this trace's shortest kernel ({duration(floor)}) plus what the kernels it replaces take beyond that. The saving is "
+        "largest if it takes no longer than the longest of them, and smallest if it takes as long as all of them and only their "
+        "launches are saved, in a CUDA graph.",
         (make(joined), make(max), make(added)),
     )
 

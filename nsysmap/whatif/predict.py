@@ -99,7 +99,7 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     most_saved = _gpu_allows(model, change, plan.makes[0])
     if saving > most_saved + spread:
         saving, low, high = most_saved, min(low, most_saved - spread), min(high, most_saved + spread)
-        assumptions += " No more is saved than the GPU's idle time and the time of kernels that go: the others fill the GPU."
+        assumptions += " The saving is limited to the GPU's idle time and the time of the kernels removed, because the others fill the GPU."
     if likeliest is not None and (reason := _python_reason(model, likeliest, saving, (low, high))):
         return {**row, "answer": "cannot-tell", "reason": reason}
     figure = before[likely] - saving
@@ -124,8 +124,8 @@ def _interpreter_reason(model: Model, change: Change) -> str:
     if not model.python or change.name != "two-in-flight" or share < _PYTHON_BUSY:
         return ""
     return (
-        f"the host's Python is at work for {share:.0%} of the time, one thread at a time: what a second one brings depends on how much of "
-        "that is done without the interpreter's lock"
+        f"Python is at work on the host for {share:.0%} of the time, in one thread at a time: what a second thread gains depends on how "
+        "much of that work releases the interpreter lock (GIL)"
     )
 
 
@@ -135,8 +135,8 @@ def _python_reason(model: Model, changed: Timeline, saving: float, between: tupl
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""
     return (
-        f"Python's own work between CUDA calls would be {share:.0%} of the time after it, which differs by a quarter or more from run to "
-        f"run: the saving may be anything from {_between(low, high)}"
+        f"after the change, Python's own work between CUDA calls would be {share:.0%} of the time; it varies by a quarter or more from "
+        f"run to run, so the saving may be anything from {_between(low, high)}"
     )
 
 
@@ -178,13 +178,13 @@ def _basis(model: Model) -> str:
     profiler, (_, quick, slow) = model.profiler, model.machines
     return " ".join(
         [
-            f"Replay of {inference_count(model.timeline)} steady-state inferences; replayed as captured, they take the captured time "
+            f"Replay of {inference_count(model.timeline)} steady-state inferences. Replayed as captured, they take the captured time "
             f"({duration(model.recorded_ns)} per {model.unit} under the profiler) to within {abs(model.error):.1%}.",
             *model.window.notes,
-            f"Corrected for the profiler: without it a kernel takes {duration(profiler.kernel_ns)} less, a launch call "
-            f"{duration(profiler.call_ns)} less, range events and the profiler's own calls nothing.",
-            f"The range takes launches from {1 - quick.launch:.0%} quicker to {slow.launch - 1:.0%} slower than that, and queued kernels "
-            f"{quick.queued_ns / 1000:.2g} to {slow.queued_ns / 1000:.2g} µs further apart than recorded; the host's own work "
-            f"from {1 - quick.own:.0%} quicker to {slow.own - 1:.0%} slower, blocking copies to {slow.staging - 1:.0%} slower.",
+            f"Corrected for the profiler: without it, a kernel is {duration(profiler.kernel_ns)} shorter, a launch call "
+            f"{duration(profiler.call_ns)} shorter, and range events and the profiler's own calls take no time.",
+            f"The range assumes launches from {1 - quick.launch:.0%} faster to {slow.launch - 1:.0%} slower than that, queued kernels "
+            f"{quick.queued_ns / 1000:.2g} to {slow.queued_ns / 1000:.2g} µs further apart than recorded, the host's own work "
+            f"from {1 - quick.own:.0%} faster to {slow.own - 1:.0%} slower, and blocking copies up to {slow.staging - 1:.0%} slower.",
         ]
     )

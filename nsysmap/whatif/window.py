@@ -83,7 +83,7 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
         usable &= inferences.ints(name) != MISSING
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
-        return NoWindow("the trace does not show three inferences of one thread in a row that are complete and after the warm-up")
+        return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     process, device, thread = inferences.ints("process"), inferences.ints("device"), inferences.ints("thread")
     pairs, count = np.unique(np.stack([process[rows], device[rows]]), axis=1, return_counts=True)
     home = pairs[:, int(np.argmax(count))].tolist()
@@ -93,7 +93,7 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
     chosen = [_Thread.of(inferences, order[thread[order] == one], usable) for one in distinct(thread[rows[here[rows]]]).tolist()]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
-        return NoWindow("the trace does not show three inferences of one thread in a row that are complete and after the warm-up")
+        return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     uneven = [one.uneven for one in chosen if one.uneven]
     if uneven:
         return NoWindow(uneven[0])
@@ -127,7 +127,7 @@ class _Thread:
         if len(sequences) > len(common):
             notes = (
                 *notes,
-                f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')} of rarer kernel sequences left out.",
+                f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')} with rarer kernel sequences left out.",
             )
         for sequence in common.tolist():
             mine = (like[following] == sequence) & keep
@@ -150,13 +150,13 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
         return nothing, "", ()
     short, long = order[:cut], order[cut:]
     within, between = duration(float(pause[short].max())), duration(float(np.median(pause[long])))
-    told = f"{counted(len(short), 'inference')} come within {within} of the last one, {len(long)} after pauses of {between}"
+    told = f"{counted(len(short), 'inference')} start within {within} of the previous one, {len(long)} after pauses of {between}"
     odd = long if len(long) <= _FEW_PAUSES * len(pause) else short if len(short) <= _FEW_PAUSES * len(pause) else None
     if odd is None:
         return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
     mark = nothing.copy()
     mark[odd] = True
-    return mark, "", (f"{told[0].upper()}{told[1:]}; those {len(odd)} are left out.",)
+    return mark, "", (f"{told[0].upper()}{told[1:]}; the {'latter' if odd is long else 'former'} are left out.",)
 
 
 def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: list[_Thread]) -> Window | NoWindow:
@@ -180,13 +180,13 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         numbers.append(int(inferences.ints("thread")[one.rows[0]]))
         weights.append(_weights(one, inside, counts))
     if not any(weights):
-        return NoWindow("the trace does not show three inferences of one thread in a row that are complete and after the warm-up")
+        return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like[main.like != MISSING])
     window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes)
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
-        return NoWindow(f"another process kept GPU {home[1]} busy {foreign:.0%} of the time: what it holds up cannot be told apart")
+        return NoWindow(f"another process kept GPU {home[1]} busy for {foreign:.0%} of the time: the delays it caused cannot be separated")
     return window
 
 

@@ -36,7 +36,7 @@ QUESTIONS = {
     "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
     "what did not fuse": r"^not fused ",
     "what does the name mean": r"nsysmap decode",
-    "is this the right engine": r"(is|are)\s+(NOT\s+)?what\s+ran|is not the engine|no engine file",
+    "is this the right engine": r"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|is not the engine|no engine file",
     "which inference is the outlier": r"^slowest ",
     "what to do first": r"^do first +\S",
     "how sure is it": r"\(\d[\d.]* to \d[\d.]*\)|cannot tell|^how sure",

@@ -68,10 +68,10 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
 @pytest.mark.parametrize(
     ("times", "told"),
     [
-        ((1.0, 1.0, 1.4), "inference 2: 1.40 µs, 1.4 x median: no outlier (from 1.5 x)"),
+        ((1.0, 1.0, 1.4), "inference 2: 1.40 µs, 1.4 x median: not an outlier (below 1.5 x)"),
         ((1.0, 2.0, 1.0), "inference 1: 2.00 µs, 2.0 x median"),
-        ((2.0, 1.0, 1.0), "inference 0: 2.00 µs, 2.0 x median; among the first: may be warm-up"),
-        ((1.6, 3.0, 1.0), "inference 1: 3.00 µs, 3.0 x median; among the first: may be warm-up"),
+        ((2.0, 1.0, 1.0), "inference 0: 2.00 µs, 2.0 x median; one of the first, may be warm-up"),
+        ((1.6, 3.0, 1.0), "inference 1: 3.00 µs, 3.0 x median; one of the first, may be warm-up"),
     ],
 )
 def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_may_be_warm_up(times: tuple[float, ...], told: str) -> None:
@@ -138,7 +138,7 @@ def test_what_did_not_fuse_cannot_be_told_by_an_engine_file_that_did_not_run() -
     clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
     assert words.not_fused(replace(summary, rules=clean)).startswith("nothing found by ")
     other = tuple(replace(engine, verdict="did-not-run") for engine in summary.engines)
-    assert words.not_fused(replace(summary, rules=clean, engines=other)) == "cannot tell: the engine file is not what ran"
+    assert words.not_fused(replace(summary, rules=clean, engines=other)) == "cannot tell: the engine file is not of the engine that ran"
 
 
 def test_the_answer_s_parts_add_up_to_its_window() -> None:

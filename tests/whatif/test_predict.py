@@ -264,7 +264,7 @@ def test_hidden_kernels_are_said_to_be_hidden_and_nothing_is_made_up(name: str) 
     for change, row in answers(name).items():
         known = change == "cuda-graph" and name == "bert_trt10/graph_whole"  # decode_loop launches its context engine without one
         assert row["answer"] == ("does-not-apply" if known else "cannot-tell")
-        assert ("from a CUDA graph already" if known else "--cuda-graph-trace=node") in str(row["reason"])
+        assert ("already run as a CUDA graph" if known else "--cuda-graph-trace=node") in str(row["reason"])
         assert row["before_ns"] is None
 
 
@@ -278,22 +278,22 @@ def test_a_gpu_shared_with_another_process_is_said_to_be_and_not_answered() -> N
 def test_only_reformats_are_dropped_where_no_layer_is_named() -> None:
     told = str(answers("aux_streams/sync")["drop-layers"]["assumptions"])
     assert "Reformatting CopyNode" in told
-    assert "(4 an inference) go" in told
+    assert "(4 per inference) and their launches are removed" in told
     assert "QuantizeLinear" not in str(answers("mobilenet_qat/sync")["drop-layers"]["assumptions"])
 
 
 @pytest.mark.parametrize("mode", ["pageable", "threads"])
 def test_assumptions_count_kernels_per_inference_as_people_do(mode: str) -> None:
     told = answers(f"bert_split_trt10/{mode}")
-    assert "(1 an inference) go" in str(told["drop-layers"]["assumptions"])
-    assert "8 kernels an inference, in 2 runs, become" in str(told["join-kernels"]["assumptions"])
+    assert "(1 per inference) and their launches are removed" in str(told["drop-layers"]["assumptions"])
+    assert "8 kernels per inference, in 2 groups, become" in str(told["join-kernels"]["assumptions"])
 
 
 def test_layers_to_drop_can_be_named_with_a_star() -> None:
     (row,) = predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["__myl_AddTanh*"]).records()
     assert "AddTanh" in str(row["assumptions"])
     (row,) = predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["__mye4000_0*"]).records()
-    assert row["reason"] == "none of the layers runs a kernel in the inferences that are replayed"
+    assert row["reason"] == "none of the layers runs a kernel in the replayed inferences"
 
 
 def test_a_misspelt_layer_is_a_mistake_that_names_the_layers_near_it() -> None:
@@ -334,7 +334,7 @@ def test_the_command_prints_figures_and_assumptions_or_json() -> None:
 def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
     whole = str(exported("bert_trt10/graph_whole"))
     text = CliRunner().invoke(cli, ["what-if", whole])
-    assert "cuda-graph: the inferences are replayed from a CUDA graph already" in text.output
+    assert "cuda-graph: the inferences already run as a CUDA graph" in text.output
     assert "the trace hides the kernels" in text.output
     assert text.output.count("--cuda-graph-trace=node") == 1
     assert len(json.loads(CliRunner().invoke(cli, ["what-if", whole, "--json"]).output)["whatif"]) == len(CHANGE_NAMES)
@@ -344,7 +344,7 @@ def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_t
     mixed = answers("torch_mixed/sync")
     assert (mixed["cuda-graph"]["answer"], mixed["two-in-flight"]["answer"]) == ("cannot-tell", "cannot-tell")
     assert "Python's own work between CUDA calls" in str(mixed["cuda-graph"]["reason"])
-    assert "interpreter's lock" in str(mixed["two-in-flight"]["reason"])
+    assert "interpreter lock (GIL)" in str(mixed["two-in-flight"]["reason"])
     row = mixed["no-host-gap"]
     assert row["answer"] == "answered"
     assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))  # timings_h100.tsv: 745 to 909 us
