@@ -33,10 +33,12 @@ def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> 
     lines += [styled(f"  failed: {escaped(outcome.name)}: {escaped(outcome.failed or '')}") for outcome in run.failed[:ROWS]]
     if len(run.failed) > ROWS:
         lines.append(styled(f"  and {len(run.failed) - ROWS:,} more: see failures.json"))
+    if sections:
+        lines += [styled(""), *table(("", ""), [(one.title, escaped(one.answer)) for one in sections], width, "lw")]
     for section in sections:
         lines += [styled(""), *heading(section.title, width)]
         rows = [tuple(map(escaped, row)) for row in section.rows]
-        lines += table(section.columns, rows, width, "n" * len(section.columns)) if rows else wrapped(section.nothing, width)
+        lines += table(section.columns, rows, width, section.align) if rows else wrapped(section.nothing, width)
         if section.more:
             lines.append(styled(f"  and {section.more:,} more"))
     return rendered(lines, colour=False)

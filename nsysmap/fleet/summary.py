@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.fleet.schema import FLEET_TABLES
+from nsysmap.summary.words import idle_words
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,6 +38,8 @@ class Section:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     nothing: str  # what no rows mean
+    align: str  # a letter a column: n a name, r a figure
+    answer: str  # what it says, in a sentence; what no rows mean, where there are none
     more: int = 0  # rows that are not shown
 
 
@@ -72,6 +76,7 @@ def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
 
 
 def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[Section]:
+    yield _reports(database)
     yield _medians(database)
     yield _stragglers(database)
     yield _outliers(database)
@@ -81,8 +86,51 @@ def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[Section]:
     yield _idle(database)
 
 
-def _cut(title: str, words: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]], nothing: str) -> Section:
-    return Section(title, words, tuple(columns), tuple(rows[:ROWS]), nothing, max(0, len(rows) - ROWS))
+@dataclass(frozen=True)
+class _Columns:
+    """Headings of columns, and how they are aligned."""
+
+    names: tuple[str, ...]
+    align: str
+
+
+def _cut(title: str, words: str, columns: _Columns, rows: Sequence[tuple[str, ...]], said: tuple[str, str]) -> Section:
+    """A section with the first rows; ``said`` is what rows say, in a sentence, and what no rows mean."""
+    answer, nothing = said
+    return Section(
+        title, words, columns.names, tuple(rows[:ROWS]), nothing, columns.align, answer if rows else nothing, max(0, len(rows) - ROWS)
+    )
+
+
+def _reports(database: duckdb.DuckDBPyConnection) -> Section:
+    rows = database.execute(
+        "WITH held AS (SELECT *, median(gpu_time_ns) OVER (PARTITION BY report_group) AS usual FROM reports) "
+        "SELECT report, gpu, inferences, gpu_time_ns, enqueue_ns, busy_share, mapped_share, findings, first_error FROM held "
+        "ORDER BY coalesce(gpu_time_ns / usual, 0) DESC, report"
+    ).fetchall()
+    shown = [
+        (name, gpu or "–", f"{count:,}", duration(own), duration(enqueue), _share(busy), _share(mapped), f"{found:,}", _begin(error))
+        for name, gpu, count, own, enqueue, busy, mapped, found, error in rows
+    ]
+    broken = sum(1 for row in rows if row[-1])
+    lacking = f", {broken:,} with an error: see the last column" if broken else ""
+    return _cut(
+        "Reports",
+        "Those first that are slowest beside their group's median. GPU time: that of an inference in which a kernel, copy or memset of it "
+        "ran; enqueue: host time to launch it; both medians of the steady-state inferences. Busy: the GPU's share of the time from the "
+        "first to the last of them. Layers known: share of kernel time.",
+        _Columns(("report", "GPU", "inferences", "GPU time", "enqueue", "busy", "layers known", "findings", "error"), "nnrrrrrrn"),
+        shown,
+        (f"{counted(len(rows), 'report')}{lacking}.", "No report was analysed."),
+    )
+
+
+def _begin(error: str | None) -> str:
+    return "–" if error is None else re.split(r"[:;] |\. ", error, maxsplit=1)[0]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value, 1, 0)
 
 
 _OF_REPORT = """
@@ -102,10 +150,16 @@ def _medians(database: duckdb.DuckDBPyConnection) -> Section:
         "Medians by group",
         "GPU time is the time of an inference in which a kernel, copy or memset of it ran: the median of a report's steady-state "
         "inferences; then the median, least and greatest of the group's reports.",
-        ("group", "engine", "reports", "inferences", "GPU time", "least", "greatest", "enqueue"),
+        _Columns(("group", "engine", "reports", "inferences", "GPU time", "least", "greatest", "enqueue"), "nnrrrrrr"),
         shown,
-        "No report has steady-state inferences.",
+        (_spread_words([row[4] for row in rows]), "No report has steady-state inferences."),
     )
+
+
+def _spread_words(medians: Sequence[float]) -> str:
+    if len(medians) == 1:
+        return f"An inference has {duration(medians[0])} of GPU time."
+    return f"From {duration(min(medians))} to {duration(max(medians))} of GPU time per inference over {counted(len(medians), 'group')}."
 
 
 def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
@@ -115,6 +169,9 @@ def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
         "WHERE n >= 3 AND gpu_ns >= ? * usual ORDER BY 6 DESC, report, engine",
         [_STRAGGLES],
     ).fetchall()
+    told = _only(
+        database, f"WITH one AS ({_OF_REPORT}) SELECT count(*) FROM (SELECT 1 FROM one GROUP BY report_group, engine HAVING count(*) >= 3)"
+    )
     shown = [
         (name, _text(rank), engine or "–", duration(own), duration(usual), f"{times:.2f}x")
         for name, rank, engine, own, usual, times in rows
@@ -122,9 +179,14 @@ def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
     return _cut(
         "Stragglers",
         f"Reports whose median GPU time is at least {_STRAGGLES:g} times the median of their group's reports, of three or more.",
-        ("report", "rank", "engine", "GPU time", "of its group", "ratio"),
+        _Columns(("report", "rank", "engine", "GPU time", "of its group", "ratio"), "nrnrrr"),
         shown,
-        "None: or no group has three reports with steady-state inferences of one engine.",
+        (
+            f"{shown[0][0]} takes {shown[0][-1]} its group's median; {counted(len(shown), 'straggler')}." if shown else "",
+            f"None in {counted(told, 'group')} of three reports or more."
+            if told
+            else "Cannot tell: no group has three reports with steady-state inferences of one engine.",
+        ),
     )
 
 
@@ -136,6 +198,7 @@ def _outliers(database: duckdb.DuckDBPyConnection) -> Section:
         "arg_max(inference, gpu_time_ns) FROM held GROUP BY report, engine HAVING far > 0 ORDER BY far / count(*) DESC, report, engine",
         [_OUTLIER],
     ).fetchall()
+    told = _only(database, "SELECT count(*) FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL")
     shown = [
         (name, engine or "–", f"{far:,} of {count:,}", duration(usual), duration(worst), str(which))
         for name, engine, far, count, usual, worst, which in rows
@@ -143,9 +206,12 @@ def _outliers(database: duckdb.DuckDBPyConnection) -> Section:
     return _cut(
         "Outliers",
         f"Inferences that took at least {_OUTLIER:g} times the median GPU time of their own report.",
-        ("report", "engine", "inferences", "median", "longest", "its number"),
+        _Columns(("report", "engine", "inferences", "median", "longest", "its number"), "nnrrrr"),
         shown,
-        "None.",
+        (
+            f"In {counted(len(shown), 'report')}, most of them in {shown[0][0]}: {shown[0][2]} inferences." if shown else "",
+            "None." if told else "Cannot tell: no report has steady-state inferences with GPU work.",
+        ),
     )
 
 
@@ -162,13 +228,17 @@ def _drift(database: duckdb.DuckDBPyConnection) -> Section:
         told = _trend(held[:: max(1, -(-len(held) // _IN_TIME))])
         if told is not None:
             shown.append((group, engine or "–", f"{len(held):,}", _apart(held[-1][0] - held[0][0]), *told))
+    drifted = [row for row in shown if row[4] != "–"]
     return _cut(
         "Drift over time",
         "The change is from the first capture to the last, by the median slope over all pairs of a group's reports (Theil-Sen). "
         "It is called a drift where Kendall's test of order is sure of it at 95 %.",
-        ("group", "engine", "reports", "time between", "change", "verdict"),
+        _Columns(("group", "engine", "reports", "time between", "change", "verdict"), "nnrrrn"),
         shown,
-        "No group has four reports of one engine that tell when they were captured, at different times.",
+        (
+            "; ".join(f"{row[0]} is {row[5]} ({row[4]})" for row in drifted[:3]) + "." if drifted else "None that is sure.",
+            "Cannot tell: no group has four reports of one engine that tell when they were captured, at different times.",
+        ),
     )
 
 
@@ -209,9 +279,12 @@ def _findings(database: duckdb.DuckDBPyConnection) -> Section:
     return _cut(
         "Findings by count",
         "The share is of the measured time, the median of the findings that have a cost. Costs of different rules overlap: never add them.",
-        ("rule", "severity", "reports", "findings", "share"),
+        _Columns(("rule", "severity", "reports", "findings", "share"), "nnrrr"),
         shown,
-        "No rule found anything; the column skipped_rules of `reports` says how many could not tell.",
+        (
+            "Most frequent: " + ", ".join(f"{row[0]} (in {row[2]})" for row in shown[:3]) + ".",
+            "No rule found anything; the column skipped_rules of `reports` says how many could not tell.",
+        ),
     )
 
 
@@ -225,6 +298,11 @@ def _ranks(database: duckdb.DuckDBPyConnection) -> Section:
         "ORDER BY max(took) - min(took) DESC, layer",
         [_DIFFERS, _LEAST_SHARE],
     ).fetchall()
+    told = _only(
+        database,
+        "SELECT count(DISTINCT report_group) FROM (SELECT report_group FROM layers WHERE rank IS NOT NULL AND time_ns > 0 "
+        "GROUP BY report_group, coalesce(engine, ''), layer HAVING count(DISTINCT rank) > 1)",
+    )
     shown = [
         (group, layer, f"{ranks:,}", f"{duration(least)} (rank {fast})", f"{duration(most)} (rank {slow})", f"{times:.2f}x")
         for group, _, layer, ranks, least, fast, most, slow, times in rows
@@ -232,9 +310,14 @@ def _ranks(database: duckdb.DuckDBPyConnection) -> Section:
     return _cut(
         "Layers that differ between ranks",
         f"Layers of one group whose median time at one rank is at least {_DIFFERS:g} times that at another, the greatest difference first.",
-        ("group", "layer", "ranks", "least", "greatest", "ratio"),
+        _Columns(("group", "layer", "ranks", "least", "greatest", "ratio"), "nnrrrr"),
         shown,
-        "None: or no group has reports of two ranks (the label `rank`: a number behind the word rank, or --label).",
+        (
+            f"{shown[0][1]}: {shown[0][3]} to {shown[0][4]}; {counted(len(shown), 'layer')}." if shown else "",
+            f"None in {counted(told, 'group')} with the same layers at two ranks or more."
+            if told
+            else "Cannot tell: no group has the same layers at two ranks (a number after the word rank in the path, or --label).",
+        ),
     )
 
 
@@ -244,14 +327,21 @@ def _idle(database: duckdb.DuckDBPyConnection) -> Section:
         "arg_max(report, share_of_window) "
         "FROM idle GROUP BY report_group, cause ORDER BY report_group, 4 DESC, cause"
     ).fetchall()
-    shown = [(group, cause, f"{n:,}", percent(usual, 1), percent(most, 1), which) for group, cause, n, usual, most, which in rows]
+    shown = [
+        (group, f"{cause}: {idle_words(cause)}", f"{n:,}", percent(usual, 1), percent(most, 1), which)
+        for group, cause, n, usual, most, which in rows
+    ]
+    worst = max(rows, key=lambda row: row[4], default=None)
     return _cut(
         "Idle time by cause",
         "The share is of the window from the begin of the first to the end of the last steady-state inference; the median of the reports "
         "that have such idle time, and the greatest.",
-        ("group", "cause", "reports", "share", "greatest", "of report"),
+        _Columns(("group", "cause", "reports", "share", "greatest", "of report"), "nnrrrn"),
         shown,
-        "No report has idle time.",
+        (
+            f"Most: {idle_words(worst[1])} for {percent(worst[4], 1)} of the time in {worst[5]}." if worst else "",
+            "No report has idle time.",
+        ),
     )
 
 

@@ -171,6 +171,12 @@ def test_the_page_says_medians_drift_findings_and_the_layer_of_the_slow_rank(fle
     assert len(slow.rows) == 2
     assert {row[0] for row in slow.rows} == {"night0", "night1"}
     assert all("(rank 3)" in row[4] for row in slow.rows)
+    assert slow.answer.endswith("2 layers.")
+    reports = named(found, "Reports")
+    assert (len(reports.rows), reports.answer) == (8, "8 reports.")
+    assert {row[6] for row in reports.rows} == {"100%"}  # of kernel time has a layer
+    assert all(section.answer for section in found)
+    assert all(len(section.align) == len(section.columns) for section in found)
     counts = named(found, "Findings by count")
     assert ("attention-not-fused", "8 of 8") in {(row[0], row[2]) for row in counts.rows}
     text = fleet_text(done, found)
@@ -191,6 +197,17 @@ def test_stragglers_and_drift_are_of_one_group(tmp_path: Path, fleet: tuple[Path
     assert drift[4:] == ("+9.5%", "slower")  # as made: the captures get slower one after the other
     (median,) = named(told, "Medians by group").rows
     assert median[2] == "8"
+    assert named(told, "Drift over time").answer == "all is slower (+9.5%)."
+    assert named(told, "Layers that differ between ranks").rows
+
+
+def test_what_cannot_be_told_of_one_report_is_not_called_none(tmp_path: Path, fleet: tuple[Path, Path, FleetRun]) -> None:
+    there, _, _ = fleet
+    run_fleet([Source(str(there / "night0" / "rank0.sqlite"), {})], Settings(tmp_path / "one", (ENGINE,)), lambda _: None)
+    told = sections(tmp_path / "one")
+    for title in ("Stragglers", "Drift over time", "Layers that differ between ranks"):
+        assert named(told, title).answer.startswith("Cannot tell: no group has"), title
+    assert named(told, "Outliers").answer == "None."
 
 
 def test_a_task_that_is_killed_or_takes_too_much_says_so(tmp_path: Path) -> None:
