@@ -149,7 +149,7 @@ def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: 
     does not hold.  So the search may go from i straight to that one, which is worked out once it is needed and then kept.
     """
     starts, ends, outers = ranges
-    at = np.searchsorted(starts, query_starts, side="right") - 1
+    at = _last_started(starts, query_starts)
     open_queries = np.flatnonzero((at >= 0) & (ends[at] < query_ends))
     if len(open_queries) == 0:
         return at
@@ -172,6 +172,14 @@ def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: 
         position = np.where((further >= 0) & (ends[further] < wanted), further, position)
     at[open_queries] = outer[position]
     return at
+
+
+def _last_started(starts: IntArray, moments: IntArray) -> IntArray:
+    """The position of the last start at or before each moment, -1 where there is none; the starts are sorted."""
+    if 2 * len(starts) > len(moments) or not is_sorted(moments):
+        return np.searchsorted(starts, moments, side="right") - 1
+    since = np.searchsorted(moments, starts, side="left")  # few starts among many moments in order: to find those takes less
+    return np.repeat(np.arange(-1, len(starts)), np.diff(since, prepend=0, append=len(moments)))
 
 
 def earlier_ending_later(ends: IntArray) -> IntArray:

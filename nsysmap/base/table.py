@@ -300,6 +300,11 @@ class Table:
             raise TypeError(f"{self.spec.name}.{name} is not an integer column")
         return data  # type: ignore[return-value]  # the dtype is checked above
 
+    def ints_at(self, name: str, rows: IntArray) -> IntArray:
+        """The values of an integer column in these rows; the others are not made wide for that."""
+        held = self.held_ints(name)
+        return held.take(rows) if isinstance(held, Narrow) else taken_values(held, rows)
+
     def floats(self, name: str) -> FloatArray:
         """A float column, float64."""
         data = self.column(name)

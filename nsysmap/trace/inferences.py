@@ -135,10 +135,10 @@ def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> 
     )
     from_ranges, from_graphs = len(call_rows), len(graph_launches)
     return _Executions(
-        start_ns=np.concatenate([ranges.ints("start_ns")[call_rows], calls.ints("start_ns")[graph_launches]]),
-        end_ns=np.concatenate([ranges.ints("end_ns")[call_rows], calls.ints("end_ns")[graph_launches]]),
-        process=np.concatenate([ranges.ints("process")[call_rows], calls.ints("process")[graph_launches]]),
-        thread=np.concatenate([ranges.ints("thread")[call_rows], calls.ints("thread")[graph_launches]]),
+        start_ns=np.concatenate([ranges.ints_at("start_ns", call_rows), calls.ints_at("start_ns", graph_launches)]),
+        end_ns=np.concatenate([ranges.ints_at("end_ns", call_rows), calls.ints_at("end_ns", graph_launches)]),
+        process=np.concatenate([ranges.ints_at("process", call_rows), calls.ints_at("process", graph_launches)]),
+        thread=np.concatenate([ranges.ints_at("thread", call_rows), calls.ints_at("thread", graph_launches)]),
         found_by=Text(np.repeat(np.array([0, 1], np.int32), [from_ranges, from_graphs]), ("range", "graph-launch")),
         launch_api=Text.of(both.list()),
         graph=np.repeat(np.array([False, True]), [from_ranges, from_graphs]),

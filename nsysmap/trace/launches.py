@@ -58,9 +58,9 @@ class Launches:
         rows = self.rows(process, correlation)
         return {
             "correlation": slim(correlation),
-            "launch_start_ns": slim(gather(self.calls.ints("start_ns"), rows), start_ns),
-            "launch_end_ns": slim(gather(self.calls.ints("end_ns"), rows), start_ns),
-            "thread": slim(gather(self.calls.ints("thread"), rows)),
+            "launch_start_ns": slim(gather(self.calls.held_ints("start_ns"), rows), start_ns),
+            "launch_end_ns": slim(gather(self.calls.held_ints("end_ns"), rows), start_ns),
+            "thread": slim(gather(self.calls.held_ints("thread"), rows)),
             "launch": slim(rows),
         }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.base.intervals import Spans, Timed
 from nsysmap.base.memory import Ints, in_pieces, whole
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, slim, taken_values
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, slim
 
 TENSORRT = "TensorRT"
 MYELIN = "myelin-exec"
@@ -70,8 +70,8 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
 
 def _never_closed(ranges: Table, calls: IntArray) -> BoolArray:
     """Which calls last to the end of all ranges, where they are given an end, and hold later calls of their own name one by one."""
-    end, name = ranges.ints("end_ns")[calls], ranges.text("name").codes[calls]
-    thread, start = ranges.ints("thread")[calls], ranges.ints("start_ns")[calls]
+    end, name = ranges.ints_at("end_ns", calls), ranges.text("name").codes[calls]
+    thread, start = ranges.ints_at("thread", calls), ranges.ints_at("start_ns", calls)
     endless = np.zeros(len(calls), np.bool_)
     for at in np.flatnonzero(end == ranges.ints("end_ns").max(initial=0)).tolist():
         inner = (thread == thread[at]) & (start > start[at]) & (name == name[at])
@@ -83,7 +83,7 @@ def spans(table: Table, rows: IntArray | None = None) -> Spans:
     """The threads and times of these rows; of all rows where none are given."""
     if rows is None:
         return Spans(table.ints("thread"), table.ints("start_ns"), table.ints("end_ns"))
-    return Spans(taken_values(table.ints("thread"), rows), table.ints("start_ns")[rows], table.ints("end_ns")[rows])
+    return Spans(table.ints_at("thread", rows), table.ints_at("start_ns", rows), table.ints_at("end_ns", rows))
 
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:

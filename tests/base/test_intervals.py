@@ -39,6 +39,12 @@ def test_innermost_is_what_a_search_through_all_ranges_finds(
     assert innermost(spans(ranges), spans(queries)).tolist() == naive(spans(ranges), spans(queries))
 
 
+@given(st.lists(RANGE, max_size=8), st.lists(RANGE, max_size=60))
+def test_few_ranges_around_many_moments_in_order_are_found(ranges: list[tuple[int, int, int]], queries: list[tuple[int, int, int]]) -> None:
+    in_order = sorted(queries, key=lambda row: row[1])
+    assert innermost(spans(ranges), spans(in_order)).tolist() == naive(spans(ranges), spans(in_order))
+
+
 @settings(max_examples=50)
 @given(st.lists(RANGE, max_size=60), st.lists(RANGE, max_size=20), st.integers(0, 3))
 def test_the_doubling_search_finds_the_same_as_the_walk(
