@@ -98,8 +98,10 @@ class Text:
         """The rows at these positions; a negative position gives no value."""
         if uniform(self.codes) and rows.min(initial=0) >= 0:
             return Text(repeated(np.int32(self.codes[0]), len(rows)), self.values)
-        codes = np.full(len(rows), -1, dtype=np.int32)
         inside = rows >= 0
+        if inside.all():
+            return Text(self.codes.take(rows).astype(np.int32, copy=False), self.values)
+        codes = np.full(len(rows), -1, dtype=np.int32)
         codes[inside] = self.codes[rows[inside]]
         return Text(codes, self.values)
 

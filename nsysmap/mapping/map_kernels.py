@@ -145,7 +145,7 @@ class _Chosen:
 
 def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
     """``flags[rows]``, False where a row is MISSING."""
-    if len(flags) == 0:
+    if not flags.any():
         return np.zeros(len(rows), np.bool_)
     result: BoolArray = (rows >= 0) & flags[np.where(rows >= 0, rows, 0)]
     return result
@@ -199,8 +199,8 @@ def _in_split_region(tensorrt: TensorRtRanges, engines: Sequence[Engine], place:
     """Kernels whose innermost range is a whole Myelin region's, where an engine file has the nodes of its regions."""
     if not any(layer.region is not None for engine in engines for layer in engine.layers):
         return np.zeros(len(place), np.bool_)
-    names = tensorrt.ranges.text("name").take(tensorrt.layers)
-    return _at(names.where(lambda name: name.startswith("{ForeignNode[")), place)
+    regions = tensorrt.ranges.text("name").where(lambda name: name.startswith("{ForeignNode["))
+    return _at(regions.take(tensorrt.layers), place)
 
 
 def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen) -> None:
@@ -208,6 +208,8 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     names = trace.kernels.text("name")
     inside = inferences.membership.ints("inference") >= 0
     open_rows = np.flatnonzero((chosen.method == _NONE) & inside & ~chosen.several)
+    if len(open_rows) == 0:
+        return
     tactics: dict[str, list[int]] = {}
     complete = True
     offset = 0
@@ -218,7 +220,7 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
             elif layer.kind not in _NO_KERNELS:
                 complete = False
         offset += len(engine.layers)
-    if not tactics or len(open_rows) == 0:
+    if not tactics:
         return
     runs = len(inferences.table)
     used = np.bincount(names.codes[inside], minlength=len(names.values))

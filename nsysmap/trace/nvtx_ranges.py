@@ -36,7 +36,7 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     )  # never closed: lasts as long as the trace; 0 until 2021
     if open_ended.any():
         held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
-    held, _ = kept("nvtx_ranges", held, dropped, gpu=False)
+    held = kept("nvtx_ranges", held, dropped, gpu=False)
     thread = zero_for_missing(held["globalTid"])
     process = process_of(thread)
     domain_id = zero_for_missing(held["domainId"])

@@ -73,8 +73,8 @@ def compact(text: Text) -> Text:
     return Text(mapped(text.codes, lambda codes: new[codes]), values)
 
 
-def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: bool) -> tuple[dict[str, Any], IntArray]:
-    """The columns' sensible rows in order of start time, and where they stood."""
+def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: bool) -> dict[str, Any]:
+    """The columns' sensible rows in order of start time."""
     start, end = columns["start"], columns["end"]
     backwards = (end < start) | (start == MISSING)
     absurd = _elsewhere(start, end, backwards)
@@ -88,10 +88,10 @@ def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: 
         rows = np.flatnonzero(~bad)
         rows = rows[np.argsort(start[rows], kind="stable")]
     elif (start[1:] >= start[:-1]).all():
-        return dict(columns), np.arange(len(start))
+        return dict(columns)
     else:
         rows = np.argsort(start, kind="stable")
-    return {key: taken(value, rows) for key, value in columns.items()}, rows
+    return {key: taken(value, rows) for key, value in columns.items()}
 
 
 def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArray:

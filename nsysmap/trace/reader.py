@@ -241,7 +241,7 @@ def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: 
             "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
         ),
     )  # fmt: skip
-    raw, _ = kept("kernels", raw, dropped, gpu=True)
+    raw = kept("kernels", raw, dropped, gpu=True)
     where = _where(raw)
     node = none_for_zero(raw["graphNodeId"])
     graph = node
@@ -270,7 +270,7 @@ def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: 
 
 def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     raw = tables.read(f"{_CUPTI}RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId", "returnValue"))
-    raw, _ = kept("api_calls", raw, dropped, gpu=False)
+    raw = kept("api_calls", raw, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     stems = [cuda_api.stem(value) for value in names.values]
     thread = zero_for_missing(raw["globalTid"])
@@ -292,7 +292,7 @@ def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
 
 
 def _launched(raw: dict[str, Any], launches: Launches, dropped: list[Dropped], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    raw, _ = kept(name, raw, dropped, gpu=True)
+    raw = kept(name, raw, dropped, gpu=True)
     where = _where(raw)
     return raw, {**where, **launches.columns(where["process"], raw["correlationId"], raw["start"])}
 
@@ -399,7 +399,7 @@ def _graph_traces(tables: NsysTables, launches: Launches, dropped: list[Dropped]
 def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     """Both spellings of the table, without the waits that it lists but that CUDA itself causes."""
     parts = [tables.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
-    raw, _ = kept("overheads", {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, dropped, gpu=False)
+    raw = kept("overheads", {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     rows = np.flatnonzero(~names.where(lambda name: _CUDAS_OWN.search(name) is not None))
     names = names.take(rows)
@@ -417,7 +417,7 @@ def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
 def _osrt_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     raw = tables.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
     plain = (raw["eventClass"] == 27) | (raw["eventClass"] == MISSING)  # 31 and 32 are begin and finish pseudo rows
-    raw, _ = kept("osrt_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
+    raw = kept("osrt_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     thread = zero_for_missing(raw["globalTid"])
     return Table(
