@@ -16,7 +16,8 @@ TOP = 5
 """Layers, or kernels, on top of the page."""
 
 _NAME = 46  # characters of a name on top of the page
-_BUSY = "#566bcb"
+BUSY = "#566bcb"
+"""The colour of GPU work."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
         parts.append(Part(word, means, percent(share, 1), time, fill, round(left * 100, 3), round(share * 100, 3)))
         left += share
 
-    add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, _BUSY, gpu.busy_ns)
+    add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, BUSY, gpu.busy_ns)
     for one in gpu.idle:
         word = words.idle_words(one.cause)
         add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, CAUSES[one.cause], one.ns)

@@ -12,16 +12,21 @@ from urllib.parse import quote
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import check_output, replacing
 from nsysmap.base.terminal import escaped
+from nsysmap.base.units import rounded
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
 from nsysmap.comparison.pages import TOP_CONTRIBUTIONS, Grid, Page, comparison_json, comparison_markdown, page_markdown, page_of
 from nsysmap.comparison.side import Side
+from nsysmap.comparison.waterfall import Contribution
+from nsysmap.page.answer import BUSY
 from nsysmap.page.write import write_page
 from nsysmap.picture.html import html
 from nsysmap.picture.inline import inlined
 from nsysmap.picture.model import picture, times_of
+from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.build import report_of
+from nsysmap.summary.words import idle_words
 
 SUFFIXES = (".html", ".json", ".md")
 _STYLE = Path(__file__).parent / "comparison.css"
@@ -29,6 +34,9 @@ _WATERFALL, _WENT_TO = "Where the difference", "What its time went to"  # headin
 _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
+_WORK, _IDLE = "work", "idle: "  # what a contribution's name begins with
+_LEAST_SHOWN = 0.002  # of the longer side, for a part to be in the legend
+_BARS = '<th class="c">← less · more →</th>'
 _HALF = 70  # of a bar's picture, in its own units
 
 
@@ -51,11 +59,16 @@ class Beside:
 def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
     """The page as HTML, linked with the pages of both sides where those are known; its policy lets the browser load and run nothing."""
     differences = {_WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
-    return page_html(page_of(found), differences, beside=beside)
+    return page_html(page_of(found), differences, tuple(_went_to(found.contributions, _SIDES)), beside=beside)
 
 
-def page_html(page: Page, differences: Mapping[str, Sequence[int]], *, beside: Sequence[Beside | None] = (None, None)) -> str:
-    """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by the beginning of its heading."""
+def page_html(
+    page: Page, differences: Mapping[str, Sequence[int]], went_to: Sequence[str] = (), *, beside: Sequence[Beside | None] = (None, None)
+) -> str:
+    """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by the beginning of its heading.
+
+    ``went_to`` are lines of HTML below the answer.
+    """
     code = inlined([_STYLE])
     links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
     pages = " · ".join(f'<a href="{_inert(quote(one.file))}">all of {one.word}</a>' for one in beside if one is not None)
@@ -69,6 +82,7 @@ def page_html(page: Page, differences: Mapping[str, Sequence[int]], *, beside: S
         f"<h1>{_inert(page.title)}</h1>",
         *([f'<p class="pages">{pages}</p>'] if pages else []),
         f'<p class="answer">{_inert(page.answer[0])}</p>',
+        *went_to,
         *(f"<p>{_inert(text)}</p>" for text in page.answer[1:]),
         f"<nav>{links}</nav>",
     ]
@@ -91,7 +105,7 @@ def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iter
     yield "<table>"
     if any(grid.header):
         cells = "".join(f"<th{kind}>{_inert(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True))
-        yield f"<tr>{cells}{'<th></th>' if bars else ''}{'<th>show</th>' if linked else ''}</tr>"
+        yield f"<tr>{cells}{_BARS if bars else ''}{'<th>show</th>' if linked else ''}</tr>"
     most = max(map(abs, bars), default=0) or 1
     for place, row in enumerate(grid.rows):
         cells = "".join(f"<td{kind}>{_inert(text)}</td>" for kind, text in zip(kinds, row, strict=True))
@@ -101,6 +115,45 @@ def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iter
     yield "</table>"
     if grid.more:
         yield f'<p class="dim">… and {grid.more:,} more</p>'
+
+
+def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> Iterator[str]:
+    """A bar a side, to one scale: GPU work, and idle time by cause; nothing where no time is known."""
+    parts: dict[str, list[int]] = {_WORK: [0, 0]}
+    for one in contributions:
+        held = parts.setdefault(one.name.removeprefix(_IDLE) if one.kind == "idle" else _WORK, [0, 0])
+        held[0] += one.before_ns
+        held[1] += one.after_ns
+    whole = [sum(max(held[side], 0) for held in parts.values()) for side in (0, 1)]
+    if min(whole) <= 0:
+        return
+    shown = sorted((name for name in parts if name != _WORK), key=lambda name: -sum(parts[name]))
+    yield '<table class="went">'
+    for side, word in enumerate(sides):
+        left, drawn = 0.0, []
+        for name in (_WORK, *shown):
+            wide = 100 * max(parts[name][side], 0) / max(whole)
+            told = _inert(f"{_said(name)}: {rounded(parts[name][side])}")
+            drawn.append(f'<rect x="{left:.3f}" y="0" width="{wide:.3f}" height="6" fill="{_fill(name)}"><title>{told}</title></rect>')
+            left += wide
+        bar = f'<svg class="whole" role="img" aria-label="{word}" viewBox="0 0 100 6" preserveAspectRatio="none">{"".join(drawn)}</svg>'
+        yield f'<tr><th>{_inert(word)}</th><td class="r">{_inert(rounded(whole[side]))}</td><td>{bar}</td></tr>'
+    yield "</table>"
+    keys = (
+        f'<span><svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect width="1" height="1" fill="{_fill(name)}"/></svg> '
+        f"{_inert(_said(name))}: {_inert(rounded(parts[name][0]))} → {_inert(rounded(parts[name][1]))}</span>"
+        for name in (_WORK, *shown)
+        if max(parts[name]) >= _LEAST_SHOWN * max(whole)
+    )
+    yield f'<p class="keys">{" ".join(keys)}</p>'
+
+
+def _said(part: str) -> str:
+    return "GPU work" if part == _WORK else f"idle, {idle_words(part)}"
+
+
+def _fill(part: str) -> str:
+    return BUSY if part == _WORK else CAUSES.get(part, CAUSES["unknown"])
 
 
 def _links(places: tuple[str, str], beside: Sequence[Beside | None]) -> str:
@@ -167,7 +220,8 @@ def write_inference(found: OneInference, path: Path) -> None:
     """Write one inference beside the median one to a file, in the form that its suffix names."""
     page, suffix = page_of_inference(found), path.suffix.lower()
     if suffix == ".html":
-        text = page_html(page, {_WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]})
+        differences = {_WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]}
+        text = page_html(page, differences, tuple(_went_to(found.contributions, ("the median one", "this one"))))
     else:
         text = page_markdown(page) if suffix == ".md" else json.dumps(inference_json(found), indent=1) + "\n"
     _write(path, text)
