@@ -15,8 +15,6 @@ _CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
 _TIGHT = 0.75  # … with so many of them on the same side of half of it
 _THROUGHOUT = 0.95  # … or so many of them slower, or quicker, by whatever
 _FEWEST_KERNELS = 5
-NETWORK = "network"
-"""What is different where hardly any layer has a counterpart."""
 _ANOTHER_NETWORK = 0.1  # of the kernel time has a counterpart at the most
 
 
@@ -79,10 +77,10 @@ def _network(joined: Table) -> list[Condition]:
     if max(shares) >= _ANOTHER_NETWORK:
         return []
     told = (
-        "Layers of only so much of the kernel time have their counterpart on the other side, by nodes, names or structure: "
-        "these may be different networks, whose times tell no change."
+        "Hardly any layer is found on the other side by its nodes, name or structure: these may be different networks, whose times tell "
+        "no change."
     )
-    return [Condition(NETWORK, percent(shares[0], 1), percent(shares[1], 1), told)]
+    return [Condition("kernel time of layers with a counterpart", percent(shares[0], 1), percent(shares[1], 1), told)]
 
 
 def _counterpart(row: Row) -> bool:

@@ -178,7 +178,7 @@ _COUNTED = {
     "precision": "in another precision", "fusion": "fused or split otherwise", "reformat": "reformats that came or went",
     "tactic": "with other kernels", "new": "new", "gone": "gone",
 }  # fmt: skip
-_REGIONS = {"moved-into-region": "inside regions now", "moved-out-of-region": "outside of regions now"}
+_REGIONS = {"moved-into-region": "moved into regions", "moved-out-of-region": "moved out of regions"}
 
 
 def _layers_told(found: Comparison) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _layers_told(found: Comparison) -> Iterator[str]:
     for relation, words in _REGIONS.items():
         if moved[relation]:
             numbers = [sum(row.integer(f"{side}_layers") for row in moved[relation]) for side in ("before", "after")]
-            parts.append(f"{numbers[0]} that {'is' if numbers[0] == 1 else 'are'} {numbers[1]} after, {words}")
+            parts.append(f"{numbers[0]} that became {numbers[1]}, {words}")
     same = sum(row.text("relation") == "one-to-one" for row in counted_)
     if parts:
         numbers = [sum(row.integer(f"{side}_layers") for row in counted_) for side in ("before", "after")]
@@ -409,7 +409,7 @@ def _sentence(one: FindingChange) -> str:
 
 
 def _conditions(found: Comparison) -> Grid:
-    cells = tuple((one.what, escaped(one.before), escaped(one.after)) for one in found.conditions)
+    cells = tuple((one.what, escaped(one.before), escaped(one.after)) for one in found.conditions if one.before and one.after)
     return Grid("What else is different", ("", "before", "after"), cells, "lnn")
 
 

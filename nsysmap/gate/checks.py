@@ -92,8 +92,8 @@ class _Rules:
 
 
 def _unlike(measured: Baseline, baseline: Baseline) -> list[str]:
-    pairs = (("GPU", baseline.gpu, measured.gpu), ("TensorRT", baseline.tensorrt_version, measured.tensorrt_version))
-    return [f"Another {what} than the baseline's: {now}, was {was}." for what, was, now in pairs if was and now and was != now]
+    was, now = baseline.tensorrt_version, measured.tensorrt_version
+    return [f"Another TensorRT than the baseline's: {now}, was {was}."] if was and now and was != now else []
 
 
 def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _Rules) -> Check:
@@ -159,6 +159,9 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
     if bool(baseline.profiled) != bool(measured.profiled) or (measured.profiled and baseline.cuda_graph != measured.cuda_graph):
         why = measured.profiled or baseline.profiled
         return Check(name, _words(limit), duration(now.value), UNKNOWN, f"the profiler's cost is in one of the two only: {why}")
+    if baseline.gpu and measured.gpu and baseline.gpu != measured.gpu:
+        told = f"measured on another GPU, {measured.gpu}, than the baseline, {baseline.gpu}; make a baseline on this one"
+        return Check(name, _words(limit), duration(now.value), UNKNOWN, told)
     was = _now(limit, baseline)
     if isinstance(was, str):
         return Check(name, _words(limit), duration(now.value), UNKNOWN, f"the baseline: {was}")

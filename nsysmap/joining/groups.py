@@ -41,6 +41,7 @@ def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
         work.by_operations()
         work.by_opaque_layers()
         work.by_regions()
+    work.by_own_names()
     work.carriers()
     return tuple(sorted(work.groups(), key=work.rank))
 
@@ -252,6 +253,21 @@ class _Work:
         own = {self.of[side].get(region)}
         return len(before - own - reads) + len(behind - own - read_by)
 
+    def by_own_names(self) -> None:
+        """What is left and has one name on both sides, which one file says to compute nothing and the other does not know, is the same."""
+        if not self.found.alike.names:
+            return
+        named = [
+            {piece.name: place for place, piece in enumerate(one.pieces) if place not in self.of[side]}
+            for side, one in enumerate(self.networks)
+        ]
+        count = [Counter(piece.name for piece in one.pieces) for one in self.networks]
+        for name in named[0].keys() & named[1].keys():
+            pair = (named[0][name], named[1][name])
+            kinds = [self._piece(side, pair[side]).kind for side in (0, 1)]
+            if count[0][name] == count[1][name] == 1 and any(kind in _OPAQUE for kind in kinds):
+                self._new(([pair[0]], [pair[1]]), NAME)
+
     # --- what carries data --------------------------------------------------------------------------------------------
 
     def carriers(self) -> None:
@@ -318,7 +334,8 @@ class _Work:
         relation = self._relation(one)
         nodes = [self._piece(side, one.sides[side][0]).told_nodes if one.sides[side] else {} for side in (0, 1)]
         ops = [Counter(each.values()) for each in nodes]  # not the nodes: another export may number them otherwise
-        other = relation == ONE_TO_ONE and ops[0] != ops[1] and bool(nodes[0].keys() & nodes[1].keys())
+        told_alike = len({self._piece(side, place).nodes_by for side in (0, 1) for place in one.sides[side]}) == 1
+        other = relation == ONE_TO_ONE and told_alike and ops[0] != ops[1] and bool(nodes[0].keys() & nodes[1].keys())
         return Group(tuple(sorted(one.sides[0])), tuple(sorted(one.sides[1])), relation, self._by(one), other)
 
     def _by(self, one: _Open) -> str:

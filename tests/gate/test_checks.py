@@ -83,6 +83,15 @@ def test_an_increase_over_the_baseline_breaks_where_it_is_more_than_is_allowed(s
     assert {check.status for check in held(*limits, base=quicker(baseline_of(captured()), share)).checks} == {status}
 
 
+def test_an_increase_over_the_baseline_of_another_gpu_cannot_be_told() -> None:
+    base = replace(baseline_of(captured()), gpu="NVIDIA A10")
+    (relative, absolute) = held(
+        Limit("time", "per_inference", "more-share", 9.0), Limit("time", "per_inference", "time", 340_000), base=base
+    ).checks
+    assert (relative.status, absolute.status) == (UNKNOWN, KEPT)
+    assert "another GPU" in relative.told
+
+
 def test_an_increase_within_the_noise_is_kept_and_told() -> None:
     base = quicker(baseline_of(captured()), 0.05)
     noisy = replace(base, time=Mean(base.time.value, 20_000.0, 20.0, 40, 30.0, 0.0))

@@ -183,6 +183,13 @@ def test_a_counter_that_numbers_plugins_otherwise_is_not_believed() -> None:
     assert [pairs[f"LayerNorm-{was}"] for was in (0, 2, 4, 5)] == [f"LayerNorm-{at}" for at in range(4)]
 
 
+def test_a_layer_that_only_one_file_knows_to_run_nothing_is_joined_by_its_name() -> None:
+    named = [layer(name, "", "") for name in ("/a/Conv", "/b/Conv", "/c/Conv")]
+    before = network([named[0], layer("__mye4000_0_myl0_0", "", "", kind="unknown"), *named[1:]])
+    after = network([named[0], layer("__mye4000_0_myl0_0", "", "", kind="shape"), *named[1:]])
+    assert [(relation, by) for _, _, relation, by in told(before, after)] == [("one-to-one", "name")] * 4
+
+
 def test_a_layer_that_left_some_of_its_nodes_to_a_plugin_computes_others() -> None:
     ends = (layer("Conv_27", "in", "a"), layer("Conv_93", "n", "out"))
     before = network([ends[0], layer("ReduceMean_43", "a", "m"), layer("PWN(PWN(Sqrt_50, Div_51), Mul_52)", "a m", "n"), ends[1]])
@@ -190,6 +197,10 @@ def test_a_layer_that_left_some_of_its_nodes_to_a_plugin_computes_others() -> No
     groups = groups_of(before, after)
     assert [group.other_nodes for group in groups] == [False, False, True, False]
     assert not any(group.other_nodes for group in groups_of(before, before))
+    pointwise = layer("PWN(PWN(Sqrt_50, Div_51), Mul_52)", "a", "n")
+    names = network([ends[0], pointwise, ends[1]])
+    metadata = network([ends[0], replace(pointwise, onnx=("Sqrt_50",)), ends[1]])
+    assert not any(group.other_nodes for group in groups_of(metadata, names))
 
 
 def test_numbers_that_another_export_gave_to_other_nodes_are_not_believed() -> None:
