@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 _MISSING = int(np.iinfo(np.int64).min)  # as in base.table
 _KINDS = (np.uint8, np.uint16, np.uint32)
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # malloc.h of glibc
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h of glibc
 _KEPT_BYTES = 2**31 - 1  # the most that the call takes
 _AT_ONCE_BYTES = 2**26
+_LARGEST_KEPT_BYTES = 2**25  # the most that glibc takes; a larger array would leave holes that no other fits in
 _ROWS_AT_ONCE = 1 << 19  # 4 MiB a column
 
 
@@ -137,6 +138,7 @@ def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
 def keep_freed_memory() -> None:
     """Have freed memory stay with this process: else every array of megabytes is of new pages, which the kernel must clear.
 
+    Those of more than 32 MiB, as of a report of millions of kernels, go back: of them memory would run out sooner than time.
     A fifth of the time of a large report.  Does nothing where the C library is not glibc.
     """
     if not sys.platform.startswith("linux"):
@@ -147,5 +149,5 @@ def keep_freed_memory() -> None:
         set_option = ctypes.CDLL(None).mallopt
     except AttributeError:  # musl
         return
-    for option, value in ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _KEPT_BYTES), (_M_TOP_PAD, _AT_ONCE_BYTES)):
+    for option, value in ((_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES), (_M_TRIM_THRESHOLD, _KEPT_BYTES), (_M_TOP_PAD, _AT_ONCE_BYTES)):
         set_option(option, value)

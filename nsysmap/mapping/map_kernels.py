@@ -81,13 +81,14 @@ def map_kernels(
     method[named] = np.where(evidence.replayed[named], _GRAPH_NODE, _NVTX)
     method[named & _at(resolved.inner, place)] = _REGION
     split = named & (layer == MISSING) & _in_split_region(tensorrt, engines, place)
-    by_range = method.copy()
+    by_range = method[split]
     method[split] = _NONE
     sure = any(fit.accepted for fit in resolved.fits)
     placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method, several), sure=sure)
     found = inferences[0]
-    kept = split & (method == _NONE)
-    method[kept], confidence[kept], placed.reason.codes[kept] = by_range[kept], 1.0, -1
+    still = method[split] == _NONE
+    kept = np.flatnonzero(split)[still]
+    method[kept], confidence[kept], placed.reason.codes[kept] = by_range[still], 1.0, -1
     table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
@@ -147,7 +148,8 @@ def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
     """``flags[rows]``, False where a row is MISSING."""
     if not flags.any():
         return np.zeros(len(rows), np.bool_)
-    result: BoolArray = (rows >= 0) & flags[np.where(rows >= 0, rows, 0)]
+    result: BoolArray = flags.take(rows, mode="clip")  # of the first for those without
+    result &= rows >= 0
     return result
 
 

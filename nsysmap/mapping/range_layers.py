@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import distinct_rows, rows_by_value
+from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text
 from nsysmap.engine.layer_info import onnx_nodes
 from nsysmap.engine.model import Engine
@@ -126,6 +127,17 @@ def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], code
     return outer
 
 
+def _innermost_of_all(tensorrt: TensorRtRanges) -> IntArray:
+    every = np.arange(len(tensorrt.layers))
+    return np.setdiff1d(every, tensorrt.outer(every))
+
+
+def _pairs(group: IntArray, codes: CodeArray, probe: IntArray, distinct: int) -> IntArray:
+    """The distinct pairs of group and code of these ranges, each as group * distinct + code, ascending."""
+    found = [group[rows] * distinct + codes[rows] for _, rows in in_pieces(probe)]
+    return distinct_rows(np.concatenate([np.zeros(0, np.int64), *found]), (int(group.max(initial=0)) + 1) * distinct)
+
+
 def _choose(
     tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray, outer: IntArray, used: IntArray
 ) -> tuple[IntArray, tuple[EngineFit, ...]]:
@@ -133,10 +145,8 @@ def _choose(
     call = tensorrt.call_of_layer
     group = np.where(call >= 0, call, len(tensorrt.calls))  # ranges outside any call share one group
     distinct = len(lookups[0].found)
-    every = np.arange(len(codes))
-    probe = used if len(used) else np.setdiff1d(every, tensorrt.outer(every))  # no kernels in the trace: every innermost range
-    pairs = distinct_rows((group[probe] * distinct + codes[probe]).astype(np.int64), (len(tensorrt.calls) + 1) * distinct)
-    probe_group, probe_code = pairs // distinct, pairs % distinct
+    probe = used if len(used) else _innermost_of_all(tensorrt)  # no kernels in the trace: every innermost range
+    pairs = _pairs(group, codes, probe, distinct)
     outer_of_code = np.full(distinct, -1, np.int64)  # a part's region: `$$myelin$$…` tags are known by the range around them
     has_outer = np.flatnonzero(outer >= 0)
     outer_of_code[codes[has_outer]] = codes[outer[has_outer]]
@@ -152,9 +162,11 @@ def _choose(
         counts = np.array(
             [not (lookup.split and value.startswith(_FOREIGN)) or bool(found) for value, found in zip(names, lookup.found, strict=True)]
         )
-        counted = counts[probe_code]
-        total[number] = np.bincount(probe_group[counted], minlength=total.shape[1])
-        known[number] = np.bincount(probe_group[counted & knows[probe_code]], minlength=total.shape[1])
+        for _, pair in in_pieces(pairs):
+            probe_group, probe_code = pair // distinct, pair % distinct
+            counted = counts[probe_code]
+            total[number] += np.bincount(probe_group[counted], minlength=total.shape[1])
+            known[number] += np.bincount(probe_group[counted & knows[probe_code]], minlength=total.shape[1])
     share = np.divide(known, total, out=np.zeros(total.shape), where=total > 0)
     size = np.array([lookup.layers for lookup in lookups])
     covered = known / size[:, None]  # of two engines that know all, the one with fewer layers left over
@@ -163,11 +175,15 @@ def _choose(
     engine = np.where(accepted, best, np.int64(MISSING))
     fits = []
     for number in range(len(lookups)):
-        mine = ((engine == number) & (total[number] > 0))[probe_group]
-        texts = distinct_rows(probe_code[mine] if mine.any() else probe_code, distinct)
+        of_engine = (engine == number) & (total[number] > 0)
+        here, anywhere = (np.zeros(distinct, np.bool_) for _ in range(2))
+        for _, pair in in_pieces(pairs):
+            here[pair[of_engine[pair // distinct]] % distinct] = True
+            anywhere[pair % distinct] = True
+        texts = np.flatnonzero(here if here.any() else anywhere)
         known_texts = knowing[number][texts]
         strange = next((names[code] for code in texts[~known_texts].tolist()), None)
-        fits.append(EngineFit(number, len(texts), int(np.count_nonzero(known_texts)), bool(mine.any()), strange, lookups[number].unseen))
+        fits.append(EngineFit(number, len(texts), int(np.count_nonzero(known_texts)), bool(here.any()), strange, lookups[number].unseen))
     return engine[group], tuple(fits)
 
 

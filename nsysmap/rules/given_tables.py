@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.memory import Narrow, arrow_ints, arrow_texts
+from nsysmap.base.memory import Narrow, arrow_ints, arrow_texts, small_codes
 from nsysmap.base.table import MISSING, BoolArray, Table, Text, uniform
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ def given_table(table: Table) -> pyarrow.Table:
         if isinstance(held, Narrow) and (held.near is None or held.near is near):
             arrays[name] = _codes(held)
             made[name] = {"least": held.least, "near": held.near is not None}
-        elif isinstance(held, np.ndarray) and held.dtype == np.int64 and uniform(held) and (arrays or len(table.columns) > 1):
-            made[name] = {"value": None if held[0] == MISSING else int(held[0])}
-        elif isinstance(held, Text) and not uniform(held):
-            arrays[name] = pa.DictionaryArray.from_arrays(_indices(held.codes, held.codes < 0), arrow_texts(held.values))
+        elif isinstance(held, np.ndarray) and held.dtype != np.bool_ and uniform(held):
+            made[name] = _literal(held[0])
+        elif isinstance(held, Text):
+            codes = small_codes(held.codes, len(held.values))
+            arrays[name] = pa.DictionaryArray.from_arrays(_indices(codes, codes < 0), arrow_texts(held.values))
         else:
             arrays[name] = table.arrow([name]).column(0)
     if not arrays:  # something must tell how many rows there are
@@ -54,9 +55,16 @@ def selected(table: pyarrow.Table) -> str:
     return ", ".join(f'{_expression(name, made[name])} AS "{name}"' if name in made else f'"{name}"' for name in names)
 
 
-def _expression(name: str, made: dict[str, int | None]) -> str:
+def _literal(value: np.generic) -> dict[str, object]:
+    """One value of all rows, as SQL writes it."""
+    if value.dtype == np.int64:
+        return {"value": "NULL" if value == MISSING else str(value), "type": "BIGINT"}
+    return {"value": "NULL" if np.isnan(value) else f"'{float(value)!r}'", "type": "DOUBLE"}
+
+
+def _expression(name: str, made: dict[str, int | str]) -> str:
     if "value" in made:
-        return f"CAST({'NULL' if made['value'] is None else made['value']} AS BIGINT)"
+        return f"CAST({made['value']} AS {made['type']})"
     near = f' + "{_NEAR}"' if made["near"] else ""
     return f'CAST("{name}" AS BIGINT) + CAST({made["least"]} AS BIGINT){near}'
 

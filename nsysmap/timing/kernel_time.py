@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from nsysmap.base.groups import numbered, runs
+from nsysmap.base.memory import in_pieces
 from nsysmap.base.result_schema import KERNEL_TIME
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 
@@ -19,18 +21,16 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
     `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences.  A kernel without a layer counts for the engine of its
     inference.  Without steady-state inferences the whole trace counts.
     """
-    inference = kernels.ints("inference")
-    rows = np.flatnonzero(np.isin(inference, steady)) if len(steady) else np.arange(len(kernels))
-    if not len(rows):
-        return Table.empty(KERNEL_TIME)
-    engine = _engine_of_kernel(kernels, inferences)[rows]
     part, name = kernels.text("part"), kernels.text("name")
-    keys, number = combinations(
-        engine, kernels.ints("layer_id")[rows], part.codes[rows].astype(np.int64), name.codes[rows].astype(np.int64)
-    )
-    time = np.zeros(len(keys[0]), np.int64)
-    np.add.at(time, number, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows])
-    count = np.bincount(number, minlength=len(time)).astype(np.int64)
+    parts = []
+    for rows, *columns in in_pieces(*(kernels.held_ints(one) for one in ("inference", "engine", "layer_id", "start_ns", "end_ns"))):
+        counts = np.isin(columns[0], steady) if len(steady) else np.ones(len(rows), np.bool_)
+        inference, own, layer, start, end = (column[counts] for column in columns)
+        places = [layer, *(text.codes[rows[counts]].astype(np.int64) for text in (part, name))]
+        parts.append(_summed((_engine_of_kernel(own, inference, inferences), *places), end - start, np.ones(len(layer), np.int64)))
+    keys, time, count = _summed(*_together(parts)) if parts else ((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    if not len(time):
+        return Table.empty(KERNEL_TIME)
     measured = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
     ran, total = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
     for one in np.unique(keys[0]):
@@ -67,9 +67,27 @@ def combinations(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
     return tuple(column[first] for column in columns), number
 
 
-def _engine_of_kernel(kernels: Table, inferences: Table) -> IntArray:
+_Sums = tuple[tuple[IntArray, ...], IntArray, IntArray]  # keys, time in ns, kernels
+
+
+def _summed(keys: tuple[IntArray, ...], time_ns: IntArray, kernels: IntArray) -> _Sums:
+    """The time and kernels of each distinct combination of keys."""
+    if not len(time_ns):
+        return keys, time_ns, kernels
+    distinct, number = combinations(*keys)
+    time, count = np.zeros(len(distinct[0]), np.int64), np.zeros(len(distinct[0]), np.int64)
+    np.add.at(time, number, time_ns)
+    np.add.at(count, number, kernels)
+    return distinct, time, count
+
+
+def _together(parts: Sequence[_Sums]) -> _Sums:
+    keys = tuple(np.concatenate(columns) for columns in zip(*(part[0] for part in parts), strict=True))
+    return keys, np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
+
+
+def _engine_of_kernel(own: IntArray, inference: IntArray, inferences: Table) -> IntArray:
     """The engine of a kernel's layer, else of its inference."""
-    own, inference = kernels.ints("engine"), kernels.ints("inference")
     if not len(inferences):
         return own
     of_inference = inferences.ints("engine")[np.clip(inference, 0, len(inferences) - 1)]

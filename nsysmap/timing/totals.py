@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.base.engine_schema import LAYERS
+from nsysmap.base.groups import distinct, sorted_in_groups
 from nsysmap.base.groups import runs as runs_of
-from nsysmap.base.groups import sorted_in_groups
+from nsysmap.base.memory import in_pieces
 from nsysmap.base.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
 from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Row, Table, Text
+
+_AT_ONCE = 1 << 19  # kernels whose layers are totalled together
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
@@ -19,25 +28,25 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
     kernel time in them, mapped or not.  Without inferences the three are totals over the trace.  Layers of an engine whose kernels
     the trace does not have keep no value.
     """
-    inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
-    duration = kernels.ints("end_ns") - kernels.ints("start_ns")
-    rows = np.isin(inference, steady) if len(steady) else np.ones(len(kernels), np.bool_)
-    if not rows.any():
+    engines = _Engines.of(kernels, steady)
+    if not engines.runs.any():
         return layers
-    number = inference if len(steady) else np.zeros(len(kernels), np.int64)
     engine_of_layer = layers.ints("engine")
-    mapped = np.flatnonzero(rows & (layer >= 0))
-    pair = layer[mapped] * (int(number[rows].max()) + 1) + number[mapped]
-    distinct, inverse, size = np.unique(pair, return_inverse=True, return_counts=True)
-    time = np.zeros(len(distinct), np.int64)
-    np.add.at(time, inverse, duration[mapped])
-    of_layer = distinct // (int(number[rows].max()) + 1)
-    runs = _runs_of_layer(kernels, rows, len(layers))
-    median_time = _between(*_padded_middles(of_layer, time, runs))
-    median_kernels, _ = _padded_middles(of_layer, size, runs)  # of two middles the lower: there is no half a kernel
-    totals = np.zeros(len(layers), np.int64)
-    np.add.at(totals, layer[mapped], duration[mapped])
-    engine_total = _total_of_engine(kernels, rows, duration, engine_of_layer)
+    median_time, median_kernels, totals, runs = (np.zeros(len(layers), np.int64) for _ in range(4))
+    for here, rows in _by_layer(kernels, steady, len(layers)):
+        layer, inference, engine, start, end = (kernels.held_ints(name).take(rows) for name in (*_PLACES, "start_ns", "end_ns"))
+        layer, inference = layer - here.start, np.maximum(inference, -1)
+        count = here.stop - here.start
+        pair = layer * engines.wide + (inference + 1 if len(steady) else 0)
+        of_layer, time, size = _summed(pair, end - start, engines.wide)
+        own = np.bincount(distinct(layer * engines.wide + inference + 1) // engines.wide, minlength=count)
+        of_engine = np.full(count, -1, np.int64)
+        of_engine[layer] = engines.at(inference, engine)
+        runs[here] = np.where(own > 0, np.where(of_engine >= 0, engines.runs[of_engine + 1], own), 0)
+        median_time[here] = _between(*_padded_middles(of_layer, time, runs[here]))
+        median_kernels[here], _ = _padded_middles(of_layer, size, runs[here])  # of two middles the lower: there is no half a kernel
+        np.add.at(totals[here], layer, end - start)
+    engine_total = engines.total_of(engine_of_layer)
     measured = runs > 0
     return layers.with_columns(
         LAYERS,
@@ -104,40 +113,75 @@ def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:
     )
 
 
-def _inference_engine(kernels: Table) -> tuple[IntArray, IntArray]:
-    """Per kernel the engine of its inference's kernels (-1: none, or known from ranges only), and its inference (-1: none)."""
-    inference = np.where(kernels.ints("inference") == MISSING, np.int64(-1), kernels.ints("inference"))
-    engine = np.where(kernels.ints("engine") == MISSING, np.int64(-1), kernels.ints("engine"))
-    top = np.full(int(inference.max(initial=-1)) + 2, -1, np.int64)
-    np.maximum.at(top, inference, engine)  # -1 writes into the last place, which no inference has
-    return np.where(inference >= 0, top[inference], engine), inference
+_PLACES = ("layer_id", "inference", "engine")
 
 
-def _runs_of_layer(kernels: Table, rows: BoolArray, layers: int) -> IntArray:
-    """For each layer the number of inferences of its engine (for a layer known from ranges: those it ran in)."""
-    engine, inference = _inference_engine(kernels)
-    wide = int(inference.max(initial=0)) + 2
-    runs = np.zeros(layers, np.int64)
-    mapped = rows & (kernels.ints("layer_id") >= 0)
-    pairs, _, _ = runs_of(np.sort(kernels.ints("layer_id")[mapped] * wide + inference[mapped] + 1))
-    own = np.bincount(pairs // wide, minlength=layers)
-    layer_engine = np.full(layers, -1, np.int64)
-    layer_engine[kernels.ints("layer_id")[mapped]] = engine[mapped]
-    pairs, _, _ = runs_of(np.sort((engine[rows] + 1) * wide + inference[rows] + 1))
-    of_engine = np.bincount(pairs // wide, minlength=int(engine.max(initial=-1)) + 2)
-    runs = np.where(own > 0, np.where(layer_engine >= 0, of_engine[layer_engine + 1], own), 0)
-    return runs.astype(np.int64)
+def _counting(kernels: Table, steady: IntArray, *names: str) -> Iterator[tuple[IntArray, ...]]:
+    """Rows of the kernels of the steady-state inferences (of all kernels where there are none) and columns of them, a part at a time."""
+    for rows, inference, *columns in in_pieces(*(kernels.held_ints(name) for name in ("inference", *names))):
+        counts = np.isin(inference, steady) if len(steady) else np.ones(len(rows), np.bool_)
+        yield rows[counts], *(column[counts] for column in (inference, *columns))
 
 
-def _total_of_engine(kernels: Table, rows: BoolArray, duration: IntArray, engine_of_layer: IntArray) -> IntArray:
-    """For each layer the kernel time of all inferences of its engine."""
-    engine, _ = _inference_engine(kernels)
-    total = np.zeros(int(engine.max(initial=-1)) + 2, np.int64)
-    np.add.at(total, engine[rows] + 1, duration[rows])
-    wanted = np.where(engine_of_layer == MISSING, np.int64(-1), engine_of_layer)
-    known = wanted + 1 < len(total)
-    result: IntArray = np.where(known, total[np.where(known, wanted + 1, 0)], np.int64(0))
-    return result
+def _by_layer(kernels: Table, steady: IntArray, layers: int) -> Iterator[tuple[slice, IntArray]]:
+    """Layers, so many at a time that together they have about so many kernels, and the rows of those kernels that count, by layer."""
+    found: NDArray[Any] = np.full(len(kernels), layers, np.uint16 if layers < 2**16 else np.uint32)
+    for rows, _, layer in _counting(kernels, steady, "layer_id"):
+        found[rows] = np.where(layer >= 0, layer, layers)
+    order = np.argsort(found, kind="stable")
+    ends = np.cumsum(np.bincount(found, minlength=layers + 1)[:layers])
+    cuts = np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1
+    for first, last in pairwise([0, *cuts.tolist(), layers]):
+        begin, end = (int(ends[at - 1]) if at else 0 for at in (first, last))
+        if end > begin:
+            yield slice(first, last), order[begin:end]
+
+
+def _summed(pair: IntArray, values: IntArray, wide: int) -> tuple[IntArray, IntArray, IntArray]:
+    """For each distinct pair, ascending: its first member (of first * wide + second), the sum of the values, and how many there are."""
+    different, inverse, size = np.unique(pair, return_inverse=True, return_counts=True)
+    total = np.zeros(len(different), np.int64)
+    np.add.at(total, inverse, values)
+    return different // wide, total, size
+
+
+@dataclass(frozen=True)
+class _Engines:
+    """The engines that ran; that of number -1 stands for none, or layers known from ranges only, and comes first."""
+
+    of_inference: IntArray  # the engine of each inference's kernels; one place more, for what is in none
+    runs: IntArray  # of each engine the inferences that count
+    time_ns: IntArray  # of each engine the time of the kernels that count
+    wide: int  # more than there are inferences
+
+    @staticmethod
+    def of(kernels: Table, steady: IntArray) -> _Engines:
+        """As the kernels tell."""
+        columns = [kernels.held_ints(name) for name in ("inference", "engine")]
+        top = [(int(inference.max()), int(engine.max())) for _, inference, engine in in_pieces(*columns)]
+        inferences, engines = (max([-1, *numbers]) for numbers in zip(*top, strict=True)) if top else (-1, -1)
+        of_inference = np.full(inferences + 2, -1, np.int64)
+        for _, inference, engine in in_pieces(*columns):
+            np.maximum.at(of_inference, np.maximum(inference, -1), np.maximum(engine, -1))  # -1 is the last place, which none has
+        known = _Engines(of_inference, np.zeros(engines + 2, np.int64), np.zeros(engines + 2, np.int64), inferences + 2)
+        pairs = [np.zeros(0, np.int64)]
+        for _, inference, engine, start, end in _counting(kernels, steady, "engine", "start_ns", "end_ns"):
+            at = np.maximum(inference, -1)
+            number = known.at(at, engine) + 1
+            np.add.at(known.time_ns, number, end - start)
+            pairs.append(distinct(number * known.wide + at + 1))
+        known.runs[:] = np.bincount(distinct(np.concatenate(pairs)) // known.wide, minlength=engines + 2)
+        return known
+
+    def at(self, inference: IntArray, engine: IntArray) -> IntArray:
+        """Per kernel, of its inference (-1: none) and its layer's engine: the engine of its inference's kernels, else its own."""
+        return np.where(inference >= 0, self.of_inference[inference], np.maximum(engine, -1))
+
+    def total_of(self, engine_of_layer: IntArray) -> IntArray:
+        """For each layer the kernel time of all inferences of its engine."""
+        wanted = np.maximum(engine_of_layer, -1) + 1
+        known = wanted < len(self.time_ns)
+        return np.where(known, self.time_ns[np.where(known, wanted, 0)], np.int64(0))
 
 
 def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[IntArray, IntArray]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.table import IntArray, Table
+from nsysmap.base.groups import distinct
+from nsysmap.base.table import IntArray, Table, uniform
 from nsysmap.trace.model import Trace
 
 
@@ -14,11 +15,14 @@ def gpu_work(trace: Trace) -> tuple[Table, Table, Table, Table]:
 
 
 def gpu_column(trace: Trace, name: str) -> IntArray:
-    """One column of all GPU work, one value a piece, in the order of `gpu_work`."""
-    return np.concatenate([table.ints(name) for table in gpu_work(trace)])
+    """One column of all GPU work, one value a piece, in the order of `gpu_work`; not to be written into."""
+    parts = [table.ints(name) for table in gpu_work(trace) if len(table)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def gpu_work_by_device(trace: Trace) -> dict[int, tuple[IntArray, IntArray]]:
     """Starts and ends (ns) of all GPU work of each device, by device."""
     device, start, end = (gpu_column(trace, name) for name in ("device", "start_ns", "end_ns"))
-    return {one: (start[device == one], end[device == one]) for one in np.unique(device).tolist()}
+    if uniform(device):
+        return {int(device[0]): (start, end)}
+    return {one: (start[device == one], end[device == one]) for one in distinct(device).tolist()}

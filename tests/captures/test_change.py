@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze_mapped
+from nsysmap.base import intervals, memory
 from nsysmap.base import table as tables_module
 from nsysmap.base.table import MISSING, Text
 from nsysmap.engine.model import Engine
@@ -17,6 +18,8 @@ from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.rules.packs import chosen_rules
+from nsysmap.timing import idle, totals
+from nsysmap.trace import inferences
 from nsysmap.trace.reader import trace_of
 from tests.held_tables import STRINGS, TIMES, Held, analysed, changed, held, length, rows_of, told, with_other_process
 from tests.places import FIXTURES
@@ -60,6 +63,22 @@ def told_when(name: str, change: Callable[[Held], Held]) -> dict[str, object]:
 def test_how_a_large_table_holds_its_integers_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = told_of(name)
     monkeypatch.setattr(tables_module, "_MANY_ROWS", 1)
+    monkeypatch.setattr(tables_module, "_LARGE", 1)
+    assert told_when(name, lambda held: held) == whole
+
+
+IN_PIECES = (
+    (memory, "_ROWS_AT_ONCE"), (intervals, "_AT_ONCE"), (intervals, "_BLOCK"), (inferences, "_AT_ONCE"), (idle, "_AT_ONCE"),
+    (totals, "_AT_ONCE"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+@pytest.mark.parametrize("name", CAPTURES)
+def test_how_many_rows_are_worked_on_at_a_time_changes_nothing(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = told_of(name)
+    for module, constant in IN_PIECES:
+        monkeypatch.setattr(module, constant, rows)
     monkeypatch.setattr(tables_module, "_LARGE", 1)
     assert told_when(name, lambda held: held) == whole
 

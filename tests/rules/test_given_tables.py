@@ -24,18 +24,24 @@ SPEC = Spec(
     ),
 )
 row = st.tuples(st.integers(0, 2**40), st.none() | st.integers(0, 2**33), st.none() | st.integers(-2, 300))
+share_of_all = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(st.lists(row, min_size=1, max_size=10), st.booleans(), st.sampled_from([("end_ns",), ("device",), ("device", "end_ns"), None]))
+@given(
+    st.lists(row, min_size=1, max_size=10),
+    share_of_all,
+    st.booleans(),
+    st.sampled_from([("end_ns",), ("device",), ("device", "end_ns"), None]),
+)
 def test_the_declared_columns_are_selected_from_what_is_given(
-    rows: list[tuple[int, int | None, int | None]], one_device: bool, names: tuple[str, ...] | None
+    rows: list[tuple[int, int | None, int | None]], share: float | None, one_device: bool, names: tuple[str, ...] | None
 ) -> None:
     start = np.array([begin for begin, _, _ in rows], np.int64)
     columns: dict[str, Held] = {
         "start_ns": start,
         "end_ns": np.array([MISSING if took is None else begin + took for begin, took, _ in rows], np.int64),
         "device": np.array([MISSING if (at := rows[0][2] if one_device else device) is None else at for _, _, device in rows], np.int64),
-        "share": np.full(len(rows), 0.5),
+        "share": np.full(len(rows), np.nan if share is None else share),
         "name": Text.of(None if took is None else "ab"[device is None] for _, took, device in rows),
     }
     plain = Table(SPEC, columns)
