@@ -86,7 +86,7 @@ function detailsOf(trace, panel, on) {
   function layerRows(layer, heading) {
     rows(heading, [
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
-      [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["of kernel time", layer.share === null ? null : percent(layer.share)],
+      [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["of all kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
       ["roofline", layer.verdict && `${layer.fraction === null ? "" : percent(layer.fraction) + " of it; "}${layer.verdict}: ${layer.reason}`], ["ONNX nodes", layer.onnx],
       ...Object.entries(doc.metrics).map(([metric, title]) => layer.measured && layer.measured[metric] && [title, withError(layer.measured[metric])]),

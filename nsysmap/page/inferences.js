@@ -13,7 +13,7 @@ function inferencesOf(trace, place, on) {
   const sorted = shown.map(row => all.time[row]).sort((one, two) => one - two);
   const cut = Math.min(highest, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1));
   const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
-  const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : 0]; return isDark() ? onDark(plain) : plain; };
+  const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : times(row) >= doc.outlier ? 1 : 0]; return isDark() ? onDark(plain) : plain; };
   let selection = null, width = 0;
   if (!shown.length) { place.hidden = true; return { update() {}, theme() {} }; }
 

@@ -77,7 +77,8 @@ def _rule(row: Row, findings: Table, units: float, unit_ns: int | None) -> Actio
     mine = [one for one in findings if one.text("rule") == row.text("rule") and one.maybe_integer("inside") is None]
     if not mine:
         return None
-    command = next((one.maybe_text("command") for one in mine), None)
+    places = len(mine) + row.integer("left_out")
+    command = mine[0].maybe_text("command") if places == 1 else None  # of several places it would price one
     return Action(
         name=row.text("rule"),
         title=row.text("rule"),
@@ -85,7 +86,7 @@ def _rule(row: Row, findings: Table, units: float, unit_ns: int | None) -> Actio
         share=at_most / unit_ns,
         basis="rule",
         throughput_only=False,
-        places=len(mine) + row.integer("left_out"),
+        places=places,
         paste=command or f"nsysmap rules show {row.text('rule')}",
         paste_pytorch=None,
     )

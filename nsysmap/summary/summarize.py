@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
@@ -16,6 +17,7 @@ from nsysmap.summary.model import (
     INFERENCE,
     REPETITION,
     UNKNOWN_GPU,
+    Action,
     Doubt,
     EngineRan,
     Figure,
@@ -92,7 +94,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
-        actions=actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None),
+        actions=_with_files(actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None), capture, tables),
         doubts=_doubts(tables),
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
@@ -346,6 +348,13 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
             )
         )
     return tuple(found)
+
+
+def _with_files(found: tuple[Action, ...], capture: Row, tables: Mapping[str, Table]) -> tuple[Action, ...]:
+    """The same, with the names of the files where a line to paste says REPORT and ENGINE."""
+    files = [capture.text("source"), *(row.text("source") for row in tables["engines"])]
+    given = " ".join(map(shlex.quote, files))
+    return tuple(replace(one, paste=one.paste.replace("REPORT ENGINE", given)) for one in found)
 
 
 def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:

@@ -10,7 +10,19 @@ from pathlib import PurePath
 
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
-from nsysmap.summary.model import INFERENCE, REPETITION, UNKNOWN_GPU, Action, EngineRan, Figure, GpuTime, LayerGroup, OtherKernels, Summary
+from nsysmap.summary.model import (
+    INFERENCE,
+    REPETITION,
+    UNKNOWN_GPU,
+    Action,
+    EngineRan,
+    Figure,
+    GpuTime,
+    LayerGroup,
+    OtherKernels,
+    RuleAnswer,
+    Summary,
+)
 from nsysmap.trace.steady import OUTLIER
 
 ACTIONS = 3
@@ -36,7 +48,8 @@ _UNLIKE = 1.1  # times the time per inference; a GPU cannot be busy for longer i
 _FEWER = 1.5  # times less work than the busy share comes to
 _SLOW = 1.1  # times the median, from which the slowest inference is worth a look of its own
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words it
-_FUSION = ("fusion",)
+_FUSION = "fusion"
+_NOT_FUSED = ("unfused-quantize",)  # rules of other groups that tell what did not fuse
 _PARTS = 5  # of a region
 _LEAST_NAME = 16  # columns of a kernel's name, where it is needed
 
@@ -232,9 +245,13 @@ def graph(summary: Summary) -> str:
     return verdict.reason or "does not apply"
 
 
+def _of_fusion(answer: RuleAnswer) -> bool:
+    return answer.group == _FUSION or answer.rule in _NOT_FUSED
+
+
 def not_fused(summary: Summary) -> str:
     """What did not fuse, by rule; that nothing was found, or could not be determined, where that is so."""
-    mine = [one for one in summary.rules if one.group in _FUSION]
+    mine = [one for one in summary.rules if _of_fusion(one)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
     skipped = [one for one in mine if one.outcome == "skipped"]
@@ -393,7 +410,8 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
         return counters and f"{counters}{where}"
     reasons = {doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
     graph = summary.graph.reason
-    largest = max(reasons, key=lambda reason: (not (graph and graph in reason), reasons[reason]))  # that stands on its own row
+    # what stands on its own row, or names a column of a table, says least
+    largest = max(reasons, key=lambda reason: (not (graph and graph in reason), not reason.startswith("no value in "), reasons[reason]))
     _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
     share = reasons[largest] / (rules + changes)
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
@@ -410,7 +428,7 @@ def commands(summary: Summary) -> list[tuple[str, str]]:
     if engines and summary.layers:
         found.append(("regions" if summary.regions else "layers", f"nsysmap layers {engines[0]} {report} --sort time"))
     found.append(("names", "nsysmap decode NAME"))
-    if engines and any(one.group in _FUSION and one.outcome == "found" for one in summary.rules):
+    if engines and any(_of_fusion(one) and one.outcome == "found" for one in summary.rules):
         found.append(("not fused", f"nsysmap layers {engines[0]} {report} --findings"))
     if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {given} {summary.slowest.inference}"))

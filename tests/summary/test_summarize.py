@@ -181,3 +181,19 @@ def test_kernels_of_which_their_names_say_the_same_are_told_apart_by_them() -> N
     assert told == [f"{same} (cudnn_implicit_gemm_128x64)", f"{same} (cudnn_winograd_4x4)", "pytorch copy kernel"]
     assert len(set(words.kernel_titles(kernels, 40))) == 3
     assert words.kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
+
+
+def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    alone = replace(summary.rules[0], rule="unfused-quantize", group="precision", outcome="found", places=17, at_most_ns=88_600)
+    clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
+    assert words.not_fused(replace(summary, rules=(alone, *clean))) == "unfused-quantize (17 places) 88.6 µs; at most, per inference"
+
+
+def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> None:
+    one = finding("unfused-quantize") | {"command": "nsysmap what-if REPORT ENGINE --change drop-layers --layer x"}
+    two = one | {"finding_id": 1}
+    priced = outcome("unfused-quantize", "precision", 5000)
+    for findings, paste in (([one], one["command"]), ([one, two], "nsysmap rules show unfused-quantize")):
+        (action,) = actions(tables([], [priced], findings), TENSORRT, units=10, unit_ns=1000)
+        assert action.paste == paste
