@@ -86,6 +86,27 @@ LAYER_COUNTERS = Spec(
     ),
 )
 
+COPY_COUNTERS = Spec(
+    "copy_counters",
+    "How much of the PCIe link copies between host and device use, from samples, one row a direction, memory and size; by `counters`.",
+    (
+        integer("device", "CUDA device ordinal"),
+        text("kind", "HtoD or DtoH"),
+        text("source", "pageable, pinned, device, … as in memcpys"),
+        text("target", "pageable, pinned, device, … as in memcpys"),
+        integer("bytes", "size of each", "bytes"),
+        integer("copies", "how many of them the trace has"),
+        real("duration_ns", "how long one takes, the mean", "ns"),
+        real("alone_ns", "of that, for how long no kernel ran on the device, the mean", "ns"),
+        real("bytes_per_s", "size over duration", "bytes/s"),
+        integer("executions", "copies that were sampled"),
+        real("pcie_percent", "traffic of that direction while it ran, of the link's peak, the mean", "%", null=True),
+        real("error", "its standard error", "%", null=True),
+        flag("known", "whether the error is small enough for the value to be used: 5 points"),
+        text("reason", "why the value is not known, and what would tell it", null=True),
+    ),
+)
+
 NCU_KERNELS = Spec(
     "ncu_kernels",
     "What Nsight Compute counted (--ncu), matched to the trace's kernels by order, one row a profiled kernel; by `ncu`.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS, NCU_KERNELS
+from nsysmap.base.counter_schema import COPY_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS, NCU_KERNELS
 from nsysmap.base.engine_schema import (
     ATTENTION,
     ATTENTION_LAYERS,
@@ -84,7 +84,7 @@ RULE_TABLES = (
     LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME, ENGINE_FITS, REGION_PARTS, COVERAGE, UNMAPPED, KERNEL_TOTALS,
     KERNEL_FAMILIES, ENGINES, INFERENCE_LOOPS, INFERENCE_GROUPS, INFERENCE_TIMES, DEVICE_TIMES, IDLE_TOTALS, HIDDEN_REPLAYS, LAYER_KINDS,
     REPEATED_LAYERS, OTHER_KERNELS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS,
-    LAYER_COUNTERS, NCU_KERNELS,
+    LAYER_COUNTERS, COPY_COUNTERS, NCU_KERNELS,
 )  # fmt: skip
 """What the SQL of rules can read: every table of an analysis but those that rest on the rules' answers."""
 
@@ -158,6 +158,7 @@ class Tables:
     kernel_counters: Table
     kernel_ends: Table
     layer_counters: Table
+    copy_counters: Table
     ncu_kernels: Table
     whatif: Table
     replayed_inferences: Table

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
+from nsysmap.base.counter_schema import COPY_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.counters.clock_shift import clock_shift
+from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
@@ -34,6 +35,7 @@ class Counters:
     kernel_counters: Table
     kernel_ends: Table
     layer_counters: Table
+    copy_counters: Table
 
 
 def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray) -> Counters:
@@ -42,19 +44,23 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
     by_kernel: list[dict[str, object]] = []
     by_layer: list[dict[str, object]] = []
     ends: list[dict[str, object]] = []
+    copies: list[dict[str, object]] = []
     for gpu in trace.gpu_metrics.samples:
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
-        facts, estimates = _gpu(gpu, found, kernels)
+        samples = samples_of(gpu)
+        facts, shift, estimates = _gpu(gpu, samples, found, kernels)
         sampling.append(facts)
         if estimates is not None:
             by_kernel += _kernel_rows(gpu, found, kernels, estimates)
             by_layer += _layer_rows(gpu, found, kernels, estimates)
             ends += _ends(gpu, found, kernels, estimates)
+        copies += copy_rows(samples, trace, gpu.device, shift)
     return Counters(
         Table.of_rows(GPU_SAMPLING, sampling),
         Table.of_rows(KERNEL_COUNTERS, by_kernel),
         Table.of_rows(KERNEL_ENDS, ends),
         Table.of_rows(LAYER_COUNTERS, by_layer),
+        Table.of_rows(COPY_COUNTERS, copies),
     )
 
 
@@ -73,8 +79,7 @@ def samples_of(gpu: GpuSamples) -> Samples:
     )
 
 
-def _gpu(gpu: GpuSamples, found: Repeated, kernels: Table) -> tuple[dict[str, object], Estimates | None]:
-    samples = samples_of(gpu)
+def _gpu(gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table) -> tuple[dict[str, object], Shift | None, Estimates | None]:
     activity = tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
     sampled = _sampled(gpu, found)
     reason, shift, estimates = _cannot(gpu, found, activity, sampled), None, None
@@ -102,7 +107,7 @@ def _gpu(gpu: GpuSamples, found: Repeated, kernels: Table) -> tuple[dict[str, ob
         "reason": reason,
         **_run(samples, found.work, shift, activity),
     }
-    return facts, estimates
+    return facts, shift, estimates
 
 
 def _sampled(gpu: GpuSamples, found: Repeated) -> int:

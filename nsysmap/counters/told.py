@@ -40,8 +40,8 @@ def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
     return enough
 
 
-def why_not(estimates: Estimates, estimate: Estimate, group: int) -> str:
-    """Why this group's value is not told, with what would tell it; empty where it is told."""
+def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str = "kernel", repeats: str = "inferences") -> str:
+    """Why this group's value is not told, with what would tell it; empty where it is told.  ``what`` the group is, and what repeats it."""
     if told(estimates, estimate)[group]:
         return ""
     layout, values = estimates.layout, estimate.groups
@@ -50,19 +50,20 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int) -> str:
         return "it did not run while counters were sampled"
     if executions < _FEWEST:
         times = "once" if executions == 1 else f"{executions} times"
-        return f"it ran {times} while counters were sampled: sample {2 * _FEWEST} inferences or more"
+        return f"it ran {times} while counters were sampled: sample {2 * _FEWEST} {repeats} or more"
     error = f"{values.error[group]:.0f} points" if estimate.percent else f"{values.error[group] / max(values.value[group], 1e-12):.0%}"
     length, period = float(layout.duration_ns[group]) / 1e3, estimates.period_ns / 1e3
-    said = f"the error is {error}: a kernel of {length:.1f} µs, samples of {period:.0f} µs, {executions} executions"
+    said = f"the error is {error}: a {what} of {length:.1f} µs, samples of {period:.0f} µs, {executions} executions"
     if estimates.concurrent[group] > _BESIDE:
         said += f", and other work beside it for {estimates.concurrent[group]:.0%} of its time"
     remedies = remedies_for(estimates, estimate, group)
     if remedies:
-        ways = " or ".join(f"{each.executions} inferences at {each.frequency_hz // 1000} kHz" for each in remedies)
+        ways = " or ".join(f"{each.executions} {repeats} at {each.frequency_hz // 1000} kHz" for each in remedies)
         return f"{said}; {ways} would tell"
+    other = ": Nsight Compute can" if what == "kernel" else ""
     if estimates.concurrent[group] > _TOGETHER:
-        return f"{said}; samples cannot tell apart what always runs together: Nsight Compute can"
-    return f"{said}; no sampling would tell: Nsight Compute can"
+        return f"{said}; samples cannot tell apart what always runs together{other}"
+    return f"{said}; no sampling would tell{other}"
 
 
 def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: int = 100_000) -> tuple[Remedy, ...]:

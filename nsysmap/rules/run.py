@@ -49,6 +49,7 @@ _WHY_EMPTY = {
     "memcpys": "the trace shows no memory copies",
     "memsets": "the trace shows no memory fills",
     "gpu_sampling": "no hardware counters were sampled (nsys profile --gpu-metrics-devices)",
+    "copy_counters": "no hardware counters were sampled while data was copied between host and device (nsys profile --gpu-metrics-devices)",
     "kernel_ends": "no hardware counters were sampled (nsys profile --gpu-metrics-devices)",
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",

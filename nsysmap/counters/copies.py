@@ -1,0 +1,113 @@
+"""How much of the PCIe link each kind of copy uses: by direction, memory and size, since copies need no inference to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nsysmap.base.groups import numbered
+from nsysmap.base.table import FloatArray, IntArray, Table
+from nsysmap.counters.clock_shift import clock_shift
+from nsysmap.counters.estimate import Estimates, estimate
+from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.shares import busy_time
+from nsysmap.counters.told import told, why_not
+from nsysmap.trace.model import Trace
+
+MOST_KINDS = 100
+"""Kinds of copies that are told apart, those that take most time; samples that touch others are left out."""
+_LINK = {"HtoD": ("pcie_receive", "pcie"), "DtoH": ("pcie_send", "pcie")}
+"""The metrics that a copy of that direction loads, the first that was sampled."""
+
+
+def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None) -> Iterator[dict[str, object]]:
+    """Rows of `copy_counters` for one GPU; ``shift`` joins the clocks, where kernels told it."""
+    metrics = [row for row, name in enumerate(samples.metrics) if name.startswith("pcie")]
+    table = trace.memcpys
+    mine = (table.ints("device") == device) & (table.ints("end_ns") > table.ints("start_ns")) & table.text("kind").where(_LINK.__contains__)
+    copies = table.take(np.flatnonzero(mine))
+    if not metrics or not len(copies):
+        return
+    work = _work(copies)
+    link = _only(samples, metrics)
+    joined = shift if shift is not None else clock_shift(link, work, tuple(range(len(metrics))))
+    estimates = None if joined is None else estimate(link, work, joined)
+    took, alone = (work.end_ns - work.start_ns).astype(np.float64), _alone_ns(trace, copies, device)
+    kinds = range(work.groups)
+    count = np.bincount(work.group[work.group >= 0], minlength=work.groups)
+    mean_ns, alone_ns = (np.bincount(work.group[work.group >= 0], each[work.group >= 0], work.groups) / count for each in (took, alone))
+    first = copies.take(np.array([np.argmax(work.group == kind) for kind in kinds]))
+    for kind, one in zip(kinds, first, strict=True):
+        yield {
+            "device": device,
+            "kind": one.text("kind"),
+            "source": one.text("source"),
+            "target": one.text("target"),
+            "bytes": one.integer("bytes"),
+            "copies": int(count[kind]),
+            "duration_ns": float(mean_ns[kind]),
+            "alone_ns": float(alone_ns[kind]),
+            "bytes_per_s": one.integer("bytes") / float(mean_ns[kind]) * 1e9,
+            **_counted(estimates, kind, _LINK[one.text("kind")]),
+        }
+
+
+def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...]) -> dict[str, object]:
+    """What was sampled of one kind."""
+    if estimates is None:
+        return {"executions": 0, "known": False, "reason": "the samples do not follow the copies: their clock could not be joined"}
+    found = next((each for name in metrics if (each := estimates.of(name)) is not None), None)
+    executions = int(estimates.layout.executions[kind])
+    if found is None:
+        return {"executions": executions, "known": False, "reason": "traffic of that direction was not sampled"}
+    value, error = float(found.groups.value[kind]), float(found.groups.error[kind])
+    return {
+        "executions": executions,
+        "pcie_percent": value if np.isfinite(value) else None,
+        "error": error if np.isfinite(error) else None,
+        "known": bool(told(estimates, found)[kind]),
+        "reason": why_not(estimates, found, kind, what="copy", repeats="copies") or None,
+    }
+
+
+def _work(copies: Table) -> Work:
+    """The copies as work whose groups are their kinds, -1 for those of too many."""
+    start, end = copies.ints("start_ns"), copies.ints("end_ns")
+    codes = [copies.text(name).codes.astype(np.int64) for name in ("kind", "source", "target")]
+    _, kind = numbered(*codes, copies.ints("bytes"))
+    took = np.bincount(kind, (end - start).astype(np.float64))
+    place = np.full(len(took), -1)
+    kept = np.argsort(-took, kind="stable")[:MOST_KINDS]
+    place[kept] = np.arange(len(kept))
+    return Work(start, end, place[kind], _turns(place[kind]), len(kept))
+
+
+def _turns(kind: IntArray) -> IntArray:
+    """Of each copy how many of its kind came before."""
+    order = np.argsort(kind, kind="stable")
+    begins = np.concatenate([[True], kind[order][1:] != kind[order][:-1]])
+    since = np.arange(len(kind)) - np.maximum.accumulate(np.where(begins, np.arange(len(kind)), 0))
+    turns = np.empty(len(kind), np.int64)
+    turns[order] = since
+    return np.where(kind >= 0, turns, -1)
+
+
+def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
+    """For how long of each copy no kernel ran."""
+    start, end = copies.ints("start_ns").astype(np.float64), copies.ints("end_ns").astype(np.float64)
+    mine = np.flatnonzero(trace.kernels.ints("device") == device)
+    if not len(mine):
+        return end - start
+    none = np.full(len(mine), -1)
+    time = busy_time(Work(trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0))
+    alone: FloatArray = (end - start) * (1.0 - time.share(start, end))
+    return alone
+
+
+def _only(samples: Samples, rows: list[int]) -> Samples:
+    """These metrics alone, which are parts of time and not of a clock's cycles."""
+    return Samples(
+        samples.start_ns, samples.end_ns, samples.values[rows], tuple(samples.metrics[row] for row in rows),
+        tuple(samples.percent[row] for row in rows), (None,) * len(rows),
+    )  # fmt: skip
