@@ -19,7 +19,7 @@ from nsysmap.base.schema import ANSWER_TABLES, Tables
 from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
 from nsysmap.base.units import counted
-from nsysmap.counters.of_trace import Counters, counters_of
+from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
 from nsysmap.engine.reader import read_engine
@@ -313,7 +313,12 @@ def analyze_mapped(
         tables = Tables(**{name: mapped.as_in_report(table) for name, table in tables.by_name().items()})
     tell("running the rules")
     outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name())
-    notes = (*notes_of(mapped), *trtexec_notes(times, tables.trtexec_times), *ncu_notes(tables.ncu_kernels))
+    notes = (
+        *notes_of(mapped),
+        *trtexec_notes(times, tables.trtexec_times),
+        *sampling_notes(tables.gpu_sampling),
+        *ncu_notes(tables.ncu_kernels),
+    )
     tables = replace(
         tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
     )

@@ -17,6 +17,7 @@ GPU_SAMPLING = Spec(
         integer("outliers", "samples set aside: far from what the same kernels' samples usually are"),
         integer("left_out", "samples left out because they touch GPU work that is no part of a repeated kernel sequence"),
         integer("holes", "stretches for which nsys has no samples"),
+        real("lost_share", "of the time from the first sample to the last, how much those stretches take"),
         integer("mistrusted", "samples that nsys itself marks as doubtful"),
         flag("thinned", "whether only a fair part of the samples was used, because there are more than needed"),
         integer("inferences", "steady-state inferences that were sampled"),

@@ -23,6 +23,12 @@ from nsysmap.cli.analyze import analyze_command
     flag_value="0",
     help="Also sample the hardware counters of this GPU (by default 0).",
 )
+@click.option(
+    "--kernels-of",
+    metavar="REPORT",
+    type=click.Path(exists=True, path_type=Path),
+    help="Sample counters as often as the kernels of this earlier report of the program need; 50 kHz without it.",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the nsys command without running it.")
 @click.option("--force", is_flag=True, help="Overwrite an existing report.")
 @click.pass_context
@@ -33,6 +39,7 @@ def record_command(  # noqa: PLR0913  # one parameter an option
     output: str,
     engines: tuple[str, ...],
     gpu_metrics: str | None,
+    kernels_of: Path | None,
     only_print: bool,
     force: bool,
 ) -> int:
@@ -49,15 +56,21 @@ def record_command(  # noqa: PLR0913  # one parameter an option
       nsysmap record --engine engine.json -o run.nsys-rep -- python infer.py
       nsysmap record --print -- ./program
       nsysmap record --gpu-metrics -- ./program
+      nsysmap record --gpu-metrics --kernels-of earlier.nsys-rep -- ./program
     """
     from nsysmap.base.output_file import check_output
     from nsysmap.nsys.program import find_nsys
-    from nsysmap.nsys.record import capture_command, check_gpu_metrics, layer_files, record
+    from nsysmap.nsys.record import METRICS_HZ, Sampling, capture_command, check_gpu_metrics, layer_files, record
 
     report = Path(output)
     check_output(report, (".nsys-rep",), [Path(engine) for engine in engines])
     nsys = find_nsys()
-    command = capture_command(nsys, program, report, gpu_metrics=gpu_metrics, force=force)
+    if kernels_of is not None and gpu_metrics is None:
+        raise NsysmapError("--kernels-of", "says how often counters are sampled, and none are", "add --gpu-metrics")
+    sampling = (
+        None if gpu_metrics is None else Sampling(gpu_metrics, METRICS_HZ if kernels_of is None else _frequency(kernels_of, gpu_metrics))
+    )
+    command = capture_command(nsys, program, report, gpu_metrics=sampling, force=force)
     if only_print:
         click.echo(shlex.join(["nsys", *command[1:]]))
         return 0
@@ -72,3 +85,19 @@ def record_command(  # noqa: PLR0913  # one parameter an option
     given = (*engines, *(file for file in layer_files(program) if file not in engines and Path(file).is_file()))
     context.invoke(analyze_command, files=(str(report), *given))
     return recorded.status
+
+
+def _frequency(report: Path, gpu: str) -> int:
+    """How often counters are to be sampled for the kernels of that report."""
+    from nsysmap.counters.sampled_work import repeated_work
+    from nsysmap.counters.told import frequency_for
+    from nsysmap.mapping.mapped_trace import map_report
+
+    mapped = map_report(report, [])
+    device = int(gpu) if gpu.isdecimal() else 0
+    found = repeated_work(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call, device)
+    if not found.inferences:
+        raise NsysmapError(
+            str(report), f"shows no repeated inferences on GPU {device}", "give a report of the same program, or leave --kernels-of out"
+        )
+    return frequency_for(found.work)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray
 from nsysmap.counters.estimate import Estimate, Estimates
+from nsysmap.counters.model import Work
 
 WELL_KNOWN = 5.0
 """Percentage points: a value with a larger standard error is not told …"""
@@ -19,6 +20,8 @@ FREQUENCIES_HZ = (10_000, 20_000, 50_000, 100_000, 200_000)
 _FEWEST = 5  # executions: fewer say nothing of how much they differ …
 _LONG = 20.0  # … unless one is as long as so many samples
 _SLOPE = 1.25  # errors grow with the sample's length over the kernel's to this power (benchmarks/counter_rates.py)
+_ONE = 3.5  # points of error of one execution of a kernel as long as a sample, in nine of ten kernels (benchmarks/counter_rates.py)
+_TOLD_SHARE = 0.9  # of kernel time: a frequency is enough that tells so much
 _TOGETHER = 0.9  # of a kernel's time: more samples of the same do not part it from what runs beside it
 _BESIDE = 0.05  # of a kernel's time: with less of other work at the same time it counts as alone
 
@@ -83,6 +86,19 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: 
         if needed <= most:
             found.append(Remedy(frequency, _rounded_up(needed)))
     return tuple(found)
+
+
+def frequency_for(work: Work) -> int:
+    """The lowest frequency at which as many repeats would tell the kernels that take most of the time: nsys loses fewest samples there."""
+    inside = work.group >= 0
+    executions = np.bincount(work.group[inside], minlength=work.groups)
+    spent = np.bincount(work.group[inside], (work.end_ns - work.start_ns)[inside].astype(np.float64), work.groups)
+    length = spent / np.maximum(executions, 1)
+    for frequency in FREQUENCIES_HZ:
+        needed = (_ONE * (1e9 / frequency / np.maximum(length, 1.0)) ** _SLOPE / WELL_KNOWN) ** 2
+        if spent[executions >= np.maximum(needed, 2 * _FEWEST)].sum() >= _TOLD_SHARE * spent.sum() > 0:
+            return frequency
+    return FASTEST_HZ
 
 
 def command(frequency_hz: int, nsys_version: tuple[int, int] | None = None) -> str:

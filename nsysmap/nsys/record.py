@@ -14,8 +14,11 @@ from types import FrameType
 from nsysmap.base.errors import NsysmapError
 from nsysmap.nsys.program import Nsys, asked, older
 
-METRICS_HZ = 200_000
-"""What `--gpu-metrics` samples at: the fastest that nsys offers, one sample in 5 µs, as kernels of networks take microseconds."""
+METRICS_HZ = 50_000
+"""What counters are sampled at where nothing is known of the kernels: 150 inferences tell those from 1.5 µs on, and few samples are lost.
+
+On an H100 nsys 2025.3 lost none of 6.7 s at 10 and 20 kHz, 14 % at 50 kHz, 46 % at 100 kHz and 80 % at 200 kHz.
+"""
 
 PERMISSION = (
     "become root for the capture, or have an administrator write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file of "
@@ -38,14 +41,24 @@ class Recorded:
     report: Path
 
 
-def capture_command(nsys: Nsys, program: Sequence[str], report: Path, *, gpu_metrics: str | None = None, force: bool = False) -> list[str]:
-    """The command line that captures ``program`` into ``report``; ``gpu_metrics`` names the GPUs whose counters are sampled."""
+@dataclass(frozen=True)
+class Sampling:
+    """Which GPUs' hardware counters are sampled (as nsys takes it), and how often."""
+
+    gpus: str
+    hertz: int = METRICS_HZ
+
+
+def capture_command(
+    nsys: Nsys, program: Sequence[str], report: Path, *, gpu_metrics: Sampling | None = None, force: bool = False
+) -> list[str]:
+    """The command line that captures ``program`` into ``report``."""
     version = nsys.version
     flags = ["-t", "cuda,nvtx,osrt", "--sample=none", "--cpuctxsw=none"]  # no answer rests on samples of the CPU
     if not older(version, _GRAPH_TRACE_SINCE):
         flags.append("--cuda-graph-trace=node" + ("" if older(version, _PRECAPTURE_SINCE) else ":nvtx-precapture"))
     if gpu_metrics is not None:
-        flags += [f"{_devices(version)}={gpu_metrics}", f"--gpu-metrics-frequency={METRICS_HZ}"]
+        flags += [f"{_devices(version)}={gpu_metrics.gpus}", f"--gpu-metrics-frequency={gpu_metrics.hertz}"]
     if force:
         flags.append("--force-overwrite=true")
     return [str(nsys.path), "profile", *flags, "-o", str(report), *program]

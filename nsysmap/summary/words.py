@@ -51,6 +51,7 @@ _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words i
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups that tell what did not fuse
 _PARTS = 5  # of a region
+_NOT_SAMPLED = "no hardware counters were sampled ("
 _LEAST_NAME = 16  # columns of a kernel's name, where it is needed
 
 
@@ -400,7 +401,8 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     ``where`` says where all of it is listed.
     """
     skipped = [one for one in summary.rules if one.outcome == "skipped"]
-    optional = {one.rule for one in skipped if one.group == "counters"}
+    sampled = not any(_NOT_SAMPLED in doubt.reason for doubt in summary.doubts)
+    optional = set() if sampled else {one.rule for one in skipped if one.group == "counters"}
     rules = len(skipped) - len(optional)
     changes = sum(1 for doubt in summary.doubts for name in doubt.what if name.startswith("what-if "))
     parts = [f"{rules} of {counted(len(summary.rules), 'rule')}"] if rules else []

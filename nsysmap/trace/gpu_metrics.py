@@ -36,6 +36,7 @@ class GpuSamples:
     values: FloatArray  # one row a metric
     holes: int  # stretches without samples within the run
     mistrusted: int  # samples left out because nsys says so
+    lost_share: float = 0.0  # of the time from the first sample to the last, how much those holes take
 
     @property
     def frequency_hz(self) -> float:
@@ -128,8 +129,9 @@ def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], do
     begin, end = time[:-1], time[1:]
     trusted = ~_within(begin, *doubtful)
     kept = whole & trusted
+    lost = float(apart[1:][~whole[1:]].sum()) / float(time[-1] - time[0])
     return GpuSamples(
-        device, metrics, begin[kept], end[kept], values[:, :-1][:, kept], int((~whole[1:]).sum()), int((whole & ~trusted).sum())
+        device, metrics, begin[kept], end[kept], values[:, :-1][:, kept], int((~whole[1:]).sum()), int((whole & ~trusted).sum()), lost
     )
 
 

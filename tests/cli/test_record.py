@@ -16,7 +16,7 @@ import pytest
 
 from nsysmap.nsys import program
 from nsysmap.nsys.program import Nsys
-from nsysmap.nsys.record import METRICS_HZ, capture_command, layer_files
+from nsysmap.nsys.record import METRICS_HZ, Sampling, capture_command, layer_files
 from nsysmap.report import doctor
 from tests.commands import run
 from tests.places import FIXTURES
@@ -74,9 +74,19 @@ def test_the_flags_fit_the_version_that_is_found(version: str, graphs: str, stan
 
 
 @pytest.mark.parametrize(("version", "option"), [("2023.4.4", "--gpu-metrics-device"), ("2024.2.1", "--gpu-metrics-devices")])
-def test_counters_are_sampled_as_fast_as_nsys_can(version: str, option: str) -> None:
-    command = capture_command(Nsys(Path("nsys"), version), ["x"], Path("r.nsys-rep"), gpu_metrics="1")
+def test_counters_are_sampled_as_often_as_nsys_keeps_up_with(version: str, option: str) -> None:
+    command = capture_command(Nsys(Path("nsys"), version), ["x"], Path("r.nsys-rep"), gpu_metrics=Sampling("1"))
     assert command[6:9] == ["--cuda-graph-trace=node", f"{option}=1", f"--gpu-metrics-frequency={METRICS_HZ}"]
+
+
+def test_an_earlier_report_says_how_often_its_kernels_need_to_be_sampled(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    """60 inferences of kernels of 1 to 20 µs, and as few as 20 of the same kernels three times as long."""
+    stand_in()
+    earlier = FIXTURES / "bert_trt10" / "graph.nsys-rep"
+    done = run(capfd, "record", "--print", "--gpu-metrics", "--kernels-of", str(earlier), "--", "x")
+    assert done.status == 0, done.err
+    assert "--gpu-metrics-frequency=50000" in done.out or "--gpu-metrics-frequency=100000" in done.out
+    assert "add --gpu-metrics" in run(capfd, "record", "--print", "--kernels-of", str(earlier), "--", "x").err
 
 
 def test_a_capture_is_analysed_with_the_engine_that_the_program_exports(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:

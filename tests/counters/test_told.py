@@ -10,7 +10,7 @@ from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.run_facts import clock_run, others_work
-from nsysmap.counters.told import command, remedies_for, told, why_not
+from nsysmap.counters.told import FASTEST_HZ, command, frequency_for, remedies_for, told, why_not
 from tests.counters.made import sampled, sequence
 
 
@@ -112,3 +112,18 @@ def test_activity_between_the_traces_work_is_someone_elses() -> None:
     assert quiet is not None and quiet.active_share == 0
     busy = others_work(np.maximum(samples.values[0], 30.0), samples.start_ns, samples.end_ns, work, Shift())
     assert busy is not None and (busy.active_share, busy.mean_percent) == (1.0, 30.0)
+
+
+def test_the_frequency_is_the_lowest_that_tells_kernels_of_that_length_repeated_so_often() -> None:
+    def chosen(length_ns: int, repeats: int) -> int:
+        return frequency_for(sequence([length_ns] * 5, [1_000] * 5, repeats))
+
+    assert chosen(40_000, 1000) == 10_000
+    assert chosen(5_000, 500) == 20_000
+    assert chosen(5_000, 50) == 50_000
+    assert chosen(1_000, 50) == 200_000
+    assert chosen(40_000, 3) == FASTEST_HZ  # too few repeats for any
+    frequencies = [chosen(3_000, repeats) for repeats in (10, 50, 200, 1000, 10_000)]
+    assert frequencies == sorted(frequencies, reverse=True)
+    long = sequence([100_000, 500], [1_000, 1_000], 100)  # the short one hardly counts
+    assert frequency_for(long) == 10_000
