@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_noise
+from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
 from nsysmap.counters.problem import in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, layout_of, shares_of, taking_part, touched
@@ -24,6 +24,8 @@ _EXPLAINED = (
 )
 _COARSE = 0.1  # of a sample: the search's steps …
 _STEPS = 10  # … of which so many either way
+_NEAR_NS = 1000.0  # steps no longer than that near where it begins: what the samples tell of the offset changes within a µs …
+_NEAR_STEPS = 8  # … of which so many either way
 _QUICK = 800  # samples of each stretch that the first search looks at
 _FINE = 0.01  # of a sample, or this many ns: the offset is not looked for more finely
 _FINE_NS = 40.0
@@ -80,7 +82,7 @@ class _Search:
     period_ns: float
     left_out: BoolArray
     like: Fit  # at an offset nearby
-    tried: dict[float, FloatArray]  # by offset: for each metric, the samples times the logarithm of their noise
+    tried: dict[float, FloatArray]  # by offset the misfit of each metric
 
 
 def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shift | None:
@@ -123,7 +125,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
 
 def _closed_in(search: _Search, shift: Shift) -> Shift:
     """The shift at which rates of kernels explain the samples best."""
-    step, best = _COARSE * search.period_ns, shift.offset_ns
+    step, best = _step(search.period_ns), shift.offset_ns
     finest = min(_FINE * search.period_ns, _FINE_NS)
     moves = 0
     while moves < _MOST_MOVES:
@@ -137,11 +139,11 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
         if step <= max(finest, _CLOSE * step / np.sqrt(bend)):
             break
         step = max(step / 3, finest)
-    error = _offset_error(search, shift, best)
+    error = float(np.hypot(_offset_error(search, shift, best), shift.error_ns))
     if abs(best) < search.period_ns and not shift.drift:
         gain = float((_misfit(search, shift, 0.0) - _misfit(search, shift, best)).sum())
         if gain < _NO_WORSE or abs(best) < _NONE * error:
-            best, error = 0.0, float(np.hypot(error, best)) if gain >= _NO_WORSE else error
+            best, error = 0.0, float(np.hypot(error, best))
     return Shift(best, shift.drift, shift.origin_ns, error)
 
 
@@ -150,13 +152,13 @@ def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
     if offset not in search.tried:
         moved = Shift(offset, shift.drift, shift.origin_ns)
         looked = _looked(search.work, search.layout, search.stretches, moved, search.left_out)
-        search.tried[offset] = looked.used.sum() * np.log(quick_noise(looked.sums(), search.layout, search.like))
+        search.tried[offset] = quick_misfit(looked.sums(), search.layout, search.like)
     return search.tried[offset]
 
 
 def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     """From how sharply the samples tell the offset, and from how far the metrics are apart in it."""
-    step = _COARSE * search.period_ns
+    step = _step(search.period_ns)
     low, here, high = (_misfit(search, shift, best + way * step) for way in (-1, 0, 1))
     bend = np.maximum((low - 2 * here + high) / step**2, 1e-12)
     own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
@@ -170,7 +172,7 @@ def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
     count = len(search.stretches)
     if count < 3:
         return 0.0, 1.0
-    step = _COARSE * search.period_ns / 2
+    step = _step(search.period_ns) / 2
     stretch = np.repeat(np.arange(count), [len(each.start_ns) for each in search.stretches])
     middle = _looked(search.work, search.layout, search.stretches, shift, search.left_out)
     fit = fit_rates(middle.sums(), search.layout)
@@ -261,22 +263,28 @@ def _agreement(times: list[BusyTime], stretches: list[_Stretch], standard: list[
 
 
 def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
-    """The shift near the rough one at which rates of kernels explain the samples best."""
+    """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that nearly do."""
     layout = _layout(work, period / 2)
     some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
     every = np.zeros(sum(len(each.start_ns) for each in some), np.bool_)
     like = fit_rates(_looked(work, layout, some, rough, every).sums(), layout)
-    noise: dict[int, float] = {}
+    near = _step(period)
+    steps = {round(at * _COARSE * period) for at in range(-_STEPS, _STEPS + 1)} | {
+        round(at * near) for at in range(-_NEAR_STEPS, _NEAR_STEPS + 1)
+    }
 
-    def tried(steps: range) -> int:
-        for step in set(steps) - set(noise):
-            moved = Shift(rough.offset_ns + step * _COARSE * period, rough.drift, rough.origin_ns)
-            noise[step] = float(np.log(quick_noise(_looked(work, layout, some, moved, every).sums(), layout, like)).sum())
-        return min(noise, key=noise.__getitem__)
+    offsets = np.array(sorted(steps, key=abs))
+    moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
+    misfit = np.array([quick_misfit(_looked(work, layout, some, each, every).sums(), layout, like).sum() for each in moved])
+    best = int(np.argmin(misfit))
+    apart = (offsets - offsets[best]).astype(np.float64)
+    others = np.where(np.abs(apart) > 1.5 * near, np.exp(misfit[best] - misfit), 0.0)  # that explain the samples nearly as well
+    return Shift(moved[best].offset_ns, rough.drift, rough.origin_ns, float(np.sqrt(others @ apart**2 / (1.0 + others.sum()))))
 
-    best = tried(range(-_STEPS, _STEPS + 1, 2))
-    best = tried(range(best - 1, best + 2))
-    return Shift(rough.offset_ns + best * _COARSE * period, rough.drift, rough.origin_ns)
+
+def _step(period: float) -> float:
+    """By how much the offset is moved at first."""
+    return min(_COARSE * period, _NEAR_NS)
 
 
 def _unexplained(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> float:

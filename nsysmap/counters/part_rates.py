@@ -103,12 +103,16 @@ def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
     )
 
 
-def quick_noise(sums: Sums, layout: Layout, like: Fit) -> FloatArray:
-    """The noise that is left, by metric, where the steps are as stiff as in ``like``: enough to compare offsets of the clocks."""
+def quick_misfit(sums: Sums, layout: Layout, like: Fit) -> FloatArray:
+    """How badly rates explain the samples, by metric, where the steps are as stiff as in ``like``: minus the logarithm of the likelihood.
+
+    Up to a constant: enough to compare offsets of the clocks.  What the rates take of the samples' freedom does not count.
+    """
     left = like.left
     rates = _systems(sums.matrix, left, like.stiffness, like.vague).factor().solve(sums.target)
     free = np.maximum(sums.samples - (layout.columns - len(left)) - like.determined * len(left), 1.0)
-    return np.sqrt(_residual(sums, rates) / free)
+    misfit: FloatArray = 0.5 * free * np.log(_residual(sums, rates) / free)
+    return misfit
 
 
 def _begun(sums: Sums, layout: Layout) -> _State:
