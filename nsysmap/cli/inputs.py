@@ -39,11 +39,13 @@ def selecting(command: Command) -> Command:
 
 def chosen() -> Selection | None:
     """The part of the report that the running command's options choose; None for all of it."""
+    given = click.get_current_context().meta
+    if not any(given.get(f"nsysmap.{name}") not in (None, ()) for name in ("since", "until", "inference", "device", "pid", "stream")):
+        return None
     from nsysmap.mapping.selection import Selection, inference_numbers, time_ns
 
-    given = click.get_current_context().meta
     since, until, numbers = (given.get(f"nsysmap.{name}") for name in ("since", "until", "inference"))
-    selection = Selection(
+    return Selection(
         since_ns=None if since is None else time_ns(since),
         until_ns=None if until is None else time_ns(until),
         inferences=None if numbers is None else inference_numbers(numbers),
@@ -51,7 +53,6 @@ def chosen() -> Selection | None:
         pids=given.get("nsysmap.pid", ()),
         streams=given.get("nsysmap.stream", ()),
     )
-    return None if selection == Selection() else selection
 
 
 def _kept(context: click.Context, option: click.Parameter, value: object) -> None:

@@ -10,7 +10,6 @@ from nsysmap.base.table import Table
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.tensor_formats import tensor_bytes
-from nsysmap.engine.work import does, work_table
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
     from nsysmap.engine.chains import chain_tables
     from nsysmap.engine.reformats import quantizers_table, reformats_table
     from nsysmap.engine.siblings import sibling_tables
+    from nsysmap.engine.work import work_table
 
     chains, chain_layers = chain_tables(engines)
     attention, attention_layers = attention_tables(engines, compute=compute)
@@ -78,6 +78,8 @@ def engines_table(engines: Sequence[Engine]) -> Table:
 
 def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
     """The table `engines_with_tensors`: an engine is not in it where the file has names only, or nothing but opaque regions."""
+    from nsysmap.engine.work import does
+
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
         shown = [layer for layer in engine.layers if layer.kind != "foreign_node" and (layer.inputs or layer.outputs)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
@@ -18,12 +19,14 @@ from nsysmap.engine.reader import read_engines_in
 from nsysmap.mapping.by_order import inferences_of
 from nsysmap.mapping.engine_match import CANNOT_TELL, RAN
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
-from nsysmap.mapping.selection import Selected, Selection, select
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import Reader, open_trace
 from nsysmap.trace.steady import steady_inferences
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
+
+if TYPE_CHECKING:
+    from nsysmap.mapping.selection import Selected, Selection
 
 Progress = Callable[[str], None]
 """Told what is being done, in a few words."""
@@ -118,6 +121,8 @@ def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, se
     found, streams = inferences_of(trace, tensorrt, engines)
     selected = None
     if selection is not None:
+        from nsysmap.mapping.selection import select
+
         selected = select(trace, tensorrt, found, selection)
         trace, found = selected.trace, selected.found
         tensorrt = tensorrt_ranges(trace.nvtx_ranges)

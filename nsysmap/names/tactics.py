@@ -17,7 +17,7 @@ _TYPE = (
     r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3x(?:f4|e2m1)|"
     r"ue8m0x(?:f4|e4m3|e2m1)|e4m3|e5m2|e2m1|f4|s[48]|u8|s32|b1|void)"
 )
-_LEX = re.compile(
+_LEX = (  # compiled where it is first used: that takes longer than most commands need for all else that they import
     rf"(?P<types>(?:{_TYPE}){{1,3}})$"
     r"|tile(?:size)?(?P<tile>\d+(?:x\d+)+)$"
     r"|stages?(?P<stages>\d+)$"
@@ -48,8 +48,7 @@ _LEX = re.compile(
     r"|threadsize(?P<threads>\d+(?:x\d+)+)$"
     r"|(?P<transpose>[tn]{2,4}|[TN]{3,4})$"
     r"|(?P<mma>(?:wg|utc|[hiqdb]g?)mma(?:\d+x\d+x\d+)?)$"
-    r"|(?P<number>\d+)$",
-    re.ASCII,
+    r"|(?P<number>\d+)$"
 )
 _CASED = re.compile(
     r"(?P<op>depthwise(?:HMMA|IMMA|[A-Z][a-z]+)?)?(?P<types>(?:FP32|FP16|INT8|BF16|fp32|fp16|int8)+)?(?P<layout>(?:N[CDHWx]+|n[cdhwx]+|KCRS|kcrs|KRSC|krsc)(?:x?\d+)?)?$"
@@ -122,7 +121,7 @@ def _family(tokens: list[str]) -> str:
 @lru_cache(maxsize=4096)
 def _lex(token: str, family: str) -> tuple[str, str]:
     """The field that a word fills and its value; the role is "rest" for a word that no grammar has."""
-    match = _LEX.match(token)
+    match = re.match(_LEX, token, re.ASCII)
     if match is None:
         return _lex_cased(token, family) if token else ("", "")
     role = match.lastgroup or ""

@@ -6,13 +6,16 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC, folder_tables, stream_tables, table_files
 from nsysmap.nsys.json_lines import is_json_lines, json_tables
-from nsysmap.nsys.program import Progress
 from nsysmap.nsys.sqlite_columns import SQLITE_MAGIC, sqlite_tables
 from nsysmap.nsys.tables import NsysTables
+
+if TYPE_CHECKING:
+    from nsysmap.nsys.program import Progress
 
 HEAD_BYTES = 256
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
-from nsysmap.nsys.program import Progress
 from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, decoded, numbering, read_table
 from nsysmap.nsys.tables import NsysTables, spelling
+
+if TYPE_CHECKING:
+    from nsysmap.nsys.program import Progress
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 _BATCH_ROWS, _BATCH_BYTES = 1024, 1 << 20

@@ -6,7 +6,6 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,6 +20,8 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import pyarrow
 
 SUFFIXES = (".csv", ".parquet", ".json")
@@ -145,6 +146,8 @@ def _batches(kernels: Table, form: _Form) -> Iterator[memoryview]:
 
 def _in_order(work: Callable[[int], memoryview], items: Iterable[int]) -> Iterator[memoryview]:
     """The results in the order of the items; two are made at a time (Arrow lets go of the interpreter), few are kept waiting."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(_WORKERS) as pool:
         waiting: deque[Future[memoryview]] = deque()
         for item in items:

@@ -10,8 +10,6 @@ from typing import Literal
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING
-from nsysmap.nsys import export_cache
-from nsysmap.nsys.export import export, nsys_for, report_version
 from nsysmap.nsys.forms import exported_tables, head_of
 from nsysmap.nsys.looks import looks_like
 from nsysmap.nsys.sqlite_columns import sqlite_tables
@@ -36,6 +34,8 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
         return trace_of(tables, source=path.name)
     if reader == "own":
         return _own(path, progress)
+    from nsysmap.nsys.export import nsys_for
+
     if reader == "auto" and nsys_for(path) is None:
         return _own(path, progress)
     if reader == "nsys":
@@ -87,6 +87,8 @@ def _with_graph_traces(trace: Trace, path: Path) -> Trace:
 
 
 def _by_export(path: Path, progress: Progress | None) -> Trace:
+    from nsysmap.nsys import export_cache
+
     made = _exported(path, progress)
     try:
         return trace_of(_tables(path, made, progress), source=path.name)
@@ -96,10 +98,13 @@ def _by_export(path: Path, progress: Progress | None) -> Trace:
 
 
 def _exported(path: Path, progress: Progress | None) -> Path:
+    from nsysmap.nsys.export import export
+
     return export(path, progress=None if progress is None else lambda percent: progress(f"exporting with nsys: {percent} %"))
 
 
 def _tables(report: Path, made: Path, progress: Progress | None) -> NsysTables:
+    from nsysmap.nsys.export import report_version
     from nsysmap.nsys.own_reader import version_in_report
 
     tables = sqlite_tables(made, progress=_reading(progress))
