@@ -73,7 +73,7 @@ def halves(pairs: int = 100) -> None:
     """Consecutive inferences of one capture, cut in the middle: nothing changed between the two."""
     dice = random.Random(13)
     names = [name for name in CAPTURES if found(name)]
-    whole, by_layer, done, few = 0, 0, 0, 0
+    whole, by_layer, done, few, paced = 0, 0, 0, 0, 0
     cut: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
     for at in range(pairs):
         cut[names[at % len(names)]].append((dice.randrange(1 << 30), dice.randrange(1 << 30)))
@@ -92,9 +92,10 @@ def halves(pairs: int = 100) -> None:
             few += result.verdict in ("too few inferences", "cannot tell")
             called += result.significant
             sure += any(result.layers.bools("significant"))
+            paced += any("pace" in one.what for one in result.conditions)
         whole, by_layer = whole + called, by_layer + sure
         print(f"  {name:28} {len(seeds):3} pairs: {called} called, {sure} with a layer called", flush=True)
-    print(f"{done} pairs: {whole} called different, {by_layer} with a layer called, {few} not tested")
+    print(f"{done} pairs: {whole} called different, {by_layer} with a layer called, {few} not tested, {paced} said to run at another pace")
 
 
 # --- an injected slowdown ---------------------------------------------------------------------------------------------

@@ -25,13 +25,13 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) ->
             str(path), f"the suffix {path.suffix!r} names no known format" if path.suffix else "has no suffix", f"use {known}"
         )
     with _named(path):
-        _followed(path)
+        target = _followed(path)
         if path.is_dir():
             raise NsysmapError(str(path), "is a directory", "give a file name")
         for given in inputs:
             if path.exists() and given.exists() and path.samefile(given):
                 raise NsysmapError(str(path), "is one of the inputs and would be overwritten", "give another output file")
-        folder = path.parent
+        folder = target.parent
         if not folder.is_dir():
             raise NsysmapError(str(path), f"there is no folder {folder}", "make it first, or give another path")
         plain = path.is_file() or not path.exists()

@@ -259,7 +259,8 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     found = difference(noises[0], noises[1], slack=_slack(before, after, recorded=recorded))
     few = [side.source for side in (before, after) if math.isnan(side.pace.noise.error)]
     if few:
-        told = f"no test: {' and '.join(few)} has fewer than {FEWEST} inferences of a thread that count; capture more of them"
+        names = f"{' and '.join(few)} {'has' if len(few) == 1 else 'have'}"
+        told = f"no test: {names} fewer than {FEWEST} inferences of a thread that count; capture more of them"
         return _Told(TOO_FEW, None, None, None, None, told, [])
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import duration, percent
+from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.side import Side
 from nsysmap.trace.copies import hold_the_host
 
@@ -44,7 +45,7 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
         differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.")
         told = "The program runs on several GPUs, and most of its inferences on another one: the interval allows for what they differ by."
         differs("GPU that most inferences ran on", (_known(before.pace.device), _known(after.pace.device)), told)
-        differs("GPU clock", (_device(before, "clock_hz"), _device(after, "clock_hz")), "The clock that the device reports, in Hz.")
+        differs("GPU clock", (_clock(before), _clock(after)), "It is the highest that the device reports, not the one it ran at.")
         capture = [side.tables["capture"].only() for side in sides]
         differs(
             "nsys",
@@ -52,17 +53,27 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
             "Another profiler may cost another time.",
         )
         differs("CUDA graph", (_launched(before), _launched(after)))
-        differs("threads that run inferences", (before.pace.threads, after.pace.threads), "Time is wall time per inference of all of them.")
+        differs(
+            "threads that run inferences",
+            (before.pace.threads or None, after.pace.threads or None),
+            "Time is wall time per inference of all of them.",
+        )
         differs("streams with GPU work", (capture[0].integer("streams"), capture[1].integer("streams")))
         differs("kernels of an inference", (_kernels(before), _kernels(after)))
         differs("copies of an inference", (_copies(before), _copies(after)))
         differs("inferences of a pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
         differs("engines that ran", (len(before.engines) or None, len(after.engines) or None))
         found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in _warm_up(side, own)]
-        found += _clocks(joined)
         found += _grids(before, after)
+    if before.traced == after.traced and _enough(before, after):
+        found += _clocks(joined)
     found += _network(joined)
     return tuple(found)
+
+
+def _enough(before: Side, after: Side) -> bool:
+    """Whether the times of layers are means of more than a few inferences: profiles of trtexec are."""
+    return not before.traced or before.pace.runs > 1 or min(side.pace.noise.count for side in (before, after)) >= FEWEST
 
 
 def _network(joined: Table) -> list[Condition]:
@@ -124,11 +135,11 @@ def _gpu(side: Side) -> str | None:
     return devices.text("name")[int(rows[0])] if len(rows) else None
 
 
-def _device(side: Side, column: str) -> int | None:
+def _clock(side: Side) -> str | None:
     devices = side.tables["devices"]
     rows = np.flatnonzero(devices.ints("device") == side.pace.device)
-    value = int(devices.ints(column)[rows[0]]) if len(rows) else MISSING
-    return None if value == MISSING else value
+    value = int(devices.ints("clock_hz")[rows[0]]) if len(rows) else MISSING
+    return None if value == MISSING else f"{value / 1e6:,.0f} MHz"
 
 
 def _launched(side: Side) -> str | None:
@@ -167,7 +178,7 @@ def _warm_up(name: str, side: Side) -> list[Condition]:
     drift = side.pace.noise.drift
     if side.pace.known and drift > 0:
         moved = duration(2 * drift)
-        told = f"Times in it drift by {moved} from the first to the last inference: warm-up or clocks; the interval allows for it."
+        told = f"The times of {name.upper()} drift by {moved} from first to last: warm-up or clocks; the interval allows for it."
         found.append(Condition(f"drift of {name}", side.source if name == "before" else "", side.source if name == "after" else "", told))
     return found
 

@@ -87,7 +87,8 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     """The groups and the table `joined_layers` of two sides; times are multiplied by ``scale`` (inferences a pass)."""
     groups = joined_groups(before, after)
     traced = before.traced and after.traced
-    times = [_Times.of(side) if side.traced else None for side in (before, after)]
+    recorded = traced and bool(before.pace.profiled or after.pace.profiled)
+    times = [_Times.of(side, recorded=recorded) if side.traced else None for side in (before, after)]
     tests: list[Difference | None] = []
     rows: list[dict[str, object]] = []
     names = (_kernel_names(before), _kernel_names(after))
@@ -130,8 +131,9 @@ class _Times:
     kernels: FloatArray  # how many each layer has, per inference
 
     @staticmethod
-    def of(side: Side) -> _Times:
-        pace = side.pace
+    def of(side: Side, *, recorded: bool = False) -> _Times:
+        """Those without what the profiler adds, or where ``recorded`` with it."""
+        pace = replace(side.pace, kernel_excess=np.zeros_like(side.pace.kernel_excess)) if recorded else side.pace
         inferences = side.tables["inferences"]
         number = inferences.ints("inference")
         engine = inferences.ints("engine")[np.searchsorted(number, pace.inferences)] if pace.runs == 1 else np.zeros(pace.runs, np.int64)

@@ -149,7 +149,7 @@ def _answer(found: Comparison) -> Iterator[str]:
     way = "less" if found.difference_ns < 0 else "more"
     with_profiler = " as recorded, profiler included" if before.profiled else "" if not before.inferences else " without the profiler"
     times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
-    change = f"{times}: {duration(abs(found.difference_ns))} {way} ({share})"
+    change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (f" ({share})" if before.time_ns else "")
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
     if not before.inferences and not after.inferences:
         yield f"{change}; one time a side does not tell whether that is noise."
@@ -201,8 +201,8 @@ def _conditions_told(found: Comparison) -> Iterator[str]:
     """What else is different and bears on the times."""
     for one in found.conditions:
         if one.told:
-            pair = f" ({one.before} → {one.after})" if one.before and one.after else ""
-            yield f"Also different: {one.what}{pair}. {one.told}"
+            pair = f"Also different: {one.what} ({one.before} → {one.after}). " if one.before and one.after else ""
+            yield pair + one.told
 
 
 def _only_runs_tell(found: Comparison) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +18,7 @@ from nsysmap.comparison.finding_changes import FindingChange
 from nsysmap.comparison.pages import comparison_text
 from tests.places import FIXTURES
 
+SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
 PAIRS = {
     "graph": ("bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite"),
     "version": ("bert_trt85/sync.sqlite", "bert_trt10/sync.sqlite"),
@@ -85,6 +89,19 @@ def test_profiles_alone_are_put_side_by_side_without_a_test() -> None:
     assert sum(one.ns for one in found.contributions) == found.difference_ns
 
 
+def test_profiles_of_the_same_kernels_that_are_slower_throughout_are_told(tmp_path: Path) -> None:
+    """Another clock or GPU shows in all layers: small ones, of which the launch is most, less than others."""
+    folder = FIXTURES / "bert_trt10"
+    rows = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
+    for at, row in enumerate(rows[1:]):
+        for key in ("timeMs", "averageMs", "medianMs"):
+            row[key] *= (1.2, 1.4, 3.0)[at % 3]
+    (tmp_path / "slow.json").write_text(json.dumps(rows), encoding="utf-8")
+    found = compare(folder / "profile.json", tmp_path / "slow.json", engine_before=ENGINE, engine_after=ENGINE)
+    assert [one.what for one in found.conditions] == ["pace of the same kernels"]
+    assert not compare(folder / "profile.json", folder / "profile.json", engine_before=ENGINE, engine_after=ENGINE).conditions
+
+
 def test_engine_files_alone_have_no_time() -> None:
     found = compare(FIXTURES / "bert_split_trt10/engine.json", FIXTURES / "bert_trt10/engine.json")
     assert found.difference_ns is None
@@ -106,6 +123,32 @@ def test_logs_of_trtexec_are_compared_by_the_gpu_compute_time_of_a_query(tmp_pat
     found = compare(*sides)
     assert (found.before.time_ns, found.after.time_ns) == (89_718_800, 86_450_300)
     assert (found.verdict, [one.ns for one in found.contributions]) == ("cannot tell", [86_450_300 - 89_718_800])
+
+
+def test_a_side_of_too_few_inferences_is_compared_as_recorded_layer_by_layer_too(tmp_path: Path) -> None:
+    """Five inferences are not replayed: what the profiler adds to kernels is left in on both sides, or all would look slower."""
+    few = tmp_path / "five.sqlite"
+    shutil.copy(SYNC, few)
+    with closing(sqlite3.connect(few)) as file:
+        (begin, end), = file.execute("SELECT MIN(start), MAX(start) FROM (SELECT start FROM NVTX_EVENTS WHERE text LIKE 'ExecutionContext%'"
+                                     " ORDER BY start LIMIT 6 OFFSET 20)")  # fmt: skip
+        for name in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+            kept = " AND eventType IN (59, 60)" if name == "NVTX_EVENTS" else ""
+            file.execute(f"DELETE FROM {name} WHERE (start < ? OR start >= ?){kept}", (begin, end))
+        file.commit()
+    for files in ((few, SYNC), (SYNC, few)):
+        found = compare(*files, engine_before=ENGINE, engine_after=ENGINE)
+        assert found.verdict == "too few inferences"
+        assert not any("pace" in one.what for one in found.conditions)
+
+
+def test_a_side_without_kernels_has_no_number_of_threads(tmp_path: Path) -> None:
+    none = tmp_path / "none.sqlite"
+    shutil.copy(SYNC, none)
+    with closing(sqlite3.connect(none)) as file:
+        file.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
+        file.commit()
+    assert not any("threads" in one.what for one in compare(none, SYNC).conditions)
 
 
 def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
@@ -209,9 +252,9 @@ def test_findings_of_one_rule_are_one_row_of_the_text() -> None:
 
 def test_captures_of_other_networks_are_told() -> None:
     found = compare(FIXTURES / "bert_trt10/sync.sqlite", FIXTURES / "aux_streams/graph.nsys-rep")
-    assert [one.what for one in found.conditions].count("network") == 1
+    assert [one.what for one in found.conditions].count("kernel time of layers with a counterpart") == 1
     assert "different networks" in " ".join(comparison_text(found).split())
-    assert "network" not in {one.what for one in compared("version").conditions}
+    assert "kernel time of layers with a counterpart" not in {one.what for one in compared("version").conditions}
 
 
 def test_an_engine_file_beside_a_capture_has_its_layers_joined_and_no_times_compared() -> None:
