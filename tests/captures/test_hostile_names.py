@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze
-from tests.browser import browser_of
+from tests.browser import Browser
 from tests.captures.test_privacy import cut
 from tests.commands import run
 from tests.places import FIXTURES
@@ -50,7 +50,7 @@ def hostile(folder: Path) -> tuple[Path, Path]:
     return report, engine
 
 
-def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_are_inert_in_every_output(browser: Browser, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     report, engine = hostile(tmp_path)
     budget, out = tmp_path / "budget.toml", tmp_path / "out"
     budget.write_text(BUDGET)
@@ -114,24 +114,22 @@ def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.C
     shown = analyze(report, engine)._repr_html_()
     assert RAW.findall(shown) == []
     assert "<script" not in shown and "<img" not in shown and "alert(1)" in shown
-    assert_opened([path for path in pages if path.suffix == ".html"])
+    assert_opened(browser, [path for path in pages if path.suffix == ".html"])
     assert_plain_in_perfetto(out / "a.perfetto-trace")
 
 
-def assert_opened(pages: list[Path]) -> None:
-    """Every page runs its own script and nothing else, asks for nothing and logs no error."""
-    with browser_of() as browser:
-        for path in pages:
-            page = browser.open(path)
-            page.on("dialog", lambda dialog: browser.wrong.append(dialog.message))
-            if page.locator("#lanes").count():
-                page.wait_for_selector("body[data-ready]")
-                page.fill("#find", "alert")
-                page.locator("#hits li").first.wait_for()
-                page.locator("#hits button").first.click()
-                assert "alert(1)" in page.inner_text("#details")
-            assert page.locator("img").count() == 0
-        browser.close_pages()
+def assert_opened(browser: Browser, pages: list[Path]) -> None:
+    """Every page runs its own script and nothing else, asks for nothing and logs no error (the fixture looks)."""
+    for path in pages:
+        page = browser.open(path)
+        page.on("dialog", lambda dialog: browser.wrong.append(dialog.message))
+        if page.locator("#lanes").count():
+            page.wait_for_selector("body[data-ready]")
+            page.fill("#find", "alert")
+            page.locator("#hits li").first.wait_for()
+            page.locator("#hits button").first.click()
+            assert "alert(1)" in page.inner_text("#details")
+        assert page.locator("img").count() == 0
 
 
 def assert_plain_in_perfetto(path: Path) -> None:
