@@ -1,4 +1,4 @@
-"""nsysmap: the post-mortem of a TensorRT profile.  docs/python.md shows how it is used from Python."""
+"""nsysmap: post-mortem analysis of Nsight Systems captures of TensorRT programs.  docs/python.md shows the Python API."""
 
 from __future__ import annotations
 

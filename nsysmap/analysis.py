@@ -1,4 +1,4 @@
-"""Strings together what follows from a mapped trace, up to the rules: the Python API."""
+"""The Python API: runs every step of an analysis in order, from a report and engine files to the rules' findings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that a report says, as declared tables and notes."""
+    """The result of analysing one report: declared tables, notes and what the rules answered."""
 
     source: str  # the report's file name
     engines: tuple[Engine, ...]
@@ -82,59 +82,59 @@ class Analysis:
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
-        """One row a kernel (the table `kernels`)."""
+        """One row per kernel (the table `kernels`), times in ns."""
         return self.tables.kernels.pandas()
 
     @cached_property
     def layers(self) -> pandas.DataFrame:
-        """One row a layer, with its time (the table `layers`)."""
+        """One row per layer, with its time in ns (the table `layers`)."""
         return self.tables.layers.pandas()
 
     @cached_property
     def inferences(self) -> pandas.DataFrame:
-        """One row an inference (the table `inferences`)."""
+        """One row per inference (the table `inferences`), times in ns."""
         return self.tables.inferences.pandas()
 
     @cached_property
     def idle(self) -> pandas.DataFrame:
-        """One row a device and cause of idle time within its window (the table `idle_totals`)."""
+        """One row per device and cause of idle time within its window (the table `idle_totals`)."""
         return self.tables.idle_totals.pandas()
 
     @cached_property
     def whatif(self) -> pandas.DataFrame:
-        """One row a change, with what it would save (the table `whatif`)."""
+        """One row per change, with its predicted saving in ns (the table `whatif`)."""
         return self.tables.whatif.pandas()
 
     @cached_property
     def coverage(self) -> pandas.DataFrame:
-        """One row a mapping method, with its kernels and their time (the table `coverage`)."""
+        """One row per mapping method, with the number of kernels it mapped and their time in ns (the table `coverage`)."""
         return self.tables.coverage.pandas()
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules found, the most costly first."""
+        """The findings of all rules, the costliest first."""
         return by_cost(self.outcomes)
 
     @cached_property
     def skipped(self) -> tuple[Outcome, ...]:
-        """The rules that could not tell, each with the reason in ``skipped``."""
+        """The outcomes of the rules that could not tell, each with the reason in ``skipped``."""
         return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
 
     @cached_property
     def summary(self) -> Summary:
-        """The answer: time per inference, where it goes, what to do first, how sure that is."""
+        """The answer on top of every report: time per inference, where it goes, what to do first, and how certain that is."""
         return summarize(self.tables.by_name())
 
     def query(self, sql: str) -> pandas.DataFrame:
-        """What one SELECT over the declared tables returns; it runs in the sandbox that rules run in, shut off from files and network.
+        """The rows of one SELECT over the declared tables; it runs in the rules' sandbox, without access to files or the network.
 
-        Raises NsysmapError where the statement is broken, not allowed, or takes longer than a minute.
+        Raises NsysmapError if the statement is invalid, not allowed, or takes longer than a minute.
         """
         frame: pandas.DataFrame = select(sql, self.tables.by_name()).to_pandas()
         return frame
 
     def to_html(self) -> str:
-        """The interactive page that `nsysmap analyze -o report.html` writes, as text."""
+        """The interactive page that `nsysmap analyze -o report.html` writes, as HTML text."""
         api = import_module("nsysmap")  # whose lazy names reach the rooms above this one
         page: str = api.html_page(self, api.report_of(self))
         return page
@@ -167,14 +167,13 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """The post-mortem of one report, with the engine files that ran in it (none: layers come from the trace's ranges).
+    """Analyse one report with the files of the engines that ran in it (without any, layers come from the trace's ranges).
 
-    ``onnx`` is the model behind the engine: it names what runs inside opaque regions.  ``ncu`` is what Nsight Compute
-    printed (--csv), or its report.
-    ``rules`` are those of rules.packs.chosen_rules() unless given: those that come with nsysmap, with the parameters that the current
-    folder's nsysmap.toml or pyproject.toml sets; none run where it is empty.
-    ``times`` is what trtexec measured without the profiler (see :func:`unprofiled_times`).
-    ``selection`` is the part of the report that all figures are of.
+    ``profile`` is trtexec's --exportProfile file.  ``times`` is a file of trtexec's times without the profiler (see
+    :func:`unprofiled_times`).  ``onnx`` is the model that the engine was built from: its nodes name the kernels inside opaque regions.
+    ``ncu`` is Nsight Compute's printed output (--csv) or its report.  ``rules`` defaults to rules.packs.chosen_rules(): the built-in
+    rules, with the parameters set in nsysmap.toml or pyproject.toml of the current folder; an empty list runs none.
+    ``selection`` restricts all figures to a part of the report.  ``progress`` is called with the name of each step.
     Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
@@ -188,7 +187,7 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
 
 @dataclass(frozen=True)
 class EngineRun:
-    """One engine, and what a report measured of it; no times and an empty source where there is no report."""
+    """One engine, and its times measured in a report; without a report, ``times`` is None and ``source`` is empty."""
 
     engine: Engine
     source: str  # the report's file name
@@ -206,7 +205,7 @@ def engine_run(  # noqa: PLR0913  # one parameter a file or an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> EngineRun:
-    """The engine of a file, with what a report measured of it; of several in the file the one that ran, or the last.
+    """The engine of a file, with its times measured in a report; if the file has several engines, the one that ran, or the last.
 
     Raises NsysmapError for input that cannot be used.
     """
@@ -220,14 +219,17 @@ def engine_run(  # noqa: PLR0913  # one parameter a file or an option
 
 
 def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:
-    """What trtexec measured without the profiler: in this file (--exportTimes, or its log), else in an engine file that is such a log."""
+    """Times that trtexec measured without the profiler; None if there are none.
+
+    They come from this file (--exportTimes, or its log), else from an engine file that is such a log.
+    """
     if path is not None:
         return read_times(path)
     return next((found for file in engine_files if (found := times_in(file)) is not None), None)
 
 
 def measured(mapped: MappedTrace) -> Measured:
-    """What the trace measured of the engines."""
+    """The times of the engines' layers and kernels in a mapped trace."""
     return measure(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, mapped.engines)
 
 
@@ -237,7 +239,7 @@ def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
 
 
 def _capture(mapped: MappedTrace) -> Table:
-    """The facts about the trace: of a part of it, how much is in the part, and what the whole shows and hides."""
+    """The facts about the trace (CAPTURE); for a selection, its counts are of the part, and what is shown or hidden is of the whole."""
     version = next((engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None)
     facts = capture_facts(mapped.trace, mapped.tensorrt, version)
     if mapped.selected is None:
@@ -254,7 +256,7 @@ def analyze_mapped(
     ncu: tuple[NcuKernel, ...] = (),
     progress: Progress | None = None,
 ) -> Analysis:
-    """What follows from a mapped trace: totals, idle time, what the rules find, and notes."""
+    """The analysis of a mapped trace: totals, idle time, predictions, the rules' findings, and notes."""
     tell = progress or silent
     tell("adding up")
     trace, kernels, inferences = mapped.trace, mapped.kernels, mapped.inferences
@@ -326,14 +328,14 @@ def analyze_mapped(
 
 
 def _counters(mapped: MappedTrace, tell: Progress) -> Counters:
-    """The hardware counters of the trace; no rows where none were sampled."""
+    """The hardware counters of the trace; no rows if none were sampled."""
     if mapped.trace.gpu_metrics.tables is not None:
         tell("reading hardware counters")
     return counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
 
 
 def _hidden(mapped: MappedTrace, capture: Table) -> Table:
-    """What is known of the launches whose kernels are hidden; no rows where none are."""
+    """What is known about graph launches with hidden kernels; no rows if there are none."""
     if capture.only().text("cuda_graph_trace") != "graph":
         return Table.empty(HIDDEN_REPLAYS)
     starts = mapped.inferences.ints("start_ns")[np.isin(mapped.inferences.ints("inference"), mapped.steady)]
@@ -341,9 +343,9 @@ def _hidden(mapped: MappedTrace, capture: Table) -> Table:
 
 
 def predict_changes(mapped: MappedTrace, names: Sequence[str] = (), layers: Sequence[str] = ()) -> Table:
-    """The table `whatif` of an analysis, for the changes of these names only (none: all).
+    """The table `whatif` of an analysis, for the named changes only (all if none is named).
 
-    ``layers`` are those that drop-layers leaves out and that join-kernels makes one of.
+    ``layers`` are those that drop-layers removes and join-kernels joins into one kernel.
     Raises NsysmapError for a change that does not exist, and for a name that no layer, part of a layer or kernel has.
     """
     observed, facts = observed_of(mapped)
@@ -352,7 +354,7 @@ def predict_changes(mapped: MappedTrace, names: Sequence[str] = (), layers: Sequ
 
 
 def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
-    """What a replay builds on."""
+    """The inputs of a replay."""
     times, inside = measured(mapped), engine_tables(mapped.engines)
     return _observed(mapped, times, inside, None)
 
@@ -365,7 +367,7 @@ def _observed(mapped: MappedTrace, times: Measured, inside: EngineTables, counte
 
 
 def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:
-    """That of the devices that ran kernels; None where the trace does not tell, or they differ."""
+    """The compute capability of the devices that ran kernels; None if it is unknown, or they differ."""
     used = np.isin(devices.ints("device"), np.unique(kernels.ints("device")))
     found = set(zip(devices.ints("compute_major")[used].tolist(), devices.ints("compute_minor")[used].tolist(), strict=True))
     return found.pop() if len(found) == 1 and not any(MISSING in pair for pair in found) else None
@@ -379,19 +381,19 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     notes += [*trace.notes, *lacks]
     notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
     if count := capture.integer("unmatched_launches"):
-        told = f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended between the two."
+        told = f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended between launch and kernel."
         notes.append(Note("info", told))
     inferences = mapped.inferences
     if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
-        notes.append(Note("info", f"Not in the medians: {counted(warmup, 'warm-up inference')} (slower than those after)."))
+        notes.append(Note("info", f"Not in the medians: {counted(warmup, 'warm-up inference')} (slower than later ones)."))
     cut_here = 0 if mapped.selected is None else len(mapped.selected.cut)
     if (cut := int(np.count_nonzero(~inferences.bools("complete"))) - cut_here) > 0:
-        notes.append(Note("info", f"Not in the medians: {counted(cut, 'inference')} cut by the begin or end of the capture."))
+        notes.append(Note("info", f"Not in the medians: {counted(cut, 'inference')} cut off by the start or end of the capture."))
     if len(trace.kernels) and not len(inferences):
         notes.append(
             Note(
                 "warning",
-                "No inference was found: no ExecutionContext:: ranges, no graph launches, no sequence of kernels that repeats. "
+                "No inference was found: no ExecutionContext:: ranges, no graph launches, no repeating sequence of kernels. "
                 "Times are totals over the trace.",
             )
         )
@@ -404,11 +406,11 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
 
 
 ENGINE_GROUPS = frozenset({"fusion", "reformat", "precision", "hotspot"})
-"""The groups of rules that look at the engine rather than at the trace."""
+"""The groups of rules that examine the engine rather than the trace."""
 
 
 def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
-    """The tables of one engine by name, with the times of its profile, if it has one, in layers and layer_times (one inference)."""
+    """The tables of one engine by name; ``layers`` and ``layer_times`` have its profile's times, if any, in ns per inference."""
     times = profiled_layer_times([engine])
     layers = layers_table([engine])
     ids = times.ints("layer_id")
@@ -423,9 +425,9 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
 
 
 def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> tuple[Outcome, ...]:
-    """What the rules about the inside of an engine answer; costs are of one inference.
+    """The outcomes of the rules about the inside of an engine; costs are in ns per inference.
 
-    Those that need a trace, or times, are skipped with the reason.
+    Rules that need a trace, or times, are skipped with the reason.
     """
     chosen = chosen_rules() if rules is None else rules
     return run_rules([rule for rule in chosen if rule.group in ENGINE_GROUPS], engine_tables_with_profile(engine))

@@ -44,7 +44,7 @@ WHERE = (
     integer("pid", "process id"),
 )
 LAUNCHED = (
-    integer("correlation", "CUPTI correlation id, unique within a process only", null=True),
+    integer("correlation", "CUPTI correlation id, unique only within a process", null=True),
     integer("launch", "row in api_calls of the call that launched it", null=True),
     integer("launch_start_ns", "when that call began", "ns", null=True),
     integer("launch_end_ns", "when that call returned", "ns", null=True),

@@ -7,13 +7,13 @@ from nsysmap.base.table import Spec
 
 ENGINES = Spec(
     "engines",
-    "The engine files given.",
+    "The given engine files.",
     (
         integer("engine", "row number, from 0, in the order given"),
-        text("source", "file name, with as much of its path as tells it from the others"),
-        text("tensorrt_version", "TensorRT's version, where the file tells", null=True),
+        text("source", "file name, with as much of its path as distinguishes it from the others"),
+        text("tensorrt_version", "TensorRT's version, if the file has it", null=True),
         integer("layers", "how many layers"),
-        flag("detailed", "the file has more of a layer than its name"),
+        flag("detailed", "the file has more than the names of layers"),
     ),
     key=("engine",),
 )
@@ -21,13 +21,13 @@ ENGINES = Spec(
 
 LAYERS = Spec(
     "layers",
-    "The layers of the engines (or, without an engine file, those that the trace's ranges name), with their measured time.",
+    "The layers of the engines (without an engine file, those named by the trace's ranges), with their measured time.",
     (
         integer("layer_id", "row number, from 0"),
         of_engine(null=True),
-        integer("layer_index", "position in the engine file, from 0; none for a layer known from ranges only", null=True),
+        integer("layer_index", "position in the engine file, from 0; none for a layer known only from ranges", null=True),
         text("name", "TensorRT's name"),
-        text("kind", "our short class of its type: see nsysmap.engine.model.LAYER_KINDS"),
+        text("kind", "nsysmap's class of its type: see nsysmap.engine.model.LAYER_KINDS"),
         text("type", "TensorRT's LayerType", null=True),
         text("tactic", "TacticName", null=True),
         integer("stream", "StreamId in the engine file", null=True),
@@ -36,10 +36,10 @@ LAYERS = Spec(
         integer("optimization_profile", "optimization profile it belongs to", null=True),
         text("onnx", "ONNX nodes from its Metadata, comma separated", null=True),
         text("origin", "why a reformat is there: Origin in the engine file", null=True),
-        text("precision", "data type it computes in, where the file tells", null=True),
+        text("precision", "data type it computes in, if the file has it", null=True),
         integer("trtexec_ns", "median time in trtexec's --exportProfile file", "ns", null=True),
         integer("time_ns", "median GPU time of its kernels per inference", "ns", null=True),
-        real("share_of_kernel_time", "of the engine's GPU time", null=True),
+        real("share_of_kernel_time", "share of the engine's GPU time", null=True),
         integer("kernels", "median number of its kernels per inference", null=True),
     ),
     key=("layer_id",),
@@ -52,11 +52,11 @@ TENSORS = Spec(
     (
         row_in("layer_id", "layers"),
         text("direction", "in or out"),
-        integer("position", "place among the layer's inputs or outputs"),
+        integer("position", "position among the layer's inputs or outputs"),
         text("name", "tensor name; Myelin repeats them between producers"),
-        text("dimensions", "like 1x128x768; none where the file does not tell", null=True),
+        text("dimensions", "such as 1x128x768; none if the file has none", null=True),
         text("datatype", "FP32, FP16, BF16, TF32, INT8, FP8, FP4, INT4, INT32, INT64, BOOL, UINT8", null=True),
-        text("format", "memory layout as the file says it", null=True),
+        text("format", "memory layout in the file's words", null=True),
         integer("bytes", "size in device memory, channel padding included", "bytes", null=True),
     ),
 )
@@ -76,23 +76,23 @@ EDGES = Spec(
 
 WORK = Spec(
     "work",
-    "The least that each layer has to read, write and compute, one row a layer in the order of layers; by `work`.",
+    "The minimum that each layer has to read, write and compute, one row per layer in the order of layers; from `work`.",
     (
         row_in("layer_id", "layers"),
         integer("macs", "multiply-adds of convolution, matrix product or attention; 0 for other layers", null=True),
-        integer("flops", "operations, two a multiply-add; integer ones too", null=True),
+        integer("flops", "operations, two per multiply-add; integer operations too", null=True),
         integer("bytes_in", "size of its inputs, channel padding included", "bytes", null=True),
         integer("bytes_out", "size of its outputs", "bytes", null=True),
-        integer("weight_bytes", "size of its weights, where the file tells or they can be inferred", "bytes", null=True),
-        integer("bytes", "read and written once: inputs, outputs and the weights that are known", "bytes", null=True),
-        text("precision", "data type it computes in, where the file tells", null=True),
+        integer("weight_bytes", "size of its weights, if the file has it or it can be inferred", "bytes", null=True),
+        integer("bytes", "read and written once: inputs, outputs and known weights", "bytes", null=True),
+        text("precision", "data type it computes in, if the file has it", null=True),
         text("tensor_cores", "yes, no or unknown, from an exact decode of its tactic"),
         text("does", "product, attention, softmax, norm, pointwise, movement, cast, reformat, quantize, region (opaque), nothing, other"),
-        integer("channels_in", "of a product: input channels, or the extent K that a matrix product sums over", null=True),
-        integer("channels_out", "of a product: output channels, or the columns N of a matrix product", null=True),
-        integer("in_multiple", "multiple that the layout of its first input pads channels to; 1 where it pads none", null=True),
+        integer("channels_in", "for a product: input channels, or the dimension K that a matrix product sums over", null=True),
+        integer("channels_out", "for a product: output channels, or the columns N of a matrix product", null=True),
+        integer("in_multiple", "multiple that the layout of its first input pads channels to; 1 if there is no padding", null=True),
         integer("out_multiple", "multiple that the layout of its first output pads channels to", null=True),
-        integer("groups", "of a convolution", null=True),
+        integer("groups", "groups of a convolution", null=True),
         text("reason", "why a figure is missing, or what it assumes", null=True),
     ),
     key=("layer_id",),
@@ -101,13 +101,13 @@ WORK = Spec(
 
 ENGINES_WITH_TENSORS = Spec(
     "engines_with_tensors",
-    "The engines whose file shows the tensors of layers. A rule that needs it is skipped for the others.",
+    "The engines whose file shows the layers' tensors. A rule that needs this table is skipped for the others.",
     (
         of_engine(),
         text("source", "file name"),
         integer("layers", "how many layers"),
-        integer("opaque_regions", "layers whose inside the file does not show ({ForeignNode[…]}): there nothing found is no answer"),
-        text("tensorrt_version", "TensorRT's version, where the file tells", null=True),
+        integer("opaque_regions", "layers whose inside the file does not show ({ForeignNode[…]}): finding nothing there is not an answer"),
+        text("tensorrt_version", "TensorRT's version, if the file has it", null=True),
     ),
     key=("engine",),
 )
@@ -115,19 +115,21 @@ ENGINES_WITH_TENSORS = Spec(
 
 CHAINS = Spec(
     "chains",
-    "Runs of layers that could be one kernel, found in the engine file; by `chains`. Runs of different kinds may share layers.",
+    "Chains of layers that could be one kernel, found in the engine file; from `chains`. Chains of different kinds may share layers.",
     (
         integer("chain_id", "row number, from 0"),
         of_engine(),
-        text("kind", "norm or softmax (one of them, in pieces), epilogue (after a product), pointwise, movement (only that)"),
+        text("kind", "norm or softmax (one of them, in several kernels), epilogue (after a product), pointwise, movement (nothing else)"),
         integer("layers", "how many layers"),
         integer("first_layer", "layer_id of the first"),
         integer("last_layer", "layer_id of the last"),
-        integer("saved_bytes", "written by one and read by the next, which one kernel would keep", "bytes", null=True),
-        text("separated_by", "what stands between its pieces: cast, layout, product or nothing"),
+        integer(
+            "saved_bytes", "written by one layer and read by the next, which a single kernel would keep on the chip", "bytes", null=True
+        ),
+        text("separated_by", "what is between its kernels: cast, layout, product or nothing"),
         integer("reference_layer", "layer_id of a layer of this engine that does the same in one kernel, on as many elements", null=True),
         flag("in_attention", "its layers belong to an attention block"),
-        text("place", "path that most of its ONNX nodes share", null=True),
+        text("place", "path shared by most of its ONNX nodes", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
     key=("chain_id",),
@@ -136,10 +138,10 @@ CHAINS = Spec(
 
 CHAIN_LAYERS = Spec(
     "chain_layers",
-    "The layers of the chains, in order; by `chains`.",
+    "The layers of the chains, in order; from `chains`.",
     (
         row_in("chain_id", "chains"),
-        integer("position", "place in the chain, from 0"),
+        integer("position", "position in the chain, from 0"),
         row_in("layer_id", "layers"),
         text("role", "statistics, normalize, cast, movement, product, epilogue or pointwise"),
     ),
@@ -148,28 +150,31 @@ CHAIN_LAYERS = Spec(
 
 ATTENTION = Spec(
     "attention",
-    "Attention blocks: matrix product, scale and mask, softmax, matrix product; by `attention`.",
+    "Attention blocks: matrix product, scale and mask, softmax, matrix product; from `attention`.",
     (
         integer("block_id", "row number, from 0"),
         of_engine(),
-        flag("fused", "one kernel does it all"),
+        flag("fused", "one kernel does all of it"),
         integer("first_layer", "layer_id of its first layer"),
         integer("last_layer", "layer_id of its last layer"),
         integer("softmax_layer", "layer_id of the layer with the softmax"),
-        integer("layers", "how many layers it became"),
+        integer("layers", "number of its layers"),
         integer("heads", "batch x heads: independent products", null=True),
-        integer("head_size", "extent that Q*K^T sums over", null=True),
+        integer("head_size", "dimension that Q*K^T sums over", null=True),
         integer("query_length", "rows of the scores", null=True),
         integer("key_length", "columns of the scores", null=True),
         text("datatype", "data type that the products read", null=True),
         integer(
-            "score_bytes", "scores and probabilities written and read between its layers, which a fused kernel keeps", "bytes", null=True
+            "score_bytes",
+            "scores and probabilities written and read between its layers, which a fused kernel keeps on the chip",
+            "bytes",
+            null=True,
         ),
         integer("reference_layer", "layer_id of a fused block of this engine with a result of the same size", null=True),
-        text("met", "known conditions for fusing that are met, semicolons between", null=True),
-        text("unmet", "known conditions that are not met, semicolons between", null=True),
-        text("unknown", "known conditions that these files do not tell of, semicolons between", null=True),
-        text("place", "path that most of its ONNX nodes share", null=True),
+        text("met", "known conditions for fusion that are met, separated by semicolons", null=True),
+        text("unmet", "known conditions that are not met, separated by semicolons", null=True),
+        text("unknown", "conditions that these files leave open, separated by semicolons", null=True),
+        text("place", "path shared by most of its ONNX nodes", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
     key=("block_id",),
@@ -178,10 +183,10 @@ ATTENTION = Spec(
 
 ATTENTION_LAYERS = Spec(
     "attention_layers",
-    "The layers of the attention blocks, in order; by `attention`.",
+    "The layers of the attention blocks, in order; from `attention`.",
     (
         row_in("block_id", "attention"),
-        integer("position", "place in the block, from 0"),
+        integer("position", "position in the block, from 0"),
         row_in("layer_id", "layers"),
         text("role", "movement, scores (Q*K^T), softmax, pointwise, values (P*V) or fused"),
     ),
@@ -190,7 +195,7 @@ ATTENTION_LAYERS = Spec(
 
 REFORMATS = Spec(
     "reformats",
-    "Layers that only change a tensor's type or layout, with the cause; by `reformats`.",
+    "Layers that only change a tensor's type or layout, with the cause; from `reformats`.",
     (
         row_in("layer_id", "layers"),
         of_engine(),
@@ -202,10 +207,10 @@ REFORMATS = Spec(
         text("to_format", "layout it writes", null=True),
         flag("converts", "the data type changes"),
         flag("free", "TensorRT made it a no-op: no kernel"),
-        integer("producer", "layer_id that writes what it reads; none for an engine input", null=True),
-        integer("consumer", "layer_id that reads what it writes, the first of them; none for an engine output", null=True),
-        integer("consumers", "how many layers read what it writes"),
-        integer("undoes", "layer_id of an earlier reformat that it takes back (A to B to A)", null=True),
+        integer("producer", "layer_id that writes its input; none for an engine input", null=True),
+        integer("consumer", "layer_id that reads its output, the first of them; none for an engine output", null=True),
+        integer("consumers", "number of layers that read its output"),
+        integer("undoes", "layer_id of an earlier reformat that it undoes (A to B to A)", null=True),
         integer("bytes", "read and written", "bytes", null=True),
     ),
 )
@@ -213,18 +218,18 @@ REFORMATS = Spec(
 
 QUANTIZERS = Spec(
     "quantizers",
-    "Layers that only quantise or dequantise, which a neighbour could have done; by `reformats`.",
+    "Layers that only quantise or dequantise, which a neighbour could have done; from `reformats`.",
     (
         row_in("layer_id", "layers"),
         of_engine(),
         text("direction", "quantize, dequantize or both"),
         text("from_type", "data type it reads", null=True),
         text("to_type", "data type it writes", null=True),
-        integer("producer", "layer_id that writes what it reads; none for an engine input", null=True),
-        integer("consumer", "layer_id that reads what it writes, the first of them", null=True),
+        integer("producer", "layer_id that writes its input; none for an engine input", null=True),
+        integer("consumer", "layer_id that reads its output, the first of them", null=True),
         text(
             "blocked_by",
-            "why no neighbour does it: input, residual (its input is read as a float too), shared (its quantised input is read too), "
+            "why no neighbour does it: input, residual (its input is also read as a float), shared (its quantised input is also read), "
             "plugin, producer, unknown",
         ),
         integer("bytes", "read and written", "bytes", null=True),
@@ -234,7 +239,7 @@ QUANTIZERS = Spec(
 
 SIBLINGS = Spec(
     "siblings",
-    "Groups of layers none of which needs another: what could be merged, or run at the same time; by `siblings`.",
+    "Groups of independent layers that could be merged, or run concurrently; from `siblings`.",
     (
         integer("group_id", "row number, from 0"),
         of_engine(),
@@ -242,9 +247,9 @@ SIBLINGS = Spec(
         integer("layers", "how many layers"),
         integer("first_layer", "layer_id of the first"),
         integer("last_layer", "layer_id of the last"),
-        text("tensor", "what all of them read, of a merge", null=True),
-        integer("saved_bytes", "read more than once, of a merge", "bytes", null=True),
-        text("place", "path that most of its ONNX nodes share", null=True),
+        text("tensor", "for a merge: the tensor that all of them read", null=True),
+        integer("saved_bytes", "for a merge: bytes read more than once", "bytes", null=True),
+        text("place", "path shared by most of its ONNX nodes", null=True),
         text("onnx", "ONNX nodes of its layers, comma separated", null=True),
     ),
     key=("group_id",),
@@ -253,10 +258,10 @@ SIBLINGS = Spec(
 
 SIBLING_LAYERS = Spec(
     "sibling_layers",
-    "The layers of those groups, in order; by `siblings`.",
+    "The layers of those groups, in order; from `siblings`.",
     (
         row_in("group_id", "siblings"),
-        integer("position", "place in the group, from 0"),
+        integer("position", "position in the group, from 0"),
         row_in("layer_id", "layers"),
     ),
 )

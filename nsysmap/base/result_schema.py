@@ -1,4 +1,4 @@
-"""The declared tables of what is worked out from trace and engine together: mapping, time, idle time, what-if."""
+"""The declared tables that follow from trace and engine together: mapping, time, idle time, what-if."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from nsysmap.base.trace_schema import GPU_KERNELS, MEMBERSHIP
 
 KERNEL_RUNS = Spec(
     "kernel_runs",
-    "Attention, norms and softmaxes in pieces inside opaque regions, recognised by the kernels' names and order alone; by `kernel_runs`.",
+    "Attention, norms and softmaxes inside opaque regions, recognised only by the names and order of kernels; from `kernel_runs`.",
     (
         integer("run_id", "row number, from 0"),
         text("kind", "attention, norm or softmax"),
-        flag("fused", "one kernel does it all"),
+        flag("fused", "one kernel does all of it"),
         row_in("layer_id", "layers", "the region"),
-        text("part", "finest name known of its first kernel", null=True),
+        text("part", "finest known name of its first kernel", null=True),
         integer("kernel_sequence", "the kernel sequence (see inferences) that has it", null=True),
-        integer("first_position", "place of its first kernel among those of such an inference"),
-        integer("last_position", "place of its last kernel"),
+        integer("first_position", "position of its first kernel in such an inference"),
+        integer("last_position", "position of its last kernel"),
         integer("kernels", "how many kernels it became"),
-        text("names", "those kernels' operations or families, in order, semicolons between"),
-        integer("device", "CUDA device ordinal; none where several ran it", null=True),
-        integer("start_ns", "begin of the first of these inferences' kernels of it", "ns", null=True),
+        text("names", "operations or families of those kernels, in order, separated by semicolons"),
+        integer("device", "CUDA device ordinal; none if several ran it", null=True),
+        integer("start_ns", "start of the first of its kernels in these inferences", "ns", null=True),
         integer("end_ns", "end of the last", "ns", null=True),
         integer("time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"),
-        integer("kept_ns", "the part of it in products, or in the longest piece: what one kernel would still take", "ns"),
+        integer(
+            "kept_ns",
+            "what one kernel is taken to need: of attention its products and longest other kernel, otherwise its two longest kernels",
+            "ns",
+        ),
         integer("inferences", "steady-state inferences of that kernel sequence"),
     ),
     key=("run_id",),
@@ -33,28 +37,28 @@ KERNEL_RUNS = Spec(
 
 ROOFLINE = Spec(
     "roofline",
-    "How far each layer is from what the device allows, one row a layer in the order of layers; by `roofline`.",
+    "How close each layer is to the device's limits, one row per layer in the order of layers; from `roofline`.",
     (
         row_in("layer_id", "layers"),
         integer("time_ns", "median GPU time per inference", "ns", null=True),
-        integer("bytes", "the least that it must read and write", "bytes", null=True),
-        integer("flops", "the least operations that it must do", null=True),
-        integer("bytes_bound_ns", "bytes over the device's bandwidth; data in the level-2 cache is faster", "ns", null=True),
-        integer("flops_bound_ns", "operations over the peak rate for its data type", "ns", null=True),
+        integer("bytes", "the minimum that it must read and write", "bytes", null=True),
+        integer("flops", "the minimum number of operations that it must do", null=True),
+        integer("bytes_bound_ns", "bytes divided by the device's memory bandwidth; data in the L2 cache is faster", "ns", null=True),
+        integer("flops_bound_ns", "operations divided by the peak rate for its data type", "ns", null=True),
         integer("bound_ns", "the longer of the two", "ns", null=True),
-        real("roofline_fraction", "bound over time: 1 is at the roofline", null=True),
-        real("peak_flops_per_s", "peak rate that was taken", null=True),
+        real("roofline_fraction", "bound_ns divided by time_ns: 1 is at the roofline", null=True),
+        real("peak_flops_per_s", "the peak rate used", null=True),
         integer("blocks", "thread blocks of its longest kernel", null=True),
-        real("waves", "those blocks over what the device holds at once", null=True),
+        real("waves", "those blocks divided by the number that the device can hold at once", null=True),
         text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
-        text("reason", "what the verdict rests on, or why there is none"),
+        text("reason", "the basis of the verdict, or why there is none"),
         text("verdict_from", "counters (hardware counters sampled in this trace) or model (bytes and operations of the engine file)"),
         real("dram_percent", "device memory bandwidth used, of the peak; from counters", "%", null=True),
         real("tensor_percent", "tensor cores active, of all cycles; from counters", "%", null=True),
         real("issue_percent", "instruction issue slots used; from counters", "%", null=True),
         real("sm_percent", "SMs that had work; from counters", "%", null=True),
         integer("dram_bytes", "moved to and from device memory per inference; from counters", "bytes", null=True),
-        text("disagreement", "where counters and the engine file differ, what that tells", null=True),
+        text("disagreement", "if counters and the engine file disagree, what that means", null=True),
     ),
     key=("layer_id",),
 )
@@ -62,19 +66,19 @@ ROOFLINE = Spec(
 
 LAYER_TIMES = Spec(
     "layer_times",
-    "What each layer took over the steady-state inferences, one row a layer that ran; by `layer_times`.",
+    "Time of each layer over the steady-state inferences, one row per layer that ran; from `layer_times`.",
     (
         row_in("layer_id", "layers"),
         of_engine(null=True),
-        text("told_by", "trace, or profile (one inference of --exportProfile, where there is no trace)"),
-        integer("device", "CUDA device ordinal; none where several ran it", null=True),
+        text("told_by", "trace, or profile (one inference of --exportProfile, if there is no trace)"),
+        integer("device", "CUDA device ordinal; none if several ran it", null=True),
         integer("start_ns", "begin of its first kernel", "ns", null=True),
         integer("end_ns", "end of its last kernel", "ns", null=True),
         integer("total_ns", "time of its kernels", "ns"),
         integer("inferences", "steady-state inferences of its engine"),
-        integer("kernels", "kernels in all", null=True),
+        integer("kernels", "kernels in total", null=True),
         text("kernel", "name of its longest kernel", null=True),
-        real("share_of_kernel_time", "of the time of all layers of its engine"),
+        real("share_of_kernel_time", "share of the time of all layers of its engine"),
     ),
     key=("layer_id",),
 )
@@ -82,17 +86,21 @@ LAYER_TIMES = Spec(
 
 MAPPING = Spec(
     "mapping",
-    "Kernel to layer, one row a kernel in the order of the kernels; by `mapping`.",
+    "Kernel to layer, one row per kernel in the order of kernels; from `mapping`.",
     (
         row_in("layer_id", "layers", null=True),
         of_engine(null=True),
         integer("layer_index", "position in that engine file", null=True),
         text("layer", "the layer's name", null=True),
-        text("part", "inside a Myelin region: the finest name known", null=True),
+        text("part", "inside a Myelin region: the finest known name", null=True),
         text("method", "nvtx, graph-node, tactic, order, region or none"),
         real("confidence", "0 to 1; 1 is exact"),
         text("reason", "why there is no layer, or what limits the confidence", null=True),
-        text("part_by", "what tells the part: tag, payload or node (a range of the trace), pattern (the kernel's name), onnx", null=True),
+        text(
+            "part_by",
+            "where the part comes from: tag, payload or node (a range of the trace), pattern (the kernel's name), onnx",
+            null=True,
+        ),
     ),
 )
 
@@ -107,20 +115,20 @@ KERNELS = Spec(
 
 ENGINE_FITS = Spec(
     "engine_fits",
-    "Whether each engine file given is of an engine that ran in the trace; by `engine_fits`.",
+    "Whether each given engine file belongs to an engine that ran in the trace; from `engine_fits`.",
     (
         of_engine(),
         text("source", "its file name"),
         text("verdict", "ran, did-not-run or cannot-tell"),
         integer(
             "compared",
-            "layer ranges that ran kernels, or without ranges the engine's layers; none where nothing could be compared",
+            "layer ranges that ran kernels, or without ranges the engine's layers; none if nothing could be compared",
             null=True,
         ),
-        integer("known", "of the layer ranges: known to this engine; none where the order of the kernels decided", null=True),
-        text("trace_layer", "a layer that the trace names and this engine does not have", null=True),
-        text("engine_layer", "a layer of this engine, beside it", null=True),
-        text("how", "how that is known, in words"),
+        integer("known", "how many of the layer ranges this engine has; none if the order of kernels decided", null=True),
+        text("trace_layer", "a layer named in the trace that this engine does not have", null=True),
+        text("engine_layer", "a layer of this engine, for comparison", null=True),
+        text("how", "the evidence, in words"),
     ),
     key=("engine",),
 )
@@ -128,7 +136,7 @@ ENGINE_FITS = Spec(
 
 GAPS = Spec(
     "gaps",
-    "Idle time of a device between two pieces of GPU work, each hole split where its cause changes; by `gaps`.",
+    "Idle time of a device between two pieces of GPU work, split where its cause changes; from `gaps`.",
     (
         integer("gap_id", "row number, from 0"),
         *WHEN,
@@ -136,9 +144,9 @@ GAPS = Spec(
         integer("device", "CUDA device ordinal"),
         row_in("before_kernel", "kernels", "the last kernel before it", null=True),
         row_in("after_kernel", "kernels", "the first kernel after it", null=True),
-        row_in("inference", "inferences", "the one it lies in", null=True),
+        row_in("inference", "inferences", "the inference that it is in", null=True),
         text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work, unknown"),
-        text("evidence", "the host row that proves it: the API call, range or profiler activity"),
+        text("evidence", "the evidence on the host: the API call, range or profiler activity"),
         integer("evidence_start_ns", "when that row began", "ns", null=True),
         integer("evidence_end_ns", "when it ended", "ns", null=True),
         integer("pid", "process id of the thread that the evidence is about", null=True),
@@ -152,11 +160,11 @@ GAPS = Spec(
 
 NAMES = Spec(
     "names",
-    "Every distinct kernel name, decoded; by `names`.",
+    "Every distinct kernel name, decoded; from `names`.",
     (
         text("name", "kernel name"),
         text("family", "myelin, xmma, cutlass, … : see docs/names.md"),
-        text("summary", "one line of what it is"),
+        text("summary", "what it is, in one line"),
         text("ops", "operations in order, comma separated", null=True),
         text("patterns", "recognised patterns in order, comma separated", null=True),
         text("arch", "sm75, sm80, …", null=True),
@@ -164,7 +172,7 @@ NAMES = Spec(
         text("accumulate_type", "data type it accumulates in", null=True),
         text("output_type", "data type it writes", null=True),
         text("tensor_cores", "yes, no or unknown"),
-        text("rest", "what was not understood; empty when all was"),
+        text("rest", "the part of the name that was not understood; empty if there is none"),
     ),
     key=("name",),
 )
@@ -172,24 +180,24 @@ NAMES = Spec(
 
 WHATIF = Spec(
     "whatif",
-    "What a change would save, by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
+    "What a change would save, predicted by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
     (
         text("change", "cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels"),
         text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
-        integer("inferences", "the times are of so many: 1, or those of a pass where several engines run in turns", null=True),
-        integer("before_ns", "from one end to the next as the program is", "ns", null=True),
-        integer("low_before_ns", "the same on a quicker host and driver", "ns", null=True),
-        integer("high_before_ns", "the same on a slower one", "ns", null=True),
+        integer("inferences", "number of inferences that the times cover: 1, or those of a pass if several engines run in turn", null=True),
+        integer("before_ns", "time from the end of one to the end of the next, without the change", "ns", null=True),
+        integer("low_before_ns", "the same with a faster host and driver", "ns", null=True),
+        integer("high_before_ns", "the same with a slower one", "ns", null=True),
         integer("after_ns", "the same with the change", "ns", null=True),
         integer("low_after_ns", "after, the lower end of its range", "ns", null=True),
         integer("high_after_ns", "after, the upper end of its range", "ns", null=True),
-        integer("saving_ns", "before less after", "ns", null=True),
+        integer("saving_ns", "before_ns minus after_ns", "ns", null=True),
         integer("low_saving_ns", "saving, the lower end of its range", "ns", null=True),
         integer("high_saving_ns", "saving, the upper end of its range", "ns", null=True),
-        text("assumptions", "what the figures take for granted, in words"),
+        text("assumptions", "what the figures assume, in words"),
         text("reason", "why it does not apply, or why it cannot be determined", null=True),
-        integer("recorded_ns", "the time as the trace has it, under the profiler", "ns", null=True),
-        real("replay_error", "how far the replay of the trace as it is was from the trace: replayed over recorded, less 1", null=True),
+        integer("recorded_ns", "the time in the trace, under the profiler", "ns", null=True),
+        real("replay_error", "error of the replay without a change: replayed time divided by recorded time, minus 1", null=True),
     ),
     key=("change",),
 )
@@ -197,15 +205,15 @@ WHATIF = Spec(
 
 REPLAYED_INFERENCES = Spec(
     "replayed_inferences",
-    "The inferences that what-if's times are of, one by one, replayed without the profiler; no rows where there is no replay.",
+    "The inferences behind what-if's times, one row each, replayed without the profiler; no rows if there is no replay.",
     (
         row_in("inference", "inferences"),
         integer("thread", "nsys globalTid of the enqueuing thread"),
-        real("weight", "for how many inferences of the trace it stands"),
+        real("weight", "number of inferences of the trace that it represents"),
         integer("begin_ns", "end of the one before it on its thread, in the replay", "ns"),
         integer("end_ns", "its own end", "ns"),
-        integer("quick_ns", "from the one to the other on a quicker host and driver", "ns"),
-        integer("slow_ns", "the same on a slower one", "ns"),
+        integer("quick_ns", "the time between these two with a faster host and driver", "ns"),
+        integer("slow_ns", "the same with a slower one", "ns"),
         integer("recorded_ns", "the same as recorded, under the profiler", "ns"),
     ),
     key=("inference",),
@@ -228,12 +236,12 @@ REPLAYED_WORK = Spec(
 
 COVERAGE = Spec(
     "coverage",
-    "How many kernels, and how much of their time, each mapping method settled; over the whole trace.",
+    "Kernels, and kernel time, mapped by each method; over the whole trace.",
     (
         text("method", "nvtx, graph-node, tactic, order, region or none"),
         integer("kernels", "kernels"),
         integer("time_ns", "their time", "ns"),
-        real("share_of_kernel_time", "of all kernel time"),
+        real("share_of_kernel_time", "share of all kernel time"),
     ),
     key=("method",),
 )
@@ -254,8 +262,8 @@ KERNEL_TOTALS = Spec(
         *NAMES.columns,
         integer("count", "executions"),
         integer("time_ns", "their total time", "ns"),
-        integer("median_ns", "median time of one", "ns"),
-        real("share_of_kernel_time", "of all kernel time"),
+        integer("median_ns", "median time of one execution", "ns"),
+        real("share_of_kernel_time", "share of all kernel time"),
     ),
     key=("name",),
 )
@@ -263,73 +271,73 @@ KERNEL_TOTALS = Spec(
 
 KERNEL_TIME = Spec(
     "kernel_time",
-    "Kernel time by layer, part and kernel name, over the steady-state inferences (without inferences: over the trace); by `kernel_time`.",
+    "Kernel time by layer, part and kernel name, over steady-state inferences (without inferences: over the trace); from `kernel_time`.",
     (
-        row_in("layer_id", "layers", "none: no layer is known", null=True),
+        row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
-        text("part", "inside an opaque region: the finest name known", null=True),
+        text("part", "inside an opaque region: the finest known name", null=True),
         text("name", "kernel name", row_of="kernel_totals"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
-        integer("inferences", "steady-state inferences of that engine; none where no inference was found", null=True),
-        real("share_of_kernel_time", "of all kernel time of that engine's steady-state inferences"),
+        integer("inferences", "steady-state inferences of that engine; none if no inference was found", null=True),
+        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences"),
     ),
 )
 
 
 PRECISION = Spec(
     "precision",
-    "Kernel time by data type, work and tensor cores, one row a layer and combination, over the steady-state inferences; by `precision`.",
+    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences; from `precision`.",
     (
-        row_in("layer_id", "layers", "none: no layer is known", null=True),
+        row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
         text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),
         text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "
               "move (layout or copy), unknown"),
-        text("datatype", "type it computes in, or converts or moves; none: cannot tell", null=True),
-        text("told_by", "what tells the data type: kernel (its name) or engine (the engine file)", null=True),
-        text("to_type", "what a conversion writes; none: cannot tell, or no conversion", null=True),
+        text("datatype", "type it computes in, or converts or moves; none if unknown", null=True),
+        text("told_by", "where the data type comes from: kernel (its name) or engine (the engine file)", null=True),
+        text("to_type", "what a conversion writes; none if unknown, or not a conversion", null=True),
         text("tensor_cores", "yes, no or unknown"),
         integer("kernels", "executions; none without a trace", null=True),
         integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
         integer("mean_ns", "the same per inference", "ns", null=True),
-        real("share_of_kernel_time", "of all kernel time of that engine's steady-state inferences", null=True),
+        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences", null=True),
     ),
 )  # fmt: skip
 
 
 REGION_PARTS = Spec(
     "region_parts",
-    "What each Myelin region spends, by part, over the steady-state inferences; by `region_parts`.",
+    "Time of each Myelin region, by part, over the steady-state inferences; from `region_parts`.",
     (
         of_engine(null=True),
         text("region", "myl<R>, or the name of an opaque region"),
-        text("part", "node, tag or range where the trace names one, else what the kernel's name says it is"),
+        text("part", "node, tag or range if the trace names one, otherwise what the kernel's name says"),
         text("told_by", "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or onnx (a node of --onnx)"),
         text("summary", "what its kernels are, the costliest first"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
         integer("mean_ns", "the same per inference", "ns", null=True),
-        real("share_of_region_time", "of the region's kernel time"),
+        real("share_of_region_time", "share of the region's kernel time"),
     ),
 )
 
 
 TRTEXEC_TIMES = Spec(
     "trtexec_times",
-    "What trtexec measured without the profiler (--times), beside the same of this trace, one row a measure.",
+    "What trtexec measured without the profiler (--times), and the same in this trace, one row per measure.",
     (
         text("measure", "enqueue, h2d, gpu_compute, d2h, latency (the three before it), interval (between two queries: 1 / throughput)"),
         text("source", "file that trtexec wrote"),
         row_in("group_id", "inference_groups", null=True),
-        integer("queries", "that trtexec measured", null=True),
+        integer("queries", "number of queries that trtexec measured", null=True),
         integer("trtexec_ns", "median of its queries", "ns", null=True),
         integer("trtexec_mean_ns", "their mean", "ns", null=True),
         integer("trtexec_min_ns", "the shortest", "ns", null=True),
         integer("trtexec_max_ns", "the longest", "ns", null=True),
         integer("trtexec_p99_ns", "the 99th percentile", "ns", null=True),
         integer("traced_ns", "median of the steady-state inferences of that group in this trace", "ns", null=True),
-        integer("profiling_ns", "how much longer it is in the trace: what profiling cost, if the two runs are alike", "ns", null=True),
+        integer("profiling_ns", "how much longer it is in the trace: the cost of profiling, if the two runs are alike", "ns", null=True),
         text("told", "the difference in words", null=True),
     ),
     key=("measure",),

@@ -9,7 +9,7 @@ GPU_KERNELS = Spec(
     "gpu_kernels",
     "Executions of kernels on the GPU, by start time.",
     (
-        integer("kernel_id", "its number in the report, from 0"),
+        integer("kernel_id", "number in the report, from 0"),
         *WHEN,
         *WHERE,
         *LAUNCHED,
@@ -38,14 +38,14 @@ API_CALLS = Spec(
         integer("process", "nsys globalPid"),
         integer("pid", "process id"),
         integer("thread", "nsys globalTid of the calling thread"),
-        integer("correlation", "CUPTI correlation id, unique within a process only", null=True),
+        integer("correlation", "CUPTI correlation id, unique only within a process", null=True),
         text("api", "function without its version suffix, such as cudaLaunchKernel"),
         text(
             "kind",
             "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, "
             "graph-build, module-load, other",
         ),
-        integer("result", "what it returned; 0 is success"),
+        integer("result", "return value; 0 is success"),
     ),
 )
 
@@ -60,7 +60,7 @@ NVTX_RANGES = Spec(
         integer("thread", "nsys globalTid of the thread that opened it"),
         text("domain", "NVTX domain name; empty for the default domain"),
         text("name", "the range's text"),
-        text("payload", "JSON payload, where it has one", null=True),
+        text("payload", "JSON payload, if it has one", null=True),
         flag("push_pop", "a push/pop range; otherwise a start/end range"),
         flag("one_thread", "ended by the thread that opened it"),
     ),
@@ -74,12 +74,12 @@ MEMCPYS = Spec(
         *WHEN,
         *WHERE,
         *LAUNCHED,
-        text("api", "function that asked for it, without version suffix", null=True),
+        text("api", "function that requested it, without version suffix", null=True),
         text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, other"),
         text("source", "pageable, pinned, device, array, managed or unknown memory"),
         text("target", "pageable, pinned, device, array, managed or unknown memory"),
-        integer("bytes", "how much", "bytes"),
-        flag("asynchronous", "asked for by an …Async call (which pageable memory may block all the same) or replayed in a graph"),
+        integer("bytes", "size", "bytes"),
+        flag("asynchronous", "requested by an …Async call (which may block with pageable memory) or replayed in a graph"),
         integer("graph_node_id", "nsys graphNodeId of the replayed node", null=True),
     ),
 )
@@ -92,9 +92,9 @@ MEMSETS = Spec(
         *WHEN,
         *WHERE,
         *LAUNCHED,
-        text("api", "function that asked for it, without version suffix", null=True),
+        text("api", "function that requested it, without version suffix", null=True),
         text("target", "pageable, pinned, device, array, managed or unknown memory"),
-        integer("bytes", "how much", "bytes"),
+        integer("bytes", "size", "bytes"),
         integer("graph_node_id", "nsys graphNodeId of the replayed node", null=True),
     ),
 )
@@ -106,22 +106,22 @@ SYNCS = Spec(
     (
         *WHEN,
         *WHERE,
-        integer("correlation", "CUPTI correlation id, unique within a process only", null=True),
-        integer("launch", "row in api_calls of the call that asked for it", null=True),
+        integer("correlation", "CUPTI correlation id, unique only within a process", null=True),
+        integer("launch", "row in api_calls of the call that requested it", null=True),
         integer("thread", "nsys globalTid of the waiting thread", null=True),
         text("kind", "event, stream-wait, stream, context, other"),
-        integer("event", "CUDA event id that was waited for, unique within a process only", null=True),
+        integer("event", "id of the CUDA event waited for, unique only within a process", null=True),
     ),
 )
 
 
 EVENT_RECORDS = Spec(
     "event_records",
-    "Events put into a stream (cudaEventRecord): what waits for one waits for the stream's work up to there; in the order of the file.",
+    "CUDA events recorded into a stream (cudaEventRecord): waiting for one means waiting for the stream's work up to there; in file order.",
     (
         integer("process", "nsys globalPid of the process that recorded it"),
         integer("stream", "CUDA stream id within its context"),
-        integer("event", "CUDA event id, unique within a process only"),
+        integer("event", "CUDA event id, unique only within a process"),
         integer("launch", "row in api_calls of the call that recorded it", null=True),
     ),
 )
@@ -135,7 +135,7 @@ CUDA_GRAPH_NODES = Spec(
         integer("process", "nsys globalPid"),
         integer("thread", "nsys globalTid of the creating (capturing) thread"),
         integer("graph_node_id", "nsys graphNodeId"),
-        integer("original_graph_node_id", "graphNodeId of the node it was cloned from", null=True),
+        integer("original_graph_node_id", "graphNodeId of the node that it was cloned from", null=True),
     ),
 )
 
@@ -155,8 +155,8 @@ CUDA_GRAPH_TRACES = Spec(
 
 OVERHEADS = Spec(
     "overheads",
-    "Times in which the profiler itself held a thread.",
-    (*WHEN, integer("thread", "nsys globalTid", null=True), text("name", "what it did")),
+    "Times during which the profiler itself stopped a thread.",
+    (*WHEN, integer("thread", "nsys globalTid", null=True), text("name", "what the profiler did")),
 )
 
 
@@ -169,7 +169,7 @@ OSRT_CALLS = Spec(
 
 DEVICES = Spec(
     "devices",
-    "The GPUs of the machine that was profiled.",
+    "The GPUs of the profiled machine.",
     (
         integer("device", "CUDA device ordinal"),
         text("name", "marketing name"),
@@ -180,7 +180,7 @@ DEVICES = Spec(
         integer("clock_hz", "SM clock", "Hz", null=True),
         integer("memory_bytes", "device memory", "bytes", null=True),
         integer("bandwidth_bytes_per_s", "device memory bandwidth", "bytes/s", null=True),
-        integer("l2_bytes", "level-2 cache", "bytes", null=True),
+        integer("l2_bytes", "L2 cache", "bytes", null=True),
     ),
     key=("device",),
 )
@@ -214,30 +214,30 @@ CAPTURE = Spec(
         integer("threads", "threads with CUDA calls"),
         integer("streams", "streams with GPU work"),
         integer("devices", "devices with GPU work"),
-        integer("dropped_rows", "rows that made no sense and were left out"),
+        integer("dropped_rows", "rows with impossible times, which were left out"),
         integer("unmatched_launches", "kernels whose launch call is not in the trace"),
-        integer("overhead_ns", "time in which the profiler held a thread that launched work, within the window of GPU work", "ns"),
-        text("tensorrt_version", "TensorRT's version, where trace or engine tells", null=True),
+        integer("overhead_ns", "time for which the profiler stopped a thread that launched work, within the window of GPU work", "ns"),
+        text("tensorrt_version", "TensorRT's version, if the trace or an engine file has it", null=True),
     ),
 )
 
 
 MEMBERSHIP = Spec(
     "membership",
-    "Kernel to inference, one row a kernel in the order of the kernels; by `inferences`.",
+    "Kernel to inference, one row per kernel in the order of kernels; from `inferences`.",
     (
         row_in("inference", "inferences", null=True),
-        integer("position", "place among the kernels of that inference, in launch order, from 0", null=True),
+        integer("position", "position among the kernels of that inference, in launch order, from 0", null=True),
     ),
 )
 
 
 INFERENCES = Spec(
     "inferences",
-    "Executions of an engine, by start time; by `inferences`.",
+    "Executions of an engine, by start time; from `inferences`.",
     (
-        integer("inference", "its number in the report, from 0"),
-        integer("start_ns", "begin of its first host call or GPU work", "ns"),
+        integer("inference", "number in the report, from 0"),
+        integer("start_ns", "start of its first host call or GPU work", "ns"),
         integer("end_ns", "end of its last host call or GPU work", "ns"),
         integer("process", "nsys globalPid"),
         integer("pid", "process id"),
@@ -250,17 +250,17 @@ INFERENCES = Spec(
         text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
         flag("cuda_graph", "replayed from a CUDA graph"),
         flag("warmup", "excluded: slower than the later ones, before the first steady-state one"),
-        flag("complete", "has as many kernels as its like; a cut first or last one has fewer"),
-        integer("kernels", "kernels"),
-        integer("launches", "launch calls"),
-        integer("enqueue_start_ns", "begin of the enqueue range or launch call", "ns", null=True),
+        flag("complete", "has all kernels of its kind; one cut off by the start or end of the capture has fewer"),
+        integer("kernels", "number of kernels"),
+        integer("launches", "number of launch calls"),
+        integer("enqueue_start_ns", "start of the enqueue range or launch call", "ns", null=True),
         integer("enqueue_end_ns", "its end", "ns", null=True),
         integer("enqueue_ns", "host time to enqueue it", "ns", null=True),
-        integer("gpu_start_ns", "begin of its first kernel, copy or memset", "ns", null=True),
+        integer("gpu_start_ns", "start of its first kernel, copy or memset", "ns", null=True),
         integer("gpu_end_ns", "end of its last", "ns", null=True),
         integer("gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True),
         integer("gpu_span_ns", "from the first to the last of them", "ns", null=True),
-        integer("idle_ns", "span less busy", "ns", null=True),
+        integer("idle_ns", "gpu_span_ns minus gpu_busy_ns", "ns", null=True),
         integer("kernel_sequence", "inferences with the same number launch the same kernels in the same order", null=True),
     ),
     key=("inference",),
@@ -269,13 +269,13 @@ INFERENCES = Spec(
 
 STEADY_STATE = Spec(
     "steady_state",
-    "What costs of findings are computed over, one row a device: its complete inferences after the warm-up; by `rules`.",
+    "The inferences over which findings' costs are computed, one row per device: complete ones after the warm-up; from `rules`.",
     (
         integer("device", "CUDA device ordinal", null=True),
-        integer("start_ns", "begin of the first of them, host call or GPU work", "ns"),
+        integer("start_ns", "start of the first of them, host call or GPU work", "ns"),
         integer("end_ns", "end of the last", "ns"),
-        integer("window_ns", "from the one to the other; what a finding's share is of", "ns"),
-        integer("inferences", "how many"),
+        integer("window_ns", "from start_ns to end_ns; a finding's share is a share of this", "ns"),
+        integer("inferences", "number of them"),
         integer("span_ns", "union of their spans on the GPU, from first to last GPU work of each", "ns"),
     ),
 )

@@ -75,7 +75,7 @@ def record_command(  # noqa: PLR0913  # one parameter an option
         click.echo(shlex.join(["nsys", *command[1:]]))
         return 0
     if report.exists() and not force:
-        raise NsysmapError(output, "is there already", "give another -o FILE, or --force to overwrite it")
+        raise NsysmapError(output, "exists already", "give another -o FILE, or --force to overwrite it")
     if gpu_metrics is not None:
         check_gpu_metrics(nsys)
     click.echo(f"nsysmap: nsys {nsys.version}: {escaped(shlex.join(command[1:]))}", err=True)

@@ -60,7 +60,7 @@ def parse_json(text: str, source: str) -> Any:
         except RecursionError:
             raise NsysmapError(source, "is nested too deeply to be TensorRT's layer information", REBUILD) from None
         except ValueError:
-            raise NsysmapError(source, "holds a number too long to be true", REBUILD) from None
+            raise NsysmapError(source, "contains a number that is too long", REBUILD) from None
     if failure.pos >= len(failure.doc.rstrip()) or failure.msg.startswith("Unterminated string"):
         raise NsysmapError(source, f"is cut short: the JSON ends in the middle, at line {failure.lineno}", "copy or " + REBUILD)
     raise NsysmapError(source, f"is not valid JSON ({failure.msg}, line {failure.lineno} column {failure.colno})", REBUILD)
@@ -130,7 +130,7 @@ def _document_of(value: Any, source: str) -> Document:
         if "name" in keys and "layertype" in keys:
             return Document([value])
         shown = ", ".join(_shown(key) for key in list(value)[:4]) or "no keys"
-        raise NsysmapError(source, f"is JSON of something else (an object with {shown}), not TensorRT's layer information", REBUILD)
+        raise NsysmapError(source, f"is other JSON (an object with {shown}), not TensorRT's layer information", REBUILD)
     rows = value[keys["layers"]]
     if not isinstance(rows, list):
         raise NsysmapError(source, f'"Layers" is {_described(rows)}, not a list', REBUILD)
@@ -207,11 +207,11 @@ def _unlisted(layers: Sequence[Layer]) -> str | None:
 
 def _notes(layers: Sequence[Layer], detailed: bool, unlisted: str | None) -> Iterator[Note]:
     if unlisted is not None:
-        yield Note("warning", f"the file lists a part of the engine's layers only: it names {_shown(unlisted)}, which is not among them")
+        yield Note("warning", f"the file lists only part of the engine's layers: it refers to {_shown(unlisted)}, which is not among them")
     if not detailed:
         yield Note(
             "warning",
-            "the engine file holds layer names only (no types, shapes or tactics); rebuild with --profilingVerbosity=detailed for more",
+            "the engine file has layer names only (no types, shapes or tactics); rebuild with --profilingVerbosity=detailed for more",
         )
     repeated = [name for name, count in Counter(layer.name for layer in layers).items() if count > 1]
     if repeated:
@@ -281,7 +281,7 @@ def _tensors(value: object, where: str, source: str) -> tuple[Tensor, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise NsysmapError(source, f"{where}: {_described(value)} in place of a list of tensors", REBUILD)
+        raise NsysmapError(source, f"{where}: {_described(value)} instead of a list of tensors", REBUILD)
     return tuple(_tensor(item, where, source) for item in value)
 
 
@@ -289,7 +289,7 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     if isinstance(value, str):
         return Tensor(value)
     if not isinstance(value, dict):
-        raise NsysmapError(source, f"{where}: {_described(value)} in place of a tensor", REBUILD)
+        raise NsysmapError(source, f"{where}: {_described(value)} instead of a tensor", REBUILD)
     held: Mapping[str, object] = {str(key).lower(): item for key, item in value.items()}
     name = held.get("name")
     if not isinstance(name, str):
@@ -352,7 +352,7 @@ def _refuse_other_lists(rows: list[Any], source: str) -> None:
         )
     strange = next((row for row in rows if not isinstance(row, (str, dict))), None)
     if strange is not None or any("Name" not in row and "name" not in row for row in objects):
-        raise NsysmapError(source, "is JSON of something else, not TensorRT's layer information", REBUILD)
+        raise NsysmapError(source, "is other JSON, not TensorRT's layer information", REBUILD)
 
 
 def is_profile(value: Any) -> bool:

@@ -45,7 +45,7 @@ def read_model(path: str | Path) -> OnnxModel:
     try:
         import onnx
     except ImportError:
-        raise NsysmapError(str(file), "the onnx package is not installed, without which no model can be read",
+        raise NsysmapError(str(file), "the onnx package, which reads models, is not installed",
                            "install it: pip install 'nsysmap[onnx]'") from None  # fmt: skip
     from google.protobuf.message import DecodeError
 
@@ -66,18 +66,18 @@ def read_model(path: str | Path) -> OnnxModel:
     except OSError as error:
         raise NsysmapError(str(file), f"cannot be read ({error.strerror})", remedy) from None
     except DecodeError:
-        raise NsysmapError(str(file), "is no ONNX model", remedy) from None
+        raise NsysmapError(str(file), "is not an ONNX model", remedy) from None
     if not model.graph.node or not model.ir_version:
-        raise NsysmapError(str(file), "is no ONNX model, or one without nodes", remedy)
+        raise NsysmapError(str(file), "is not an ONNX model, or has no nodes", remedy)
     if model.functions:
         from onnx import inliner
 
         if _inlined_nodes(model) > _MOST_NODES:
-            raise NsysmapError(str(file), "has functions that call themselves or grow beyond all bounds", remedy)
+            raise NsysmapError(str(file), "has functions that call themselves or expand without limit", remedy)
         try:
             model = inliner.inline_local_functions(model)
         except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
-            raise NsysmapError(str(file), f"is no ONNX model ({str(error).splitlines()[0]})", remedy) from None
+            raise NsysmapError(str(file), f"is not an ONNX model ({str(error).splitlines()[0]})", remedy) from None
     return _model(model.graph, file.name)
 
 

@@ -38,7 +38,7 @@ def with_profile(engine: Engine, path: str | Path) -> Engine:
         shown = ", ".join(left[:_NAMES_SHOWN]) + (", …" if len(left) > _NAMES_SHOWN else "")
         notes = (
             *notes,
-            Note("warning", f"{len(left)} of {len(rows)} rows of the profile {file.name} match no layer of the engine: {shown}"),
+            Note("warning", f"{len(left)} of {len(rows)} rows of the profile {file.name} do not match any layer of the engine: {shown}"),
         )
     return replace(engine, trtexec_ns=tuple(filled), notes=notes)
 
@@ -66,7 +66,7 @@ def _profile_rows(file: Path) -> list[tuple[str, int]]:
         raise NsysmapError(str(file), "is not a trtexec --exportProfile file", _EXPECTED)
     runs = next((row["count"] for row in value if isinstance(row, dict) and "count" in row), None)
     if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs <= 0):
-        raise NsysmapError(str(file), f"is of {str(runs)[:20]} inferences by its count, which cannot be", _MEASURE)
+        raise NsysmapError(str(file), f"has a count of {str(runs)[:20]} inferences, which is impossible", _MEASURE)
     return [_profile_row(row, runs, file) for row in value if isinstance(row, dict) and "name" in row]
 
 
@@ -74,10 +74,10 @@ def _profile_row(row: dict[str, Any], runs: int | None, file: Path) -> tuple[str
     """Name and nanoseconds per inference; files older than TensorRT 8.4 have no median."""
     for key, divisor in (("medianMs", 1), ("averageMs", 1), ("timeMs", runs)):
         if key in row and divisor is None:
-            raise NsysmapError(str(file), "has total times and no count of the inferences that they are of", _MEASURE)
+            raise NsysmapError(str(file), "has total times but no count of the inferences that they cover", _MEASURE)
         if key in row and divisor is not None:
             time = row[key]
             if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < 1e9:
-                raise NsysmapError(str(file), f"the {key} of a layer is no time", _MEASURE)
+                raise NsysmapError(str(file), f"the {key} of a layer is not a time", _MEASURE)
             return str(row["name"]), round(time / divisor * 1e6)
     raise NsysmapError(str(file), "a layer has no time", _MEASURE)

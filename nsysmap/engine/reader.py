@@ -74,7 +74,7 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
         what, remedy = "is a log of trtexec that lists no layers", "add --dumpLayerInfo to that command, or " + REBUILD
         raise NsysmapError(source, what, remedy + "; its times are read with --times")
     if _NETWORK.search(text):
-        raise NsysmapError(source, "lists the layers of a network before it is built, not of an engine", REBUILD)
+        raise NsysmapError(source, "lists the layers of a network before the build, not those of an engine", REBUILD)
     if (value := _bare_json(stripped)) is not None:
         return documents_of(value, source)  # which says of what else it is JSON
     raise NsysmapError(source, "is neither TensorRT's layer information nor a log that lists layers", REBUILD)

@@ -33,9 +33,9 @@ def head_of(file: Path) -> bytes:
     except FileNotFoundError:
         raise NsysmapError(str(file), "there is no such file", "check the path") from None
     except IsADirectoryError:
-        raise NsysmapError(str(file), "is a folder", "give the file in it") from None
+        raise NsysmapError(str(file), "is a folder", "give a file") from None
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise NsysmapError(str(file), f"cannot be unpacked ({error})", "copy it again, or make it again") from None
+        raise NsysmapError(str(file), f"cannot be unpacked ({error})", "copy it again, or create it again") from None
     except OSError as error:
         raise NsysmapError(str(file), f"cannot be read ({error.strerror or error})", "check the path and its permissions") from None
 
@@ -46,7 +46,7 @@ def text_of(file: Path) -> str:
         with _opened(file) as stream:
             data = stream.read(MOST_BYTES + 1)
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        raise NsysmapError(str(file), f"cannot be read to its end ({error})", "copy it again, or make it again") from None
+        raise NsysmapError(str(file), f"cannot be read to its end ({error})", "copy it again, or create it again") from None
     if len(data) > MOST_BYTES:
         raise NsysmapError(str(file), f"holds more than {MOST_BYTES >> 20:,} MiB", "give the file of one engine, from --exportLayerInfo")
     return data.decode(_encoding(data[:HEAD_BYTES]) or "utf-8-sig", errors="replace")
@@ -71,9 +71,9 @@ def _encoding(head: bytes) -> str | None:
 def refuse_other_files(file: Path, head: bytes, wanted: str, remedy: str) -> None:
     """NsysmapError where the first bytes or the suffix say that it is another kind of file; ``remedy`` is for one that is empty."""
     if head.startswith((b"NVIDIA Tegra Profiler", b"NVIDIA Nsight Systems")) or file.suffix in (".nsys-rep", ".qdrep"):
-        raise NsysmapError(str(file), f"is an nsys report, not {wanted}", f"give {wanted} in its place")
+        raise NsysmapError(str(file), f"is an nsys report, not {wanted}", f"give {wanted} instead")
     if head.startswith(b"SQLite format 3"):
-        raise NsysmapError(str(file), f"is a SQLite file (an exported nsys report?), not {wanted}", f"give {wanted} in its place")
+        raise NsysmapError(str(file), f"is a SQLite file (an exported nsys report?), not {wanted}", f"give {wanted} instead")
     if file.suffix == ".onnx":
         raise NsysmapError(
             str(file),
@@ -84,7 +84,7 @@ def refuse_other_files(file: Path, head: bytes, wanted: str, remedy: str) -> Non
         if head.startswith(magic):
             raise NsysmapError(str(file), f"is {what}", f"unpack it first: {command} {file.name}")
     if head.startswith(b"version https://git-lfs"):
-        raise NsysmapError(str(file), "is a pointer of Git LFS to a file that is not here", "fetch it: git lfs pull")
+        raise NsysmapError(str(file), "is a Git LFS pointer, not the file itself", "fetch it: git lfs pull")
     if not head:
         raise NsysmapError(str(file), "is empty", remedy)
 

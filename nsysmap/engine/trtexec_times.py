@@ -89,7 +89,7 @@ def _exported(value: Any, file: Path) -> TrtexecTimes:
     """One row a query, in ms since the first; TensorRT 8 and 10 write the same keys."""
     rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
     if not rows or not all("computeMs" in row for row in rows):
-        raise NsysmapError(str(file), "is JSON of something else, not trtexec's times", _EXPECTED)
+        raise NsysmapError(str(file), "is other JSON, not trtexec's times", _EXPECTED)
     measures = {"gpu_compute": _spread([_ms(row, "computeMs", file) for row in rows])}
     for name, key in (("h2d", "h2dMs"), ("d2h", "d2hMs"), ("latency", "latencyMs")):
         if all(key in row for row in rows):
@@ -105,7 +105,7 @@ def _exported(value: Any, file: Path) -> TrtexecTimes:
 def _ms(row: Mapping[str, Any], key: str, file: Path) -> float:
     value = row[key]
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_MS:
-        raise NsysmapError(str(file), f"the {key} of a query is no time", _EXPECTED)
+        raise NsysmapError(str(file), f"the {key} of a query is not a time", _EXPECTED)
     return float(value)
 
 

@@ -28,7 +28,7 @@ def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Pl
         elif mine:
             row = _by_order(engine, mine, others_used=bool(used - {number}))
         else:
-            row = {"verdict": CANNOT_TELL, "how": "no inferences could be found in the trace: nothing in it repeats"}
+            row = {"verdict": CANNOT_TELL, "how": "no inferences were found in the trace: nothing in it repeats"}
         rows.append({"engine": number, "source": engine.source, **row})
     return Table.of_rows(ENGINE_FITS, rows)
 
@@ -55,8 +55,8 @@ def _by_ranges(fit: EngineFit) -> dict[str, object]:
     if fit.accepted:
         return {**row, "verdict": RAN, "how": how}
     if fit.several:
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and so has another file given; no kernel is known to be this one's"}
-    how += "; the layers shown are those that the trace names"
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and so has another given file; no kernel is known to belong to this engine"}
+    how += "; the layers shown are those named in the trace"
     return {**row, "verdict": DID_NOT_RUN, "trace_layer": fit.trace_layer, "engine_layer": fit.engine_layer, "how": how}
 
 
@@ -70,15 +70,15 @@ def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used:
     if best.accepted and chosen:
         return {**row, "verdict": RAN, "how": "the kernels of an inference follow its layers"}
     if any(verdict.several for verdict in verdicts):
-        how = "it explains the kernels of an inference, and so does another file given; nothing tells which of them ran"
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is given a layer"}
+        how = "it explains the kernels of an inference, and so does another given file; nothing shows which of them ran"
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is assigned a layer"}
     if best.accepted:
-        how = "the kernels of an inference follow its layers, and those of another file given, which explains them better"
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how}; no kernel is known to be this one's"}
+        how = "the kernels of an inference follow its layers, and also those of another given file, which explains them better"
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how}; no kernel is known to belong to this engine"}
     if best.undecided:
         given = "its layers are given all the same" if chosen else "no kernel is given a layer of it"
-        return {**row, "verdict": CANNOT_TELL, "how": f"nothing in the trace proves it or speaks against it, {given}"}
+        return {**row, "verdict": CANNOT_TELL, "how": f"nothing in the trace proves or disproves it, {given}"}
     tactics = f", {best.tactics:.0%} of the tactics ran" if best.tactics is not None else ""
     beside = " beside the other engine files" if others_used else ""
-    how = f"of one inference {best.placed:.0%} of the kernels find a layer and {best.used:.0%} of the layers a kernel{tactics}"
-    return {**row, "verdict": DID_NOT_RUN, "how": f"{how}; no kernel is given a layer of it{beside}"}
+    how = f"in one inference {best.placed:.0%} of the kernels find a layer and {best.used:.0%} of the layers a kernel{tactics}"
+    return {**row, "verdict": DID_NOT_RUN, "how": f"{how}; no kernel is assigned to its layers{beside}"}

@@ -145,7 +145,7 @@ def _that_ran(result: MappedTrace) -> list[Engine]:
         elif engine.source in (ran or perhaps or like):
             note = Note("info", f"{engine.among} lists {len(like)} engines: {engine.source} ran in the trace.")
             if not ran:
-                note = Note("warning", f"{engine.among} lists {len(like)} engines, and none of them is known to have run in the trace.")
+                note = Note("warning", f"{engine.among} lists {len(like)} engines, but none of them is known to have run in the trace.")
             told = () if not ran and engine.source != (perhaps or like)[0] else (note,)
             kept.append(replace(engine, notes=(*engine.notes, *told), among=""))
     return kept

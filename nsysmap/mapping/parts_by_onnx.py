@@ -93,7 +93,7 @@ def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -
             others = tuple(layer for layer in engines[number].layers if layer.index != row - int(offsets[number]))
         found = _nodes_of(graph, name, others)
         if found is None:
-            notes.append(Note("warning", f"{model.source} has none of the nodes that {name} names: its parts are not placed on the model."))
+            notes.append(Note("warning", f"{model.source} has none of the nodes named in {name}: its parts are not assigned to nodes."))
             continue
         held = tuple(blocks(graph, found))
         tree = _Tree.of(model)
@@ -106,8 +106,8 @@ def note_of(model: OnnxModel, part_by: Text) -> Note:
     """How many kernels were placed; ``part_by`` is what tells each kernel's part."""
     placed, left = (int(np.count_nonzero(part_by.equals(by))) for by in ("onnx", "pattern"))
     if not placed + left:
-        return Note("info", f"{model.source} was not needed: no kernel inside an opaque region lacks a name from the trace.")
-    return Note("info", f"{model.source}: {placed:,} of {placed + left:,} kernels without a name from the trace are placed on its nodes.")
+        return Note("info", f"{model.source} was not needed: the trace names every kernel inside an opaque region.")
+    return Note("info", f"{model.source}: {placed:,} of {placed + left:,} kernels that the trace does not name are assigned to its nodes.")
 
 
 # --- which nodes a region holds -------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def inference_numbers(text: str) -> tuple[int, int]:
     found = _NUMBERS.fullmatch(text.strip())
     first, last = (int(found.group(1)), int(found.group(2) or found.group(1))) if found else (1, 0)
     if first > last:
-        raise NsysmapError(f"inference {text}", "is no number and no range of numbers", "write 12, or 10..20 for these and all between")
+        raise NsysmapError(f"inference {text}", "is neither a number nor a range", "write 12, or 10..20 for a range, both included")
     return first, last
 
 
@@ -277,12 +277,18 @@ def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> li
     """What was chosen, and what that does to the figures."""
     chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
     notes = [
-        Note("info", f"{SELECTED}{selection.words()}; {chosen}. All figures are of these; numbers and times are those of the whole report.")
+        Note(
+            "info",
+            f"{SELECTED}{selection.words()}; {chosen}. All figures are of it; inference numbers and times are the whole report's.",
+        )
     ]
     if len(cut):
         numbers = ", ".join(map(str, cut[:_NAMED].tolist())) + (", …" if len(cut) > _NAMED else "")
         notes.append(
-            Note("warning", f"The selection cuts {_inferences(cut)} {numbers}: only a part of the work is in it, and not in the medians.")
+            Note(
+                "warning",
+                f"The selection cuts {_inferences(cut)} {numbers}: only part of their work is selected, and the medians leave them out.",
+            )
         )
     return notes
 

@@ -124,7 +124,7 @@ def _export(nsys: Nsys, path: Path, target: Path, written_by: str | None, progre
             raise NsysmapError(str(nsys.path), f"cannot be started ({reason})", "repair it, or point NSYS at another nsys") from error
         _check(nsys, path, written_by, ended)
         if not _whole(made):
-            raise _RefusedError(_failed(path, nsys, written_by, "nsys ended without an error but its export is not whole"))
+            raise _RefusedError(_failed(path, nsys, written_by, "nsys ended without an error but its export is incomplete"))
         export_cache.keep(made, target)
 
 
@@ -132,7 +132,7 @@ def _check(nsys: Nsys, report: Path, written_by: str | None, ended: Ended) -> No
     """An error where nsys did not end well."""
     if ended.quiet_s is not None:
         remedy = "try again, or set NSYSMAP_NSYS_TIMEOUT to more seconds if the machine is slow"
-        raise NsysmapError(str(report), f"export ended by nsysmap: nsys printed and wrote nothing for {ended.quiet_s:g} s", remedy)
+        raise NsysmapError(str(report), f"nsysmap stopped the export: nsys printed and wrote nothing for {ended.quiet_s:g} s", remedy)
     if ended.status < 0:
         how = f"nsys was ended by signal {-ended.status} ({signal.Signals(-ended.status).name})"
         remedy = f"check free memory and disk space (the export goes to {export_cache.cache_folder()}), then run it again"
@@ -159,7 +159,7 @@ def _failed(report: Path, nsys: Nsys, written_by: str | None, line: str) -> Nsys
             str(report), what, f"install the newest Nsight Systems, or {EXPORT_THERE}; if the file is cut off, copy it again"
         )
     else:
-        remedy = "if the file is cut off or damaged, copy it again from where it was captured; an nsys of its own version may read more"
+        remedy = "if the file is cut off or damaged, copy it again from where it was captured; an nsys of the same version may read more"
     by = f" (report by {written_by})" if written_by else ""
     return NsysmapError(str(report), f"export failed with nsys {nsys.version}{by}: {line}", remedy)
 

@@ -54,9 +54,7 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "nsysmap"
     except RuntimeError as error:
-        raise NsysmapError(
-            "cache", "there is no home folder to keep exports in", "set NSYSMAP_CACHE to a folder that you can write"
-        ) from error
+        raise NsysmapError("cache", "there is no home folder to keep exports in", "set NSYSMAP_CACHE to a writable folder") from error
 
 
 def cached() -> list[Cached]:

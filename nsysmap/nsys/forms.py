@@ -42,14 +42,14 @@ def exported_tables(path: Path, *, progress: Progress | None = None) -> NsysTabl
     if folder:
         raise NsysmapError(
             str(path),
-            "is a folder without tables of nsys (*.parquet or *.arrow)",
+            "is a folder without nsys tables (*.parquet or *.arrow)",
             "give the report itself, or the folder that `nsys export -t parquetdir` or `-t arrowdir` made",
         )
     head = head_of(path)
     if head.startswith(SQLITE_MAGIC):
         return sqlite_tables(path, progress=progress)
     if head.startswith((PARQUET_MAGIC, ARROW_MAGIC)) and path.suffix in (".parquet", ".arrow"):
-        raise NsysmapError(str(path), "is one table of an exported report", "give the folder that it stands in")
+        raise NsysmapError(str(path), "is one table of an exported report", "give the folder that contains it")
     if head.startswith(ARROW_MAGIC):
         return stream_tables(path)
     return json_tables(path) if is_json_lines(head) else None

@@ -64,7 +64,7 @@ def json_tables(path: Path) -> NsysTables:
             try:
                 _add_strings(strings, event)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
-                raise NsysmapError(str(path), f"line {number:,} holds no text of nsys ({type(error).__name__})", _OTHER_FORM) from error
+                raise NsysmapError(str(path), f"line {number:,} is not text from nsys ({type(error).__name__})", _OTHER_FORM) from error
             continue
         kind = next((key for key in event if key != "Type"), "")
         kinds[kind] += 1
@@ -79,17 +79,17 @@ def json_tables(path: Path) -> NsysTables:
                     text = held.get("Text")
                     text_of_row.append(texts.setdefault(text, len(texts)) if isinstance(text, str) and text else -1)
         except (ValueError, TypeError, OverflowError) as error:
-            raise NsysmapError(str(path), f"line {number:,} holds no event of nsys ({error})", _OTHER_FORM) from error
+            raise NsysmapError(str(path), f"line {number:,} is not an nsys event ({error})", _OTHER_FORM) from error
     if not rows and not strings:
         told = ", ".join(sorted(kinds)[:4]) or "no events"
-        raise NsysmapError(str(path), f"holds JSON lines of a layout that is not known here ({told})", _OTHER_FORM)
+        raise NsysmapError(str(path), f"contains JSON lines in an unknown layout ({told})", _OTHER_FORM)
     tables: dict[str, Columns] = {
         table: {name: np.frombuffer(values, np.int64) for name, values in columns.items()} for table, columns in rows.items()
     }
     if "NVTX_EVENTS" in tables:
         tables["NVTX_EVENTS"] = {**tables["NVTX_EVENTS"], "text": Text(np.array(text_of_row, np.int32), tuple(texts))}
     tables["StringIds"] = _strings(strings)
-    note = Note("info", "JSON lines hold no description of the GPU, no NVTX payloads and no version of nsys; the other forms of export do.")
+    note = Note("info", "JSON lines have no description of the GPU, no NVTX payloads and no nsys version; the other export formats do.")
     return in_memory(path, "JSON lines", tables, notes=(note,))
 
 
@@ -104,9 +104,9 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 event = json.loads(line)
             except (ValueError, RecursionError) as error:
                 cut = "the file is cut short" if not line.endswith(b"\n") else type(error).__name__
-                raise NsysmapError(str(path), f"line {number:,} is no JSON ({cut})", _OTHER_FORM) from error
+                raise NsysmapError(str(path), f"line {number:,} is not JSON ({cut})", _OTHER_FORM) from error
             if not isinstance(event, dict):
-                raise NsysmapError(str(path), f"line {number:,} is no event of nsys", _OTHER_FORM)
+                raise NsysmapError(str(path), f"line {number:,} is not an nsys event", _OTHER_FORM)
             yield number, event
 
 

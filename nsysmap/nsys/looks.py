@@ -20,7 +20,7 @@ _MAGICS = (
         "is a report of Nsight Compute, which profiles single kernels",
         "capture one of Nsight Systems: nsys profile -t cuda,nvtx …",
     ),
-    (b"version https://git-lfs", "is a pointer of Git LFS to a file that is not here", "fetch it: git lfs pull"),
+    (b"version https://git-lfs", "is a Git LFS pointer, not the file itself", "fetch it: git lfs pull"),
     (b"\x7fELF", "is a program or a library, not a report", _REPORT),
     (b"ftrt", "is a TensorRT engine, not a report", _REPORT_TOO),
     (b"ptrt", "is a TensorRT engine, not a report", _REPORT_TOO),

@@ -54,8 +54,8 @@ def _said_of_the_capture(report: Report) -> Columns:
 
 
 def _doubts(report: Report) -> list[Note]:
-    notes = [Note("warning", f"The report may not be read whole: {told}.") for told in report.disagreements]
+    notes = [Note("warning", f"The report may have been read incompletely: {told}.") for told in report.disagreements]
     if report.unread:
         what = ", ".join(f"{count:,} of {kind}" for kind, count in sorted(report.unread.items()))
-        notes.append(Note("warning", f"The report holds events that this version of nsysmap does not know, and leaves out: {what}."))
+        notes.append(Note("warning", f"This version of nsysmap does not know some events of the report and leaves them out: {what}."))
     return notes

@@ -72,7 +72,7 @@ def installed_nsys() -> Iterator[Nsys]:
         told = shutil.which(named)
         version = _version_of(Path(told)) if told else None
         if told is None or version is None:
-            raise NsysmapError(f"NSYS={named}", "is not an nsys that runs", "point NSYS at the nsys program, or unset it to search PATH")
+            raise NsysmapError(f"NSYS={named}", "is not a working nsys", "point NSYS at the nsys program, or unset it to search PATH")
         yield Nsys(Path(told).absolute(), version)
         return
     broken: Path | None = None
@@ -137,7 +137,7 @@ def quiet_limit() -> float:
         limit = 0.0
     if not 0 < limit < float("inf"):
         raise NsysmapError(
-            f"NSYSMAP_NSYS_TIMEOUT={told}", "is not a number of seconds above 0", "set it to seconds such as 1800, or unset it"
+            f"NSYSMAP_NSYS_TIMEOUT={told}", "is not a positive number of seconds", "set it to seconds such as 1800, or unset it"
         )
     return limit
 

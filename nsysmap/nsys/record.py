@@ -69,9 +69,11 @@ def check_gpu_metrics(nsys: Nsys) -> None:
     option = _devices(nsys.version)
     said = asked([nsys.path, "profile", f"{option}=help"])
     if _REFUSED.search(said):
-        raise NsysmapError("--gpu-metrics", "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)", PERMISSION)
+        raise NsysmapError(
+            "--gpu-metrics", "this user is not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM)", PERMISSION
+        )
     if _NONE_THERE.search(said):
-        raise NsysmapError("--gpu-metrics", "nsys finds no GPU here whose counters it can sample", f"see `nsys profile {option}=help`")
+        raise NsysmapError("--gpu-metrics", "nsys finds no GPU here with counters that it can sample", f"see `nsys profile {option}=help`")
 
 
 def record(command: Sequence[str], report: Path) -> Recorded:

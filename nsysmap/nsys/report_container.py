@@ -146,15 +146,15 @@ def _sections(path: Path, file: BinaryIO, size: int) -> dict[str, tuple[int, int
         file.seek(0)
         head = file.read(len(_LFS))
         if head == _LFS:
-            raise NsysmapError(str(path), "is a Git LFS pointer, not the report itself", "fetch the file it stands for: git lfs pull")
+            raise NsysmapError(str(path), "is a Git LFS pointer, not the report itself", "fetch the report: git lfs pull")
         if not head.startswith(FIRST_LINE):
             raise NsysmapError(
-                str(path), "is not an nsys report: it neither begins nor ends as one does", "give a .nsys-rep, a .qdrep or an export"
+                str(path), "is not an nsys report: it neither begins nor ends like one", "give a .nsys-rep, a .qdrep or an export"
             )
         raise NsysmapError(str(path), f"is cut off: a report ends with {END_MARK!r}, this file with {foot[-8:]!r}", _SAVE_AGAIN)
     table = int.from_bytes(foot[:8], "little")
     if len(foot) < 16 or not 0 < table <= size - 16 or size - 16 - table > _MOST_TABLE:
-        raise NsysmapError(str(path), "is damaged: its table of sections is not where its end says", _SAVE_AGAIN)
+        raise NsysmapError(str(path), "is damaged: its table of sections is not where the end of the file says", _SAVE_AGAIN)
     sections: dict[str, tuple[int, int]] = {}
     with damage(path, "table of sections"):
         for row in Message.of(_read(file, table, size - 16 - table)).messages(1):

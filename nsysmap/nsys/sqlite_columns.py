@@ -203,7 +203,7 @@ def _check_length(path: Path) -> None:
     if len(header) < 100 or (told > size and not out_of_date):
         raise NsysmapError(
             str(path),
-            f"is an SQLite file cut short: it has {size:,} bytes, and its header says {told:,}"
+            f"is an SQLite file cut short: it has {size:,} bytes, but its header says {told:,}"
             if len(header) == 100
             else "is an SQLite file cut short in its header",
             f"copy it again, or {_DAMAGED}",
@@ -223,7 +223,7 @@ def _check_finished(path: Path) -> None:
             raise NsysmapError(
                 str(path),
                 f"has unfinished changes beside it ({beside.name})",
-                f"close the program that writes it; where none does, `sqlite3 {path.resolve().name} .tables` puts them in",
+                f"close the program that writes it; if there is none, `sqlite3 {path.resolve().name} .tables` merges them",
             )
 
 

@@ -60,25 +60,23 @@ def _nsys() -> Iterator[Found]:
             yield Found("nsys", "yes", f"{nsys.version} ({_shown(nsys.path)})", used if first else "used for reports of newer versions")
             first = False
     except NsysmapError as error:
-        without = "Reports open all the same: nsysmap reads them itself. `nsysmap record` needs nsys"
+        without = "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys"
         yield Found("nsys", "no", f"{error.where}: {error.what}", f"{without}: install Nsight Systems.")
 
 
 def _tensorrt() -> Found:
     for package in ("tensorrt", "tensorrt_rtx", "tensorrt-cu12", "tensorrt-cu13"):
         if told := _version(package):
-            allows = "opens .engine and .plan files that this version built, where the GPU is one like that which they were built for"
+            allows = "opens .engine and .plan files built by this version, on a GPU like the one they were built for"
             return Found("TensorRT", "yes", f"{told} (Python package {package})", allows)
-    without = ".engine and .plan files cannot be opened: give the file of trtexec --exportLayerInfo, or pip install tensorrt of the version"
+    without = ".engine and .plan files cannot be opened: give the file of trtexec --exportLayerInfo, or pip install the tensorrt version"
     return Found("TensorRT", "no", "the Python package tensorrt is not installed", f"{without} that built the engine.")
 
 
 def _trtexec() -> Found:
     path = shutil.which("trtexec")
     if path is None:
-        without = (
-            "not needed to read what was captured elsewhere; it comes with TensorRT and exports an engine's layers (--exportLayerInfo)"
-        )
+        without = "not needed to read captures made elsewhere; it comes with TensorRT and exports an engine's layers (--exportLayerInfo)"
         return Found("trtexec", "no", "is not on PATH", without)
     allows = "exports an engine's layers: trtexec --loadEngine=FILE --exportLayerInfo=engine.json --profilingVerbosity=detailed"
     return Found("trtexec", "yes", _shown(path), allows)
@@ -102,7 +100,7 @@ def _browser() -> Found:
 def _gpu() -> Iterator[Found]:
     driver = _text(_DRIVER / "version")
     if driver is None:
-        yield Found("GPU", "no", "no NVIDIA driver is loaded", "not needed to read what was captured elsewhere; `nsysmap record` needs one")
+        yield Found("GPU", "no", "no NVIDIA driver is loaded", "not needed to read captures made elsewhere; `nsysmap record` needs one")
         return
     told = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", driver)
     yield Found("GPU", "yes", f"NVIDIA driver {told.group(1) if told else 'of an unknown version'}", "programs can be captured here")
@@ -110,19 +108,19 @@ def _gpu() -> Iterator[Found]:
     restricted = None if params is None else re.search(r"^RmProfilingAdminOnly:\s*(\d)", params, re.MULTILINE)
     may = "hardware counters can be sampled: nsysmap record --gpu-metrics"
     if restricted is None:
-        yield Found("counters", "unknown", "the driver does not say who may read them", f"{may}, where it is allowed")
+        yield Found("counters", "unknown", "the driver does not say who may read them", f"{may}, if permitted")
     elif restricted.group(1) == "0" or os.geteuid() == 0:
-        whom = "every user" if restricted.group(1) == "0" else "root, which you are; a container may withhold it all the same"
+        whom = "every user" if restricted.group(1) == "0" else "root (you are root); a container may still forbid it"
         yield Found("counters", "yes", f"may be read by {whom}", may)
     else:
-        yield Found("counters", "no", "may be read by root only (ERR_NVGPUCTRPERM)", f"no --gpu-metrics as this user: {PERMISSION}")
+        yield Found("counters", "no", "may be read only by root (ERR_NVGPUCTRPERM)", f"no --gpu-metrics as this user: {PERMISSION}")
 
 
 def _cache() -> Found:
     folder = cache_folder()
     place = next(place for place in (folder, *folder.parents) if place.exists())
     if place.is_dir() and os.access(place, os.W_OK):
-        return Found("cache", "yes", _shown(folder), "exports are kept: each report is exported by nsys once")
+        return Found("cache", "yes", _shown(folder), "exports are kept: nsys exports each report only once")
     return Found(
         "cache", "no", f"{_shown(folder)} cannot be written", "set NSYSMAP_CACHE to a folder that can, or give the export of a report"
     )

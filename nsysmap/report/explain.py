@@ -15,12 +15,12 @@ _MOST = 8  # candidates, ranges, clones
 _FOUND_BY = {
     "range": "the ExecutionContext:: range around the launch",
     "graph-launch": "the launch of a CUDA graph",
-    "period": "the period in which kernels repeat",
+    "period": "the period with which kernels repeat",
 }
 _METHODS = {
     "nvtx": "the NVTX range around the launch call",
     "graph-node": "the NVTX range around the creation of the graph node that was replayed",
-    "tactic": "the name is the tactic of one layer only",
+    "tactic": "the name is the tactic of only one layer",
     "order": "the order of the kernels within the inference",
     "region": "the layer is an opaque region, known by a range or by the order",
     "none": "no layer is known",
@@ -39,7 +39,7 @@ def explain_text(held: Explanation) -> str:
     took = duration(held.end_ns - held.start_ns)
     where = f"device {held.device}, context {'–' if held.context is None else held.context}, stream {held.stream}, pid {held.pid}"
     sizes = f"grid {_by(held.grid)}, block {_by(held.block)}"
-    lines = [f"{escaped(held.source)}: kernel {held.kernel_id}"]
+    lines = [f"{held.source}: kernel {held.kernel_id}"]
     lines += _said("name", held.name, whole=True) + _said("says", held.says)
     lines += _said("ran", f"{took} from {_at(held.start_ns)}; {where}; {sizes}")
     lines += ["", *_launch_lines(held)]
@@ -115,7 +115,7 @@ def _range_lines(held: Explanation) -> list[str]:
     if held.launch is None and held.graph is None:
         return _said("ranges", "cannot tell: its launch is not in the trace")
     if not held.ranges:
-        return _said("ranges", f"no NVTX range is around the {what}")
+        return _said("ranges", f"no NVTX range encloses the {what}")
     shown = held.ranges if len(held.ranges) <= _MOST else (*held.ranges[: _MOST // 2], *held.ranges[-_MOST // 2 :])
     lines = _said("ranges", f"around the {what}, the outermost first")
     for number, one in enumerate(shown):
@@ -127,26 +127,26 @@ def _range_lines(held: Explanation) -> list[str]:
 
 def _range_words(one: RangeAround) -> str:
     told = {"call": "a call of the engine", "layer": "names a layer", "nothing": ""}[one.names]
-    told = "names a layer, and is the innermost: it decides" if one.decides else told
+    told = "names a layer and is the innermost: it decides" if one.decides else told
     text = f"{one.domain or 'default domain'}: {_name(one.name)}"
     return f"{text} ({duration(one.end_ns - one.start_ns)}{', ' if told else ''}{told})"
 
 
 def _inference_words(held: InInference | None) -> str:
     if held is None:
-        return "it is in none that was recognised"
+        return "not part of a recognised inference"
     by = _FOUND_BY.get(held.found_by, held.found_by) + (f" ({held.launch_api})" if held.launch_api else "")
-    whole = "" if held.complete else "; the capture cuts it"
+    whole = "" if held.complete else "; cut off by the capture"
     same = f"{counted(held.same, 'inference')} launch{'es' if held.same == 1 else ''} the same kernels in the same order"
     return (
-        f"number {held.inference}, found by {by}; place {held.position} of 0 to {held.kernels - 1} in launch order{whole}; {same}; "
+        f"number {held.inference}, found by {by}; position {held.position} of 0 to {held.kernels - 1} in launch order{whole}; {same}; "
         f"{counted(held.same_name, 'kernel')} of this name in it"
     )
 
 
 def _engine_lines(held: Explanation) -> list[str]:
     if not held.engines:
-        return _said("engine", "no engine file is given: layers are those that the trace's ranges name")
+        return _said("engine", "no engine file was given: layers come from the trace's ranges")
     lines = []
     for number, one in enumerate(held.engines):
         lines += _said("engine" if not number else "", _engine_words(one), indent=2)
@@ -159,13 +159,13 @@ def _engine_words(one: EngineEvidence) -> str:
     if one.placed is not None and one.used is not None:
         text += f"; by order: kernels with a layer {percent(one.placed, 1)}, layers with a kernel {percent(one.used, 1)}"
         text += f", tactics that ran {percent(one.tactics, 1)}" if one.tactics is not None else ""
-        text += f", {one.margin:.2f} nats a kernel better than in random order" if one.margin is not None else ""
+        text += f", {one.margin:.2f} nats per kernel better than in random order" if one.margin is not None else ""
     return text
 
 
 def _tactic_lines(held: Explanation) -> list[str]:
     if not held.tactics:
-        return _said("tactic", "the name is no tactic of an engine file given") if held.engines else []
+        return _said("tactic", "the name is not a tactic of any given engine file") if held.engines else []
     lines = _said("tactic", f"the name can be the tactic of {counted(len(held.tactics), 'layer')}")
     for one in held.tactics[:_MOST]:
         lines += _said("", _layer_words(one), indent=2)
@@ -181,8 +181,8 @@ def _layer_words(one: Candidate) -> str:
 def _order_lines(held: Explanation) -> list[str]:
     if held.order is None:
         if held.answer.method in ("nvtx", "graph-node", "region") and held.answer.confidence == 1:
-            return _said("order", "not asked: a range tells the layer")
-        return _said("order", "could not be asked: " + (held.answer.reason or "there is nothing to align it with"))
+            return _said("order", "not needed: a range gives the layer")
+        return _said("order", "could not be used: " + (held.answer.reason or "there is nothing to align it with"))
     return _aligned_lines(held.order)
 
 
@@ -190,9 +190,9 @@ def _aligned_lines(held: ByOrder) -> list[str]:
     size = f"{counted(held.kernels, 'kernel')} with {counted(held.layers, 'layer')}"
     lines = _said("order", f"one alignment of {size} for {counted(held.inferences, 'inference')}")
     if held.chosen is None:
-        lines += _said("", f"no layer suits it best ({percent(held.chance, 1)})", indent=2)
+        lines += _said("", f"best: no layer ({percent(held.chance, 1)})", indent=2)
     else:
-        told = "its tactic" if held.by_tactic else "the name speaks for it" if held.explained else "its place alone speaks for it"
+        told = "its tactic" if held.by_tactic else "the name supports it" if held.explained else "only its position supports it"
         lines += _said(
             "", f"best: {_layer_words(held.chosen)} ({percent(held.chance, 1)}; names match {held.chosen.match:.2f}; {told})", indent=2
         )
@@ -203,7 +203,7 @@ def _aligned_lines(held: ByOrder) -> list[str]:
     else:
         lines += _said("", f"next: no layer at all ({percent(held.rival_chance, 1)})", indent=2)
     for word, name in (("before it", held.before), ("after it", held.after)):
-        lines += _said("", f"{word}: {_name(name) if name is not None else 'nothing that has a layer'}", indent=2)
+        lines += _said("", f"{word}: {_name(name) if name is not None else 'no kernel with a layer'}", indent=2)
     return lines
 
 
@@ -212,7 +212,7 @@ def _answer_lines(held: Explanation) -> list[str]:
     if answer.layer is None:
         lines = _said("layer", "none")
     else:
-        of = f" of {answer.engine}" if answer.engine is not None else ", known from the trace's ranges only"
+        of = f" of {answer.engine}" if answer.engine is not None else ", known only from the trace's ranges"
         number = f"{answer.layer_index} " if answer.layer_index is not None else ""
         lines = _said("layer", f"{number}{_name(answer.layer, 80)}{of}")
     if answer.part is not None:

@@ -17,13 +17,13 @@ def findings_text(outcomes: Sequence[Outcome], *, inferences: int = 1) -> str:
     lines: list[str] = []
     findings = by_cost(outcomes)
     for finding in findings:
-        cost = f", {duration(finding.cost_ns / inferences)} an inference" if finding.cost_ns and inferences else ""
+        cost = f", {duration(finding.cost_ns / inferences)} per inference" if finding.cost_ns and inferences else ""
         lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
         for other in finding.also:
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]
     lines.append(
-        f"{counted(len(findings), 'finding')} of {len(told)} rules that could tell. Costs of different rules overlap: never add them."
+        f"{counted(len(findings), 'finding')} of {len(told)} rules that could tell. Costs of different rules overlap: do not add them."
     )
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:

@@ -195,7 +195,7 @@ def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     lines = [f"{escaped(engine.source)}: {counted(len(engine.layers), 'layer')}{version}"]
     if measured:
         shown = any(row["time_ns"] is not None for row in measured.layers.values())
-        lines.append(f"times of {escaped(measured.source)}: {measured.time_words if shown else 'it shows no kernel of this engine'}")
+        lines.append(f"times of {escaped(measured.source)}: {measured.time_words if shown else 'the trace shows no kernel of this engine'}")
     found = [line for text in lines for line in heading(text, room)]
     return found if measured or engine.trtexec_ns else [*found, *_see(engine, room)]
 
@@ -282,7 +282,7 @@ def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int
     ``of`` is all kernel time, and the columns there are.
     """
     whole, room = of
-    per = "per inference" if rows[0]["mean_ns"] is not None else "in all"
+    per = "per inference" if rows[0]["mean_ns"] is not None else "in total"
     told = f"inside {region}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of all kernel time"
     alike: dict[str, list[Row]] = {}
     for row in rows:
@@ -291,7 +291,7 @@ def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int
     lines = wrapped(told, room, indent=0)
     if len(groups) < len(rows):
         cells = [_part_cells(group, measured, name, rows) for name, group in groups[:_TOP_PARTS]]
-        lines += table(("share", "µs", "kernels", "what it is", "parts that differ by number only"), cells, room, "rrrln")
+        lines += table(("share", "µs", "kernels", "what it is", "parts that differ only by number"), cells, room, "rrrln")
         yield [*lines, *_more(len(groups), _TOP_PARTS, "kinds of parts")]
         lines = []
     ordered = sorted(rows, key=lambda row: -row.integer("time_ns"))
@@ -332,11 +332,11 @@ def _told_by(rows: Rows, room: int) -> list[Line]:
     told = {row["told_by"] for row in rows}
     texts = []
     if "kernel" in told:
-        texts.append("A part with a number is what its kernel's name says, in launch order: the trace does not name it.")
+        texts.append("Numbered parts are named after their kernels, in launch order, because the trace does not name them.")
     if "onnx" in told:
         texts.append(
-            "Nodes are those of the ONNX model, by the order in which kernels of that kind ran; products that read one tensor (query, key, "
-            "value) are taken in the model's order."
+            "Nodes come from the ONNX model, in the order in which kernels of that kind ran; products that read the same tensor (query, "
+            "key, value) are in the model's order."
         )
     return wrapped(" ".join(texts), room, indent=0) if texts else []
 

@@ -171,13 +171,13 @@ def _replays(report: Report) -> Iterator[str]:
     found = report.replays
     if found is None:
         return
-    yield f"## CUDA graphs: {found.launches:,} replays measured from outside, as their kernels are hidden"
+    yield f"## CUDA graphs: {found.launches:,} replays measured from outside, because their kernels are hidden"
     between = "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"
     yield _spreads(
         [
-            ("replay", found.gpu_time_ns, "on the GPU, by the trace's rows of whole graphs"),
+            ("replay", found.gpu_time_ns, "on the GPU, from the trace's whole-graph rows"),
             ("launch call", found.launch_ns, "host time of one graph launch"),
-            ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: a replay takes no longer"),
+            ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: an upper bound for the replay"),
             ("between", found.gap_ns, between),
         ]
     )
@@ -295,7 +295,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
         yield ">\n".join(f"> {plain(said)}\n" for said in mine[0].advice.splitlines()).rstrip("\n")
     if any(finding.cost_ns for finding in findings):
-        yield "Costs are over all steady-state inferences; those of different rules overlap: never add them."
+        yield "Costs are over all steady-state inferences; those of different rules overlap: do not add them."
     if report.skipped:
         yield "### Could not tell"
         yield "\n".join(f"- {code(one.rule)}: {plain(one.reason)}" for one in report.skipped)

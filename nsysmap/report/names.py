@@ -62,7 +62,7 @@ def names_text(decoded: KernelName, *, colour: bool) -> str:
             "codes", f"{decoded.generation} letters: TensorRT {'10.9 or later' if decoded.generation == 4 else '10.8 or earlier'}"
         )
     if decoded.kind == "kernel":
-        lines += _entry("tensor cores", {"yes": "yes", "no": "no", "unknown": "the name does not tell"}[decoded.tensor_cores])
+        lines += _entry("tensor cores", {"yes": "yes", "no": "no", "unknown": "unknown from the name"}[decoded.tensor_cores])
     if marks := _evidence(decoded):
         lines += _entry("evidence", marks)
     if decoded.rest:
@@ -90,7 +90,7 @@ def _op_word(op: Op) -> str:
 def _evidence(decoded: KernelName) -> str:
     """What the marks mean, for those that this name has."""
     found = {_MARKS[evidence] for evidence in [op.evidence for op in decoded.ops] + [pattern.evidence for pattern in decoded.patterns]}
-    words = {"~": "~ likely, not confirmed", "?": "? a guess", "??": "?? not known"}
+    words = {"~": "~ likely, not confirmed", "?": "? a guess", "??": "?? unknown"}
     return "; ".join(words[mark] for mark in ("~", "?", "??") if mark in found)
 
 

@@ -24,8 +24,8 @@ TENSOR_CORES = {"yes": "used", "no": "not used", "unknown": "cannot tell"}
 """What the table's answers about tensor cores mean: not to know is an answer of its own."""
 
 TYPES_HEADER = ("type", "tensor cores", "work")
-REGIONS_HEADER = ("share", "µs", "on cores", "not on", "cannot tell", "convert", "types", "region")
-OUTSIDE = "outside of Myelin"
+REGIONS_HEADER = ("share", "µs", "on TC", "not on TC", "cannot tell", "convert", "types", "region")
+OUTSIDE = "outside Myelin"
 _MOST_TYPES = 4
 
 
@@ -34,7 +34,7 @@ def heading(rows: Rows) -> str:
     measured = any(row["mean_ns"] is not None for row in rows)
     from_trace = any(row["kernels"] is not None for row in rows)
     if not any(row["time_ns"] is not None for row in rows):
-        return "Precision (from the engine file; no times: none were given)"
+        return "Precision (from the engine file; no times were given)"
     if not from_trace:
         return "Precision (times of the profile, tactics of the engine file)"
     return f"Precision ({'mean per inference' if measured else 'total over the trace'}; share of kernel time)"
@@ -85,7 +85,7 @@ def layer_cells(rows: Rows) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def sentences(rows: Rows) -> list[str]:
-    """How much of the time tensor cores are used, not used and not told, and what conversions between types cost."""
+    """How much of the time tensor cores are used, are not used or may be used, and what conversions between types cost."""
     timed = any(row["time_ns"] for row in rows)
     cores = {str(one.key[0]): one for one in totals(rows, "tensor_cores")}
     works = {str(one.key[0]): one for one in totals(rows, "work")}

@@ -35,11 +35,11 @@ def rule_text(rule: Rule) -> str:
         "What to do\n" + "\n".join(_filled(part) for part in _advice(rule)),
     ]
     if rule.supersedes:
-        parts.append(_block("Stands for", f"findings at the same place of {', '.join(rule.supersedes)}"))
+        parts.append(_block("Supersedes", f"findings at the same place from {', '.join(rule.supersedes)}"))
     if rule.params:
         lines = (f"  {rule.name}.{name} = {escaped(_value(value))}" for name, value in rule.params.items())
         parts.append("Parameters\n" + "\n".join(lines))
-    parts.append("Cannot tell\n" + "\n".join(_filled(reason) for reason in _skips(rule)))
+    parts.append("When it cannot tell\n" + "\n".join(_filled(reason) for reason in _skips(rule)))
     parts.append(_block("Message", rule.message))
     parts.append("SQL\n" + "\n".join(f"  {escaped(line)}" for line in rule.query.sql.splitlines()))
     parts.append("Cases\n" + "\n".join(f"  {escaped(case.name)}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
@@ -52,7 +52,7 @@ def cases_text(results: Sequence[CaseResult]) -> str:
     lines = [f"{result.rule}: {escaped(result.case)}: {escaped(result.wrong or '')}" for result in wrong]
     passed = len(results) - len(wrong)
     of = counted(len({result.rule for result in results}), "rule")
-    return "\n".join([*lines, f"{passed} of {counted(len(results), 'case')} of {of} answered as they say"])
+    return "\n".join([*lines, f"{passed} of {counted(len(results), 'case')} of {of} gave the expected answer"])
 
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
@@ -84,7 +84,9 @@ def _page(rule: Rule) -> str:
     ]
     if rule.supersedes:
         names = ", ".join(f"[{name}]({name}.md)" for name in rule.supersedes)
-        parts.append(f"## Stands for\n\nWhere these find the same problem at the same place, they are listed under this rule: {names}.")
+        parts.append(
+            f"## Supersedes\n\nFindings of these rules about the same problem at the same place are listed under this rule: {names}."
+        )
     if rule.params:
         rows = "\n".join(f"| `{name}` | {_value(value)} |" for name, value in rule.params.items())
         name, value = next(iter(rule.params.items()))
@@ -93,7 +95,7 @@ def _page(rule: Rule) -> str:
             f"`--param {rule.name}.{name}={_value(value)}`, or `[tool.nsysmap.rules.{rule.name}]` in `pyproject.toml`."
         )
     parts.append("## When it cannot tell\n\n" + "\n".join(f"- {reason}" for reason in _skips(rule)))
-    parts.append(f"## How it tells\n\n```sql\n{rule.query.sql}\n```\n\nIt says: {rule.message}")
+    parts.append(f"## How it decides\n\n```sql\n{rule.query.sql}\n```\n\nMessage: {rule.message}")
     parts.append(f"## Seen in\n\n{_seen(rule)}")
     parts.append("## Cases\n\n" + "\n".join(f"- {case.name}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
     return "\n\n".join(parts) + "\n"
@@ -101,21 +103,21 @@ def _page(rule: Rule) -> str:
 
 def _seen(rule: Rule) -> str:
     if rule.seen is None:
-        return "No trace or engine file of a real GPU yet: it is held to its cases alone."
-    return f"Found in {rule.seen}; what it said was checked against the trace or the file."
+        return "No trace or engine file of a real GPU yet: only its cases test it."
+    return f"Found in {rule.seen}; its findings were checked against the trace or the file."
 
 
 def _tables(specs: Iterable[Spec]) -> str:
     parts = [
         _GENERATED,
-        "# The tables that a rule's SQL can read\n\nTimes are nanoseconds since the session began; NULL where there is no value.",
+        "# The tables that a rule's SQL can read\n\nTimes are nanoseconds since the start of the capture; NULL means no value.",
     ]
     for spec in specs:
         rows = "\n".join(
             f"| `{column.name}` | {column.kind}{'?' if column.nullable else ''} | {column.unit} | {_cell(column.comment)} |"
             for column in spec.columns
         )
-        parts.append(f"## {spec.name}\n\n{spec.comment}\n\n| column | kind | unit | what it is |\n|---|---|---|---|\n{rows}")
+        parts.append(f"## {spec.name}\n\n{spec.comment}\n\n| column | kind | unit | meaning |\n|---|---|---|---|\n{rows}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -155,46 +157,46 @@ _GENERATED = "<!-- made by docs/make_rules.py out of rules/*/*.yaml and nsysmap/
 
 _INTRODUCTION = """# Rules
 
-A rule looks for one thing in the tables of an analysis and says where it is, what it costs and what to do. Each answers in one of three
-ways: findings, none, or *skipped* with the reason, so that "could not tell" never looks like "clean".
+A rule looks for one problem in the tables of an analysis and says where it is, what it costs and what to do. Its answer is one of three:
+findings, none, or *skipped* with the reason, so that "cannot tell" never looks like "clean".
 
-- `cost_ns` is a total over the **steady-state inferences** of the trace, those that are complete and after the warm-up (table
-  [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time where the page of the rule says so.
-  `share_of_window` is that cost over the window from the first steady-state inference's begin to the last one's end, on the finding's
-  device (a finding about several devices: over the windows of all of them together). Findings about the trace itself cost what they
-  hide, or 0; a cost that is not known is none, never 0. Costs of different rules overlap and are never added.
-- **One problem, one finding, one cost.** Rules that see the same problem at the same place say which of them stands for the others
-  (`supersedes`): the others' findings are listed under that one's (`also` in JSON) and their costs do not count again.
-- Severity `error` is for what makes the report as a whole unreliable, `warning` for time that can be saved, `info` for the rest.
-- Times are those of the trace, profiler included; the what-if figures are corrected for it.
+- `cost_ns` is a total over the **steady-state inferences** of the trace, which are complete and after the warm-up (table
+  [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time if the rule's page says so.
+  `share_of_window` is that cost divided by the window from the start of the first steady-state inference to the end of the last, on the
+  finding's device (for a finding about several devices, by the sum of their windows). Findings about the trace itself cost the time that
+  they hide, or 0; an unknown cost is empty, never 0. Costs of different rules overlap and are never added up.
+- **One problem, one finding, one cost.** If several rules report the same problem at the same place, one of them stands for the others
+  (`supersedes`): their findings are listed under its finding (`also` in JSON), and their costs are not counted again.
+- Severity `error` means that the report as a whole is unreliable, `warning` that time can be saved, `info` everything else.
+- Times are as traced, with the profiler's overhead; what-if figures are corrected for it.
 
-`nsysmap rules list`, `nsysmap rules show NAME`; thresholds: `--param RULE.NAME=VALUE`, or `[tool.nsysmap.rules.RULE]` in `pyproject.toml`,
-or `[rules.RULE]` in `nsysmap.toml` (which goes before `pyproject.toml`; the command line goes before both). `analyze`, `layers --findings`
-and `nsysmap.analyze()` take both files from the current folder; in Python, `nsysmap.rules.packs.chosen_rules()` loads packs and sets
-parameters.
+`nsysmap rules list` and `nsysmap rules show NAME` print them. Thresholds can be set with `--param RULE.NAME=VALUE`, in
+`[tool.nsysmap.rules.RULE]` of `pyproject.toml`, or in `[rules.RULE]` of `nsysmap.toml` (which overrides `pyproject.toml`; the command line
+overrides both). `analyze`, `layers --findings` and `nsysmap.analyze()` read both files from the current folder; in Python,
+`nsysmap.rules.packs.chosen_rules()` loads packs and sets parameters.
 """
 
 _WRITING = """## Writing a rule
 
-A rule is one file, named after it, in a folder that is given with `--rules DIR`. `nsysmap rules test DIR` checks the
+A rule is one file, with the rule's name, in a folder given with `--rules DIR`. `nsysmap rules test DIR` checks the
 files and runs their cases.
 
 ```yaml
 name: slow-softmax                 # the file is slow-softmax.yaml
 group: hotspot                     # capture launch host copy fusion reformat precision mapping hotspot counters
 severity: info                     # info warning error
-summary: One line that says what it finds.
+summary: One line that says what the rule finds.
 why: |
-  What it is and why it costs; what cost_ns stands for.
+  What the problem is and why it costs time; what cost_ns means.
 advice: |
   What to do, with the exact flag or call, and how to check that it helped.
-seen: our BERT on an A100            # where it held on real data, and was checked; may be left out
-supersedes: [hot-layer]            # findings of these rules at the same place are told inside this one's
-needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; else the rule is skipped
+seen: our BERT on an A100            # where it was found in real data, and checked; optional
+supersedes: [hot-layer]            # findings of these rules at the same place are listed under this one's
+needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; otherwise the rule is skipped
 requires:                          # further conditions; the first column of the first row says whether the rule can tell
   - sql: SELECT cuda_graph_trace <> 'graph' AS ok FROM capture
     reason: the kernels inside CUDA graphs are hidden
-clean_if:                          # what must hold for "found nothing" to be an answer; else finding nothing is "cannot tell"
+clean_if:                          # must hold for "found nothing" to be an answer; otherwise finding nothing means "cannot tell"
   - sql: SELECT count(*) FILTER (kind = 'foreign_node') = 0 AS ok FROM layers
     reason: there may be a softmax inside an opaque region
 params: {min_share: 0.1}           # written $min_share in the SQL
@@ -204,8 +206,8 @@ sql: |
   FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference = k.inference
   WHERE l.kind = 'softmax' AND l.share_of_kernel_time >= $min_share AND i.complete AND NOT i.warmup
   GROUP BY l.layer_id, l.layer_index, l.name, l.share_of_kernel_time
-message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in all)."
-cases:                             # at least one that finds and one that does not
+message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in total)."
+cases:                             # at least one that finds something and one that does not
   - name: a slow softmax
     given:
       capture: [{cuda_graph_trace: none}]
@@ -222,26 +224,25 @@ cases:                             # at least one that finds and one that does n
     finds: []
 ```
 
-- The SQL is one SELECT of DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
-  `cost_ns` (NULL: not known); `layer_index`, `layer` and `share_of_window` mean what they say; every other column is evidence:
-  a number, a truth value or a text.
-  `share_of_window` is worked out from the cost where the SQL does not return it.
-- `about` says what the finding is about, in words with spaces between: ids of `layers`, or whatever names the place (functions, threads).
-  A finding is listed under another's where the other's rule `supersedes` its rule, both are of one `device` (or one is of all), and such
-  findings are about everything that it is about; without `about` a finding is about its whole device. Findings of one rule that share
-  a place are counted once in what the rule costs in all.
+- The SQL is one SELECT in DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
+  `cost_ns` (NULL: unknown); `layer_index`, `layer` and `share_of_window` have a fixed meaning; every other column is evidence:
+  a number, a boolean or a text. If the SQL does not return `share_of_window`, it is computed from the cost.
+- `about` says what the finding is about, as words separated by spaces: ids of `layers`, or whatever names the place (functions, threads).
+  A finding is listed under others if their rule `supersedes` its rule, they are on the same `device` (or one of them is about all devices),
+  and together they are about everything that it is about; without `about`, a finding is about its whole device. Findings of one rule that
+  share a place are counted once in the rule's total cost.
 - `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch, `- {to: "tensorrt < 11", say: …}` and
-  `- {to: "tensorrt >= 10.14", say: …}` for those versions (where the version is not known, both are said, each with its version),
-  `- {say: …}` for everybody.
-- `what_if` names the change of `nsysmap what-if` that works out a finding's saving; the finding then holds that command, for
+  `- {to: "tensorrt >= 10.14", say: …}` for those versions (if the version is unknown, both are shown, each with its version),
+  `- {say: …}` for everyone.
+- `what_if` names the change of `nsysmap what-if` that predicts a finding's saving; the finding then has that command, for
   `drop-layers` and `join-kernels` with the layers that it is about.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
-  `{name:list}`, a text that may be longer (400 columns in place of 120).
-  A part in double square brackets is left out where one of its values is NULL.
-- Rules come from strangers: no statement but SELECT, no file, network, setting, variable, clock or random number, no function that is not
-  on the list in `nsysmap/rules/sandbox.py`. They run in a process of their own, which is killed at its limits of time and memory (10 s for
-  one statement, 120 s for all, 3 GiB; `nsysmap/rules/strangers.py`), and each has a connection of its own.
-- A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text where the column cannot be NULL. Case findings name
-  the columns that matter; a message is matched by a part of it. `skips: part of the reason` stands in place of `finds` where the rule must
-  be skipped. Write the false alarm that the rule must not raise as a case.
+  `{name:list}`, a text that may be longer (400 columns instead of 120).
+  A part in double square brackets is left out if one of its values is NULL.
+- Rules may come from strangers: their SQL may not use any statement but SELECT, nor files, network, settings, variables, clock or random
+  numbers, nor functions that are not on the list in `nsysmap/rules/sandbox.py`. They run in a separate process, which is killed at its time
+  and memory limits (10 s for one statement, 120 s for all, 3 GiB; `nsysmap/rules/strangers.py`), and each has its own connection.
+- A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text if the column cannot be NULL. A case's findings
+  list only the columns that matter; for the message, part of it is enough. If the rule must be skipped, write `skips: part of the reason`
+  instead of `finds`. Write a case for each false alarm that the rule must not raise.
 """

@@ -113,15 +113,15 @@ def _replays(report: Report, width: int) -> list[Line]:
     found = report.replays
     assert found is not None
     rows = [
-        ("replay", found.gpu_time_ns, "on the GPU, by the trace's rows of whole graphs"),
+        ("replay", found.gpu_time_ns, "on the GPU, from the trace's whole-graph rows"),
         ("launch call", found.launch_ns, "host time of one graph launch"),
-        ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: a replay takes no longer"),
+        ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: an upper bound for the replay"),
         ("between", found.gap_ns, "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"),
     ]
     cells = [(name, duration(one.median_ns), duration(one.p95_ns), hint) for name, one, hint in rows if one is not None]
-    head = heading(f"CUDA graphs: {counted(found.launches, 'replay')} measured from outside, as their kernels are hidden", width)
+    head = heading(f"CUDA graphs: {counted(found.launches, 'replay')} measured from outside, because their kernels are hidden", width)
     if not cells:
-        return [*head, *wrapped("The trace has neither rows of the replays nor the calls that launched them.", width)]
+        return [*head, *wrapped("The trace has neither whole-graph rows nor the calls that launched the replays.", width)]
     return [*head, *table(("", "median", "p95", ""), cells, width, "lrrh")]
 
 
@@ -253,13 +253,13 @@ def _findings(report: Report, width: int) -> list[Line]:
     findings, skipped = report.findings, report.skipped
     ran = len(report.outcomes) - len(skipped)
     rules = {finding.rule for finding in findings}
-    lines = heading(f"Findings: {len(rules):,} of the {counted(ran, 'rule')} that could run found something", width)
+    lines = heading(f"Findings of {len(rules):,} of the {counted(ran, 'rule')} that could run", width)
     groups = by_rule(findings)
     outcomes = {one.rule: one for one in report.outcomes}
     for mine in groups:
         lines.extend(_finding(mine, outcomes[mine[0].rule], width))
     if any(finding.cost_ns for finding in findings):
-        lines.extend(wrapped("Costs of different rules overlap: never add them.", width, style="dim"))
+        lines.extend(wrapped("Costs of different rules overlap: do not add them.", width, style="dim"))
     reasons: dict[str, list[str]] = {}
     for one in skipped:
         reasons.setdefault(one.reason, []).append(one.rule)
@@ -284,7 +284,7 @@ def _finding(findings: Sequence[Finding], outcome: Outcome, width: int) -> Itera
         yield from wrapped(f"and {counted(outcome.more, 'more place')} of this rule", width, indent=4, style="dim")
     also = dict.fromkeys(one.rule for finding in findings for one in finding.also)
     if also:
-        yield from wrapped(f"the same problem by {', '.join(also)}", width, indent=4, style="dim")
+        yield from wrapped(f"the same problem, seen by {', '.join(also)}", width, indent=4, style="dim")
     yield from wrapped(f"→ {' '.join(first.advice.split())}", width, indent=4, style="dim")
 
 

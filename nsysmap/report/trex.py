@@ -60,15 +60,17 @@ def trex_files(engine: Engine, times: Measured, kernels: Table, inferences: Tabl
     notes = []
     if not engine.detailed:
         notes.append(
-            "The engine file holds layer names only: trex refuses this graph.json, and has neither tensors, types nor shapes to show. "
+            "The engine file has layer names only: trex cannot read this graph.json, which has no tensors, types or shapes. "
             "Only the times are usable; export the layers again with --profilingVerbosity=detailed."
         )
     elif not engine.bindings:
-        notes.append("The engine file names no bindings, which trex insists on: those in graph.json are the tensors at its edges.")
+        notes.append(
+            "The engine file lists no bindings, which trex requires: graph.json has the tensors that no layer writes or none reads."
+        )
     unmapped = sum(row.integer("time_ns") for row in spent if row.maybe_integer("layer_id") is None)
     if unmapped:
         share = percent(unmapped, sum(row.integer("time_ns") for row in spent))
-        notes.append(f"{share} of the kernel time belongs to no known layer and is not in profile.json.")
+        notes.append(f"{share} of the kernel time belongs to no known layer and is missing from profile.json.")
     timing = _timing(kernels, inferences, times.steady_state)
     if not timing:
         notes.append("No inference was recognised: times are totals over the trace, and timing.json is empty.")
@@ -97,15 +99,13 @@ def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path]
         raise NsysmapError(str(folder), f"cannot be made ({error.strerror})", "check the path and its permissions") from error
     for path in paths:
         if path.is_symlink():
-            raise NsysmapError(
-                str(path), "is a symbolic link, and what it leads to would be overwritten", "remove it, or give another folder"
-            )
+            raise NsysmapError(str(path), "is a symbolic link, and its target would be overwritten", "remove it, or give another folder")
         if not path.exists():
             continue
         if any(given.exists() and path.samefile(given) for given in inputs):
             raise NsysmapError(str(path), "is one of the inputs and would be overwritten", "give another folder")
         if not force:
-            raise NsysmapError(str(path), "is there already", "give another folder, or --force to overwrite it")
+            raise NsysmapError(str(path), "exists already", "give another folder, or --force to overwrite it")
     with ExitStack() as stack:
         for path, content in paths.items():
             fresh = stack.enter_context(replacing(path))

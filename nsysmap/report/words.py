@@ -88,7 +88,7 @@ def found_by_words(figures: InferenceFigures) -> str:
 def set_apart(figures: InferenceFigures) -> str:
     """Which inferences the medians leave out."""
     parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
-    parts += [f"{figures.cut:,} cut by the capture"] if figures.cut else []
+    parts += [f"{figures.cut:,} cut off by the capture"] if figures.cut else []
     return f"; measured {figures.measured:,} ({' and '.join(parts)} excluded)" if parts else ""
 
 

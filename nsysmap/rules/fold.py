@@ -54,7 +54,7 @@ def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
         cost, window = (sum(costs) if len(costs) == len(group) else None), windows.of(set(devices))
         finding = replace(
             first.finding,
-            message=f"On {len(group)} GPUs alike, of which GPU {first.device}: {first.finding.message}",
+            message=f"On {len(group)} GPUs, most on GPU {first.device}: {first.finding.message}",
             cost_ns=cost,
             share_of_window=min(cost / window, 1.0) if cost is not None and window else first.finding.share_of_window,
             evidence={**first.finding.evidence, "device": None, "devices": ", ".join(sorted(map(str, devices)))},

@@ -30,17 +30,17 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
     for text, _ in _parts(template):
         for name, spec in _fields(text):
             if name not in columns:
-                raise ValueError(f"{{{name}}} is no column of the SQL; it returns {', '.join(sorted(columns))}")
+                raise ValueError(f"{{{name}}} is not a column of the SQL; it returns {', '.join(sorted(columns))}")
             if not spec or columns[name] is None:
                 continue
             if spec == "list":
                 if columns[name] != "text":
-                    raise ValueError(f"{{{name}:list}} shows a text that lists things, and {name} is {columns[name]}")
+                    raise ValueError(f"{{{name}:list}} shows a text that lists things, but {name} is {columns[name]}")
                 continue
             if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
-                raise ValueError(f"{{{name}:{spec}}} is no format; there are :ns, :bytes, :list and numbers such as :.1f :, and :.0%")
+                raise ValueError(f"{{{name}:{spec}}} is not a format; there are :ns, :bytes, :list and numbers such as :.1f :, and :.0%")
             if columns[name] not in ("int", "float"):
-                raise ValueError(f"{{{name}:{spec}}} formats a number, and {name} is {columns[name]}")
+                raise ValueError(f"{{{name}:{spec}}} formats a number, but {name} is {columns[name]}")
 
 
 def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:

@@ -54,10 +54,10 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
                 if path.suffix == ".yml":
                     raise NsysmapError(str(path), "is named .yml", f"name it {path.stem}.yaml")
                 if not path.is_file():
-                    raise NsysmapError(str(path), "is no plain file", "give a folder of rule files (NAME.yaml)")
+                    raise NsysmapError(str(path), "is not a regular file", "give a folder of rule files (NAME.yaml)")
                 rule = read_rule(path, None if directory == own else sandbox)
                 if rule.name in rules:
-                    raise NsysmapError(str(path), f"is named as {rules[rule.name].source}", "give one of them another name")
+                    raise NsysmapError(str(path), f"has the same name as {rules[rule.name].source}", "rename one of them")
                 rules[rule.name] = rule
     return tuple(rules.values())
 

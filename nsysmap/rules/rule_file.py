@@ -112,9 +112,9 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
         raise NsysmapError(f"{path}: name", f"is {name!r}", f"name the rule as its file, in kebab case: {path.stem}")
     for key, allowed in (("group", GROUPS), ("severity", LEVELS)):
         if content[key] not in allowed:
-            raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"take one of {', '.join(allowed)}")
+            raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"use one of {', '.join(allowed)}")
     if content.get("what_if") not in (None, *CHANGES):
-        raise NsysmapError(f"{path}: what_if", f"is {content['what_if']!r}", f"take one of {', '.join(sorted(CHANGES))}")
+        raise NsysmapError(f"{path}: what_if", f"is {content['what_if']!r}", f"use one of {', '.join(sorted(CHANGES))}")
     if "seen" in content:
         _text(content, "seen", str(path))
     params = _params(content.get("params") or {}, str(path))
@@ -144,7 +144,7 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     )
     unused = sorted(set(params) - {parameter for query in rule.queries for parameter in query.parameters})
     if unused:
-        raise NsysmapError(f"{path}: params", f"{unused[0]} is not used", f"write ${unused[0]} in the SQL, or take it out of the params")
+        raise NsysmapError(f"{path}: params", f"{unused[0]} is not used", f"write ${unused[0]} in the SQL, or remove it from params")
     return rule
 
 
@@ -165,13 +165,13 @@ def _kinds(answer: Answer, where: str) -> dict[str, Kind | None]:
         value = next((row[place] for row in answer.rows if row[place] is not None), None)
         kinds[name] = None if value is None else _kind(name, _VALUES.get(type(value)), where)
     if len(kinds) < len(answer.columns):
-        raise NsysmapError(where, "returns two columns of one name", _ONE_SELECT)
+        raise NsysmapError(where, "returns two columns with the same name", _ONE_SELECT)
     return kinds
 
 
 def _kind(column: str, kind: Kind | None, where: str) -> Kind:
     if kind is None:
-        raise NsysmapError(where, f"returns {column}, which is no number, truth value or text", "cast it, or list it with string_agg()")
+        raise NsysmapError(where, f"returns {column}, which is not a number, boolean or text", "cast it, or list it with string_agg()")
     return kind
 
 
@@ -212,12 +212,12 @@ def _known(content: Mapping[str, object], allowed: Sequence[str], where: str, wh
 def _text(content: Mapping[str, object], key: str, where: str) -> None:
     value = content.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise NsysmapError(f"{where}: {key}", "is missing" if value is None else "is not a text", f"write {key}: and a text")
+        raise NsysmapError(f"{where}: {key}", "is missing" if value is None else "is not text", f"write {key}: and text")
 
 
 def _list(value: object, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise NsysmapError(where, "is not a list", "write one item a line, each after a dash")
+        raise NsysmapError(where, "is not a list", "write one item per line, each after a dash")
     return value
 
 
@@ -225,16 +225,16 @@ def _params(value: object, path: str) -> dict[str, Value]:
     params = _mapping(value, f"{path}: params", "params")
     for name, default in params.items():
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            raise NsysmapError(f"{path}: params", f"{name!r} is no parameter name", "take lower-case letters, digits and underscores")
+            raise NsysmapError(f"{path}: params", f"{name!r} is not a parameter name", "use lower-case letters, digits and underscores")
         if not isinstance(default, bool | int | float | str):
-            raise NsysmapError(f"{path}: params.{name}", f"is {default!r}", "give a number, a text, true or false")
+            raise NsysmapError(f"{path}: params.{name}", f"is {default!r}", "give a number, text, true or false")
     return params
 
 
 def _query(sql: object, params: Mapping[str, Value], sandbox: AnySandbox | None, where: str) -> tuple[Query, dict[str, Kind]]:
     """The statement, and the columns that it returns (none known without a sandbox)."""
     if not isinstance(sql, str):
-        raise NsysmapError(where, "is not a text", "write one SELECT")
+        raise NsysmapError(where, "is not text", "write one SELECT")
     columns: dict[str, Kind | None] = {}
     try:
         query = own_query(sql, RULE_TABLES) if sandbox is None else sandbox.parse(sql)
@@ -261,7 +261,7 @@ def _check_columns(columns: Mapping[str, Kind | None], where: str) -> None:
             raise NsysmapError(where, f"returns {name} as {columns[name]}", "give nanoseconds")
     for name, kind in OPTIONAL.items():
         if columns.get(name, kind) not in ({"int", "float", None} if kind == "float" else {kind, None}):
-            raise NsysmapError(where, f"returns {name} as {columns[name]}", f"{name} must be {kind}; call other things by another name")
+            raise NsysmapError(where, f"returns {name} as {columns[name]}", f"{name} must be {kind}; use another name for other things")
 
 
 def _check_message(message: str, columns: Mapping[str, Kind | None], where: str) -> None:
@@ -285,7 +285,7 @@ def _needs(value: object, path: str) -> tuple[str, ...]:
 
 def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str) -> None:
     if next(iter(columns.values())) not in ("bool", None):
-        raise NsysmapError(f"{where}: sql", "does not begin with a truth value", "let its first column say whether the rule can tell")
+        raise NsysmapError(f"{where}: sql", "does not begin with a boolean", "make its first column say whether the rule can tell")
     _check_message(reason, columns, f"{where}: reason")
 
 
@@ -293,7 +293,7 @@ def _advice(value: object, where: str) -> tuple[Part, ...]:
     """Its parts: a text for everybody, or a list of texts that say to whom."""
     if not isinstance(value, list):
         if not isinstance(value, str) or not value.strip():
-            raise NsysmapError(where, "is missing" if value is None else "is not a text", "write advice: and a text, or a list")
+            raise NsysmapError(where, "is missing" if value is None else "is not text", "write advice: and text, or a list")
         return (Part(value.strip()),)
     parts = []
     for place, item in enumerate(value, start=1):
@@ -304,7 +304,7 @@ def _advice(value: object, where: str) -> tuple[Part, ...]:
             raise NsysmapError(f"{where} {place}: to", f"is {content['to']!r}", 'write pytorch, "tensorrt < 11" or "tensorrt >= 10.14"')
         parts.append(Part(content["say"].strip(), content.get("to")))
     if not any(part.to is None for part in parts):
-        raise NsysmapError(where, "says nothing to everybody", "let at least one part of it have no `to`")
+        raise NsysmapError(where, "has no part for everyone", "leave `to` out of at least one part")
     return tuple(parts)
 
 
@@ -312,7 +312,7 @@ def _supersedes(value: object, where: str) -> tuple[str, ...]:
     names = _list(value, where)
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise NsysmapError(where, f"{name!r} is no rule's name", "list the names of other rules")
+            raise NsysmapError(where, f"{name!r} is not a rule's name", "list the names of other rules")
     return tuple(names)
 
 
@@ -341,14 +341,14 @@ def _cases(value: object, params: Mapping[str, Value], columns: set[str], path: 
         if not any(case.skips is None and bool(case.finds) is found for case in cases):
             raise NsysmapError(f"{path}: cases", f"none of them {what}", "write at least one case that does and one that does not")
     if len({case.name for case in cases}) < len(cases):
-        raise NsysmapError(f"{path}: cases", "two of them have the same name", "name each after what it shows")
+        raise NsysmapError(f"{path}: cases", "two of them have the same name", "give each its own name")
     return tuple(cases)
 
 
 def _case(content: Mapping[str, Any], params: Mapping[str, Value], columns: set[str], where: str) -> Case:
     _known(content, ("name", "given", "params", "finds", "skips"), where, "it")
     if ("finds" in content) == ("skips" in content):
-        raise NsysmapError(where, "must have either finds or skips", "say what the rule answers to these rows")
+        raise NsysmapError(where, "must have either finds or skips", "say how the rule answers these rows")
     given = _mapping(content.get("given") or {}, f"{where}: given", "given")
     for table, rows in given.items():
         if table not in _SPECS:

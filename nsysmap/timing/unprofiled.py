@@ -69,7 +69,7 @@ def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
         notes.append(
             Note(
                 "warning",
-                f"{times.source} was measured while trtexec timed single layers (no --separateProfileRun): all its times are longer.",
+                f"{times.source} was measured while trtexec also timed layers (no --separateProfileRun): all its times are longer.",
             )
         )
     return notes

@@ -91,7 +91,7 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
     if nodes_unknown:
         yield Note("info", _built_before(trace))
     if len(trace.kernels) and (told := [warning for warning in recording.warnings if not warning.startswith("no CUDA events")]):
-        yield Note("info", f"nsys said at the end of the capture: {'; '.join(told)}.")
+        yield Note("info", f"nsys reported at the end of the capture: {'; '.join(told)}.")
 
 
 def _no_gpu(trace: Trace) -> str:
@@ -99,47 +99,44 @@ def _no_gpu(trace: Trace) -> str:
     kind = trace.api_calls.text("kind")
     launches = int(np.count_nonzero(kind.equals("launch") | kind.equals("graph-launch")))
     asked = counted(launches, "launch") if launches else "copies and memsets"
-    told = f"The trace has the host's side of CUDA, {asked} among it, and no row of any work on a GPU: nothing can be said about the GPU."
-    warned = f" nsys said: {'; '.join(recording.warnings)}." if recording.warnings else ""
+    told = f"The trace has the host's CUDA calls, including {asked}, but no GPU work: nothing can be said about the GPU."
+    warned = f" nsys reported: {'; '.join(recording.warnings)}." if recording.warnings else ""
     if recording.wsl:
-        why = (
-            "It was captured under WSL2, where many versions of the driver give no records of the GPU. "
-            "Capture on Linux itself, or on Windows."
-        )
+        why = "It was captured under WSL2, where many driver versions deliver no GPU records. Capture on Linux itself, or on Windows."
     else:
         why = (
-            "That happens under WSL2, on virtual GPUs (vGPU), with MIG or MPS, with a driver newer than nsys, or where the program was "
-            "killed before the records were written. Capture where the program has the GPU to itself, with an nsys as new as the driver."
+            "This happens under WSL2, on virtual GPUs (vGPU), with MIG or MPS, with a driver newer than nsys, or if the program was "
+            "killed before the records were written. Capture on a GPU that the program has to itself, with an nsys as new as the driver."
         )
     version = recording.nsys_version
     software = version is not None and not older(version, _HARDWARE_TRACE_SINCE)
-    return f"{told}{warned} {why}" + (" Or try nsys's other way to trace: -t cuda-sw,nvtx." if software else "")
+    return f"{told}{warned} {why}" + (" Or try nsys's software tracing: -t cuda-sw,nvtx." if software else "")
 
 
 def _no_kernels(trace: Trace) -> str:
     recording = trace.recording
     again = f"Capture again with: nsys profile -t cuda,nvtx {graph_tracing(trace)} …"
     if any(len(table) for table in (trace.memcpys, trace.memsets)):
-        return "The trace has copies or memsets on the GPU, and no kernels: none ran while nsys collected, or none was recorded."
+        return "The trace has copies or memsets on the GPU, but no kernels: none ran while nsys collected, or none was recorded."
     if len(trace.api_calls):
-        what = f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, and none of them launches a kernel, copies or sets memory."
+        what = f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, but none of them launches a kernel or copies or sets memory."
         return f"{what} Nothing can be said about the GPU. Collect while the engine runs (see --capture-range, --delay and --duration)."
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
-        return f"CUDA was not traced (only {kinds}): there is no CUDA call and no work on a GPU. {again}"
+        return f"CUDA was not traced (only {kinds}): there are no CUDA calls and no GPU work. {again}"
     if recording.traced:
         return _nothing_recorded(recording)
     ranges = f"{counted(len(trace.nvtx_ranges), 'NVTX range')} and " if len(trace.nvtx_ranges) else ""
-    return f"The trace has {ranges}no CUDA calls and no work on a GPU: CUDA was not traced, or could not be. {again}"
+    return f"The trace has {ranges}no CUDA calls and no GPU work: CUDA was not traced, or could not be. {again}"
 
 
 def _nothing_recorded(recording: Recording) -> str:
     """Of a trace that was to have CUDA and has nothing of it: capturing it in the same way would give the same."""
     warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
-    where = " It was captured under WSL2, where that happens with many versions of the driver." if recording.wsl else ""
+    where = " It was captured under WSL2, where this happens with many driver versions." if recording.wsl else ""
     return (
-        f"CUDA was traced, and nothing of it was recorded{warned}: the program made no CUDA call while nsys collected, ran in a process "
-        f"that nsys does not follow (a service that was started before), or has a driver newer than this nsys knows.{where} Start the "
+        f"CUDA was traced, but no CUDA events were recorded{warned}: the program made no CUDA call while nsys collected, ran in a process "
+        f"that nsys does not follow (such as a service started earlier), or its driver is newer than this nsys supports.{where} Start the "
         "program that runs the engine with nsys itself, let it end by itself, and use an nsys as new as the driver."
     )
 
@@ -149,26 +146,26 @@ def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
     if found.between:
         yield Note(
             "warning" if found.between > _MANY * found.launches else "info",
-            f"{found.between:,} of {found.launches:,} kernel launches, here and there, have no kernel in the trace: records were lost, "
+            f"{found.between:,} of {found.launches:,} kernel launches, scattered over the trace, have no kernel in it: records were lost, "
             "and the inferences around them look shorter than they were. Capture for a shorter time (--duration, --capture-range).",
         )
     if found.last:
         yield Note(
             "warning" if found.last > _MANY * found.launches else "info",
             f"The last {found.last:,} of {found.launches:,} kernel launches, from {found.since_ns / 1e9:.3f} s on, have no kernel in the "
-            "trace: the capture ended, or the program was killed, before these were recorded. Inferences that were launched then are cut.",
+            "trace: the capture ended, or the program was killed, before these were recorded. Inferences launched then are cut off.",
         )
 
 
 def _built_before(trace: Trace) -> str:
     told = (
-        "The CUDA graphs were built before the collection began: no NVTX range tells which layer their nodes are of, "
-        "so kernels inside are matched by name and order. "
+        "The CUDA graphs were built before the collection began: no NVTX range shows which layer their nodes belong to, "
+        "so the kernels inside are matched by name and order. "
     )
     if graph_tracing(trace).endswith("precapture"):
         return f"{told}{graph_tracing(trace)} records the ranges of such graphs."
     precapture = f"nsys {_PRECAPTURE_SINCE} with --cuda-graph-trace=node:nvtx-precapture"
-    return f"{told}Begin the collection before the graphs are built, or use {precapture}."
+    return f"{told}Start the collection before the graphs are built, or use {precapture}."
 
 
 def _without_work(trace: Trace, rows: IntArray) -> BoolArray:

@@ -79,7 +79,7 @@ def read_trace(path: Path, *, source: str | None = None) -> Trace:
     """
     tables = exported_tables(path)
     if tables is None:
-        raise NsysmapError(str(path), "is not an export of nsys", _REPORT_EXPECTED)
+        raise NsysmapError(str(path), "is not an nsys export", _REPORT_EXPECTED)
     return trace_of(tables, source=source or path.name)
 
 
@@ -92,7 +92,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         raise NsysmapError(
             str(tables.path),
             f"its table {_KERNEL} has no columns start and end (schema {recording.schema_version or 'unknown'})",
-            "take a newer nsysmap, or export the report with an nsys of 2020 to 2026",
+            "use a newer nsysmap, or export the report with an nsys version from 2020 to 2026",
         )
     strings = Strings.read(tables)
     dropped: list[Dropped] = []
@@ -134,11 +134,11 @@ def _check_owner(tables: NsysTables) -> None:
         raise NsysmapError(
             str(tables.path),
             "is a profile of nvprof, not of nsys",
-            "capture again with nsys profile -t cuda,nvtx: nvprof knows no TensorRT ranges",
+            "capture again with nsys profile -t cuda,nvtx: nvprof does not record TensorRT ranges",
         )
     names = sorted(name for name, _ in tables.spelled.values() if not name.startswith("sqlite_"))
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    raise NsysmapError(str(tables.path), f"holds no table of nsys (found: {shown or 'none'}; expected: StringIds)", _REPORT_EXPECTED)
+    raise NsysmapError(str(tables.path), f"has no nsys tables (found: {shown or 'none'}; expected: StringIds)", _REPORT_EXPECTED)
 
 
 def _timeless(tables: NsysTables, table: str) -> bool:
@@ -156,7 +156,7 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
     known = f"{KNOWN_MAJORS[0]}.x to {NEWEST_KNOWN[0]}.{NEWEST_KNOWN[1]}"
     told = f"The export has schema {recording.schema_version}; this version of nsysmap knows {known}."
     if numbers[0] not in KNOWN_MAJORS:
-        return (Note("warning", f"{told} What is read by its name is shown; what was renamed is taken for absent, and may be wrong."),)
+        return (Note("warning", f"{told} Tables and columns that were renamed count as absent, so results may be wrong."),)
     if tuple(numbers[:2]) > NEWEST_KNOWN:
         return (Note("info", f"{told} Additions are ignored."),)
     return ()
@@ -170,9 +170,7 @@ def _names_notes(tables: NsysTables) -> tuple[Note, ...]:
 
 
 def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:
-    return tuple(
-        Note("warning", f"Nothing is known about {name}: their table in the trace has no columns start and end.") for name in unread
-    )
+    return tuple(Note("warning", f"Nothing is known about {name}: their table has no columns start and end.") for name in unread)
 
 
 def _check_sums(path: Path, trace: Trace) -> None:
@@ -183,7 +181,7 @@ def _check_sums(path: Path, trace: Trace) -> None:
         if total_ns > _LONGEST_SUM_NS:
             raise NsysmapError(
                 str(path),
-                f"its {len(table):,} {table.spec.name} last {total_ns / 1e9 / 86400 / 365:,.0f} years together",
+                f"its {len(table):,} {table.spec.name} last {total_ns / 1e9 / 86400 / 365:,.0f} years in total",
                 "the file is damaged: copy it again, or export the report again",
             )
 

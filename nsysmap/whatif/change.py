@@ -60,9 +60,9 @@ def check_change(names: Sequence[str], layers: Sequence[str]) -> None:
     """NsysmapError for a change that does not exist, and for layers without a change that is about layers."""
     for name in names:
         if name not in CHANGE_NAMES:
-            raise NsysmapError(f"change {name}", "there is no such change", f"take one of: {', '.join(CHANGE_NAMES)}")
+            raise NsysmapError(f"change {name}", "there is no such change", f"use one of: {', '.join(CHANGE_NAMES)}")
     if layers and not ABOUT_LAYERS.intersection(names):
-        raise NsysmapError("--layer", "no change given is about layers", "add --change drop-layers or --change join-kernels")
+        raise NsysmapError("--layer", "none of the given changes is about layers", "add --change drop-layers or --change join-kernels")
 
 
 def reformat_layers(layers: Table) -> tuple[str, ...]:

@@ -65,9 +65,9 @@ def check_named(names: Sequence[str], known: Sequence[Text]) -> None:
         near = get_close_matches(name.removesuffix("*"), values, n=_NEAR, cutoff=0.6)
         near = near or [value for value in values if name.removesuffix("*").lower() in value.lower()][:_NEAR]
         remedy = (
-            f"take one of these: {', '.join(near)}"
+            f"did you mean {', '.join(near)}?"
             if near
-            else "nsysmap layers lists those of an engine file, nsysmap map those of a report"
+            else "nsysmap layers lists the names of an engine file, nsysmap map those of a report"
         )
         raise NsysmapError(f"--layer {name}", "no layer, part of a layer or kernel has this name", remedy)
 

@@ -136,7 +136,7 @@ def test_attention_inside_an_opaque_region_is_told_from_kernel_names_as_such() -
     found = of(outcomes, "split-inside-region")
     assert Counter(finding.evidence["kind"] for finding in found) == {"attention": 4}
     assert sorted(int(finding.evidence["first_position"] or 0) for finding in found) == [7, 23, 39, 55]
-    assert all("Kernel names tell neither its dimensions nor why" in finding.message for finding in found)
+    assert all("They show neither its dimensions nor why" in finding.message for finding in found)
     cannot = {outcome.rule for outcome in outcomes if outcome.skipped is not None}
     assert {"attention-not-fused", "norm-split", "channel-alignment", "data-movement"} <= cannot
 

@@ -57,13 +57,13 @@ def test_test_stops_at_a_broken_rule(tmp_path: Path) -> None:
 def test_test_runs_the_cases_and_fails_where_a_rule_does_not_answer_as_they_say(tmp_path: Path) -> None:
     write_rule(tmp_path, "long-gap")
     passed = rules("test", tmp_path)
-    assert passed.output == "2 of 2 cases of 1 rule answered as they say\n"
+    assert passed.output == "2 of 2 cases of 1 rule gave the expected answer\n"
     assert passed.return_value == 0
     write_rule(tmp_path, "odd-gap", cases=ANY_CASES.replace("dur_ns: 20}", "dur_ns: 900}"))
     failed = rules("test", tmp_path)
     assert failed.output.splitlines() == [
         "odd-gap: none: found 1 instead of 0: a gap of 900 ns by",
-        "3 of 4 cases of 2 rules answered as they say",
+        "3 of 4 cases of 2 rules gave the expected answer",
     ]
     assert failed.return_value == 1
 

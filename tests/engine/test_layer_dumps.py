@@ -132,7 +132,7 @@ def test_polygraphys_listing_of_an_engine_is_read(tmp_path: Path) -> None:
 
 
 def test_polygraphys_listing_of_a_network_is_no_engines(tmp_path: Path) -> None:
-    with pytest.raises(NsysmapError, match="layers of a network before it is built"):
+    with pytest.raises(NsysmapError, match="layers of a network before the build"):
         read(tmp_path, POLYGRAPHY.replace("[Op: Reformat]", "[Op: LayerType.SHUFFLE]").replace("[Op: CaskConv", "[Op: LayerType.CONV"))
 
 
@@ -187,7 +187,7 @@ def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_
     assert len(mapped.engines) == 2
     assert set(mapped.mapped.engine_fits.text("verdict").list()) == {"did-not-run"}
     assert [(note.level, note.text) for engine in mapped.engines for note in engine.notes if "lists 2" in note.text] == [
-        ("warning", "engines.json lists 2 engines, and none of them is known to have run in the trace.")
+        ("warning", "engines.json lists 2 engines, but none of them is known to have run in the trace.")
     ]
 
 
@@ -200,8 +200,8 @@ def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_
         ),
         ('[{"startComputeMs": 1, "computeMs": 0.5}]', "is a trtexec --exportTimes file, .* this one with --times"),
         ("&&&& RUNNING TensorRT.trtexec [TensorRT v8503] # trtexec\n[I] Throughput: 1 qps\n", "is a log of trtexec that lists no layers"),
-        ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "pointer of Git LFS"),
-        ("[1, 2]", "is JSON of something else"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
+        ("[1, 2]", "is other JSON"),
     ],
 )
 def test_other_files_of_the_trade_are_named_for_what_they_are(tmp_path: Path, text: str, told: str) -> None:

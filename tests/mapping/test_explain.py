@@ -45,7 +45,7 @@ def test_a_kernel_launched_in_a_layer_s_range_is_explained_by_the_ranges_around_
     assert (held.inference.found_by, held.inference.same_name) == ("range", 4)
     assert [one.layer_index for one in held.tactics] == [19, 21, 44, 46]
     assert held.order is None
-    assert "not asked: a range tells the layer" in explain_text(held)
+    assert "not needed: a range gives the layer" in explain_text(held)
 
 
 def test_a_replayed_kernel_is_explained_by_the_capture_of_its_node() -> None:
@@ -95,7 +95,7 @@ def test_a_kernel_that_nothing_can_be_said_of_says_why(tmp_path: Path) -> None:
     file.kernel("orphan", 5000, 999)
     result = mapped(open_trace(file.write(tmp_path / "x.sqlite")))
     text = explain_text(explain(result, 0))
-    for words in ("its launch call is not in the trace", "its launch is not in the trace", "no engine file is given"):
+    for words in ("its launch call is not in the trace", "its launch is not in the trace", "no engine file was given"):
         assert words in text
 
 

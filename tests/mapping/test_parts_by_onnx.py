@@ -176,13 +176,13 @@ def test_the_commands_name_nodes_with_a_model(tmp_path: Path, capfd: pytest.Capt
     files = (TRT85 / "sync.sqlite", TRT85 / "engine.json")
     done = run(capfd, "map", *files, "--onnx", path, "-o", tmp_path / "map.csv")
     assert done.status == 0
-    assert "bert.onnx: 2,200 of 2,720 kernels without a name from the trace are placed on its nodes." in done.err
+    assert "bert.onnx: 2,200 of 2,720 kernels that the trace does not name are assigned to its nodes." in done.err
     with (tmp_path / "map.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert (rows[2]["part"], rows[2]["part_by"]) == ("/encoder/layer.0/attention/query/MatMul", "onnx")
     assert (rows[5]["part"], rows[5]["part_by"]) == ("Add Reshape Transpose #1", "pattern")
     done = run(capfd, "layers", files[1], "--trace", files[0], "--onnx", path)
     assert "/encoder/layer.*/intermediate/MatMul" in done.out
-    assert "Nodes are those of the ONNX model" in " ".join(done.out.split())
+    assert "Nodes come from the ONNX model" in " ".join(done.out.split())
     assert run(capfd, "analyze", *files, "--onnx", path).status == 0
     assert run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2  # not over its own input

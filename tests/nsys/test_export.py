@@ -150,7 +150,7 @@ def test_a_newer_version_that_nsys_itself_names_is_told(stand_in: StandIn, repor
         ("a.nsys-rep", b"SQLite format 3\0....", "SQLite file cut short", "copy it again"),
         ("a.nsys-rep", b"\x7fELF....", "program or a library", "nsys export"),
         ("a.nsys-rep", b"\x00\x01\x02.....", "begins with bytes 00 01 02", "nsys export"),
-        ("a.nsys-rep", b"version https://git-lfs.github.com/spec/v1\noid sha256:46", "pointer of Git LFS", "git lfs pull"),
+        ("a.nsys-rep", b"version https://git-lfs.github.com/spec/v1\noid sha256:46", "Git LFS pointer", "git lfs pull"),
         ("a.nsys-rep", b"\x1f\x8b\x08....", "gzip", "gunzip"),
         ("a.ncu-rep", b"NVR\0....", "Nsight Compute", "nsys profile"),
         ("a.json", b'{"schemaVersion": 1, "traceEvents": []}', "Chrome trace", "nsys export"),
@@ -455,7 +455,7 @@ def test_a_limit_that_is_no_number_of_seconds_is_an_error(
 ) -> None:
     stand_in()
     monkeypatch.setenv("NSYSMAP_NSYS_TIMEOUT", told)
-    assert "is not a number of seconds" in error_of(report).what
+    assert "is not a positive number of seconds" in error_of(report).what
 
 
 def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(stand_in: StandIn, report: Path, cache: Path) -> None:

@@ -176,9 +176,9 @@ def test_a_folder_of_something_else_one_table_and_other_lines_are_named(tmp_path
     folder = as_folder(small().write(tmp_path / "x.sqlite"), tmp_path / "p", "parquet")
     (tmp_path / "lines.jsonl").write_text('{"Type":79,"OtherEvent":{}}\n')
     for path, told in (
-        (tmp_path / "empty", "is a folder without tables of nsys"),
+        (tmp_path / "empty", "is a folder without nsys tables"),
         (folder / "StringIds.parquet", "is one table of an exported report; give the folder"),
-        (tmp_path / "lines.jsonl", r"JSON lines of a layout that is not known here \(OtherEvent\)"),
+        (tmp_path / "lines.jsonl", r"JSON lines in an unknown layout \(OtherEvent\)"),
     ):
         with pytest.raises(NsysmapError, match=told):
             open_trace(path)
@@ -187,12 +187,12 @@ def test_a_folder_of_something_else_one_table_and_other_lines_are_named(tmp_path
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"Type":79,"CudaEvent":{"startNs":"x","kernel":{}}}', "line 2 holds no event"),
-        ('{"Type":79,"CudaEvent":{"startNs":[],"kernel":{}}}', "line 2 holds no event"),
-        ('{"Type":79,"CudaEvent":{"startNs":"99999999999999999999999","kernel":{}}}', "line 2 holds no event"),
-        ('{"Type":79,"CudaEv', r"line 2 is no JSON \(the file is cut short\)"),
-        ("7", "line 2 is no event"),
-        ("[" * 100_000, "line 2 is no JSON"),
+        ('{"Type":79,"CudaEvent":{"startNs":"x","kernel":{}}}', "line 2 is not an nsys event"),
+        ('{"Type":79,"CudaEvent":{"startNs":[],"kernel":{}}}', "line 2 is not an nsys event"),
+        ('{"Type":79,"CudaEvent":{"startNs":"99999999999999999999999","kernel":{}}}', "line 2 is not an nsys event"),
+        ('{"Type":79,"CudaEv', r"line 2 is not JSON \(the file is cut short\)"),
+        ("7", "line 2 is not an nsys event"),
+        ("[" * 100_000, "line 2 is not JSON"),
     ],
 )
 def test_a_line_that_is_no_event_is_refused_by_its_number(tmp_path: Path, line: str, told: str) -> None:

@@ -55,7 +55,7 @@ CASES: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda _: b"hello, world", "is not an nsys report"),
     (lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a Git LFS pointer"),
     (lambda data: data[:-100], "is cut off"),
-    (lambda data: data[:-16] + bytes(8) + data[-8:], "its table of sections is not where its end says"),
+    (lambda data: data[:-16] + bytes(8) + data[-8:], "its table of sections is not where the end of the file says"),
     (lambda data: data.replace(b"Raw Sampling Data", b"Raw Sampling Date"), "it has the sections 'Raw Sampling Date'"),
     (lambda data: data.replace(b"QDTEXT00", b"QDTEXT01"), "its events begin with b'QDTEXT01', where b'QDTEXT00' is expected"),
     (lambda data: data.replace(b"\x0a\x03lz4\x10", b"\x0a\x03zst\x10"), "its events are compressed with 'zst', where lz4 is expected"),

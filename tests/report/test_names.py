@@ -62,7 +62,7 @@ def test_colour_is_for_terminals() -> None:
 def test_what_is_not_confirmed_is_marked_and_the_marks_are_explained() -> None:
     text = names_text(decode("__myl_SinZorkCums_0x1f"), colour=False)
     assert "Sin~  Zork??  CumSum?" in text
-    assert "~ likely, not confirmed; ? a guess; ?? not known" in text
+    assert "~ likely, not confirmed; ? a guess; ?? unknown" in text
     assert "Zork  (not understood)" in text
 
 

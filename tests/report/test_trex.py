@@ -119,7 +119,7 @@ def test_names_only_engines_say_what_trex_cannot_do(tmp_path: Path) -> None:
     (tmp_path / "names.json").write_text(json.dumps({"Layers": names}), encoding="utf-8")
     of = mapped(engine=read_engine(tmp_path / "names.json"))
     files = trex_files(of.engines[0], measured(of), of.kernels, of.inferences)
-    assert any("trex refuses this graph.json" in note for note in files.notes)
+    assert any("trex cannot read this graph.json" in note for note in files.notes)
     assert files.graph["Layers"] == names
     write_trex(files, tmp_path / "trex", "names", [])
     again = read_engine(tmp_path / "trex" / "names.graph.json", profile=tmp_path / "trex" / "names.profile.json")
@@ -142,7 +142,7 @@ def test_files_that_are_there_are_kept_unless_forced_and_inputs_always(tmp_path:
     (tmp_path / "trex" / "engine.timing.json").write_text("mine", encoding="utf-8")
     again = run(capfd, *arguments)
     assert again.status == 2
-    assert "is there already" in again.err
+    assert "exists already" in again.err
     assert (tmp_path / "trex" / "engine.timing.json").read_text(encoding="utf-8") == "mine"
     assert run(capfd, *arguments, "--force").status == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "trex").iterdir()} == kept

@@ -56,18 +56,18 @@ def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
         ({"sql": "SELECT 1; SELECT 2"}, "sql", "2 statements"),
         ({"sql": "COPY gaps TO 'x.csv'"}, "sql", "not a SELECT"),
         ({"sql": "SELECT * FROM read_text('/etc/hostname')"}, "sql", "read_text"),
-        ({"message": "a gap of {cost}"}, "message", "{cost} is no column"),
+        ({"message": "a gap of {cost}"}, "message", "{cost} is not a column"),
         ({"message": "a gap of {cost_ns.real}"}, "message", "not a plain column name"),
         ({"message": "a gap of {cost_ns[0]}"}, "message", "not a plain column name"),
         ({"message": "a gap of {cost_ns!r}"}, "message", "conversions"),
-        ({"message": "a gap of {cost_ns:1000000000d}"}, "message", "no format"),
-        ({"message": "a gap of {cost_ns:{cause}}"}, "message", "no format"),
+        ({"message": "a gap of {cost_ns:1000000000d}"}, "message", "is not a format"),
+        ({"message": "a gap of {cost_ns:{cause}}"}, "message", "is not a format"),
         ({"message": "a gap by {cause:ns}"}, "message", "formats a number"),
         ({"message": "a gap of {"}, "message", "expected '}'"),
-        ({"message": "a gap[[ of {cost}]]"}, "message", "{cost} is no column"),
+        ({"message": "a gap[[ of {cost}]]"}, "message", "{cost} is not a column"),
         ({"params": "{min_ns: 100, max_ns: 200}"}, "params", "max_ns is not used"),
         ({"params": "{min_ns: [1]}"}, "params.min_ns", "[1]"),
-        ({"params": "{Min: 1}"}, "params", "no parameter name"),
+        ({"params": "{Min: 1}"}, "params", "is not a parameter name"),
         ({"params": "3"}, "params", "mapping"),
         ({"needs": "[gasps]"}, "needs", "no table gasps"),
         ({"needs": "[gaps.duration]"}, "needs", "no column gaps.duration"),
@@ -75,9 +75,9 @@ def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
         ({"group": "launches"}, "group", "launches"),
         ({"severity": "fatal"}, "severity", "fatal"),
         ({"advise": "oh"}, "", "unknown key advise"),
-        ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "truth value"),
+        ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
         ({"requires": "[{sql: SELECT true AS ok}]"}, "requires 1: reason", "missing"),
-        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is no column"),
+        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is not a column"),
         ({"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"}, "requires 1: sql", "has_osr"),
         ({"cases": "[]"}, "cases", "finds something"),
         ({"cases": "\n  - {name: long, given: {gaps: [{dur_ns: 200}]}, finds: [{}]}"}, "cases", "finds nothing"),
@@ -126,7 +126,7 @@ def answered(folder: Path, **parts: str | None) -> NsysmapError:
         ({"sql": "SELECT 1; SELECT 2"}, "sql", "syntax error"),
         ({"sql": "COPY gaps TO 'x.csv'"}, "sql", "syntax error"),
         ({"sql": "SELECT 0 AS start_ns, 1 AS end_ns, 0 AS cost_ns FROM read_text('/etc/hostname')"}, "sql", "disabled"),
-        ({"message": "a gap of {cost}"}, "message", "{cost} is no column"),
+        ({"message": "a gap of {cost}"}, "message", "{cost} is not a column"),
         ({"message": "a gap by {cause:ns}"}, "message", "formats a number"),
         ({"message": "a gap of {"}, "message", "encountered"),
         ({"params": "{min_ns: 100, max_ns: 200}"}, "params", "max_ns is not used"),
@@ -134,9 +134,9 @@ def answered(folder: Path, **parts: str | None) -> NsysmapError:
         ({"group": "launches"}, "group", "launches"),
         ({"summary": None}, "summary", "missing"),
         ({"advise": "oh"}, "", "unknown key advise"),
-        ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "truth value"),
+        ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
         ({"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"}, "requires 1: sql", "has_osr"),
-        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is no column"),
+        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is not a column"),
     ],
 )
 def test_a_broken_rule_of_nsysmap_itself_is_named_when_it_runs(tmp_path: Path, parts: dict[str, str | None], part: str, what: str) -> None:
@@ -158,7 +158,7 @@ EMPTY_COLUMNS = "SELECT start_ns, end_ns, dur_ns AS cost_ns, before_layer, threa
 
 def test_a_stranger_s_rules_are_checked_whether_those_of_nsysmap_are_or_not(tmp_path: Path) -> None:
     write_rule(tmp_path, "long-gap", message="{cost}")
-    with pytest.raises(NsysmapError, match="no column"):
+    with pytest.raises(NsysmapError, match="not a column"):
         load_rules([builtin_rules_dir(), tmp_path], check_own=False)
 
 
@@ -327,5 +327,5 @@ def test_a_threshold_is_a_finite_number(tmp_path: Path, given: str) -> None:
 
 def test_a_pipe_named_like_a_rule_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(NsysmapError, match=r"pipe.yaml: is no plain file"):
+    with pytest.raises(NsysmapError, match=r"pipe.yaml: is not a regular file"):
         load_rules([tmp_path])

@@ -154,7 +154,7 @@ def test_sentences_keep_cannot_tell_apart_from_not_used() -> None:
 
 def test_rows_without_times_are_counted_by_layer() -> None:
     rows = list(engine_precision_table(made(row("/a/MatMul{}", "gemm", [("a", [8, 8], H)], [("b", [8, 8], H)]))))
-    assert report_precision.heading(rows) == "Precision (from the engine file; no times: none were given)"
+    assert report_precision.heading(rows) == "Precision (from the engine file; no times were given)"
     assert report_precision.sentences(rows) == ["Tensor cores: cannot tell in 1 layer."]
 
 

@@ -47,7 +47,7 @@ def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(
     assert gpu_unrecorded(trace)
     ((level, text),) = told(trace)
     assert level == "error"
-    assert "3 launches among it, and no row of any work on a GPU" in text
+    assert "including 3 launches, but no GPU work" in text
     assert "virtual GPUs (vGPU), with MIG or MPS" in text
     assert "-t cuda" not in text
 
@@ -130,7 +130,7 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
         file.add("DIAGNOSTIC_EVENT", timestamp=1, text=text)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "error"
-    assert "CUDA was traced, and nothing of it was recorded" in text
+    assert "CUDA was traced, but no CUDA events were recorded" in text
     assert "-t cuda" not in text  # as it was captured already
     assert "the CUDA driver was newer than that version of nsys knows" in text
     assert "somebody" not in text
@@ -140,14 +140,14 @@ def test_an_old_export_that_does_not_say_what_was_traced_leaves_both_open(tmp_pa
     file = NsysFile(version=None)
     file.range("a", 1, 2)
     ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
-    assert text.startswith("The trace has 1 NVTX range and no CUDA calls and no work on a GPU: CUDA was not traced, or could not be.")
+    assert text.startswith("The trace has 1 NVTX range and no CUDA calls and no GPU work: CUDA was not traced, or could not be.")
 
 
 def test_calls_that_launch_nothing_are_told_apart(tmp_path: Path) -> None:
     file = NsysFile()
     file.call("cudaMalloc_v3020", 1, 2, 1)
     ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
-    assert text.startswith("The trace has 1 CUDA call, and none of them launches a kernel")
+    assert text.startswith("The trace has 1 CUDA call, but none of them launches a kernel")
 
 
 def test_the_last_launches_without_kernels_are_a_capture_that_ended_early(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_launches_without_kernels_here_and_there_are_lost_records(tmp_path: Path
             file.launch("k", 100 * number + 1, number)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "info"
-    assert text.startswith("2 of 100 kernel launches, here and there, have no kernel in the trace: records were lost")
+    assert text.startswith("2 of 100 kernel launches, scattered over the trace, have no kernel in it: records were lost")
 
 
 def test_a_launch_that_failed_or_whose_id_another_row_has_too_lacks_nothing(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_nsys_warned_of_is_passed_on_in_our_words(tmp_path: Path) -> None:
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Not all CUDA events might have been collected.")
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Profiling has stopped.")
     assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == [
-        ("info", "nsys said at the end of the capture: not all CUDA events may have been collected.")
+        ("info", "nsys reported at the end of the capture: not all CUDA events may have been collected.")
     ]
 
 
@@ -216,4 +216,4 @@ def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_t
     file.add("CUPTI_ACTIVITY_KIND_RUNTIME", start=1, end=2, globalTid=THREAD, correlationId=99, nameId=0, returnValue=0)
     analysis = analyze(file.write(tmp_path / "x.sqlite"), rules=())
     assert analysis.tables.capture.records()[0]["cuda_graph_trace"] == "none"
-    assert ["no row of any work on a GPU" in note.text for note in analysis.notes if note.level == "error"] == [True]
+    assert ["but no GPU work" in note.text for note in analysis.notes if note.level == "error"] == [True]
