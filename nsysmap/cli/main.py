@@ -107,7 +107,9 @@ def _run() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
+        if isinstance(error.__cause__, EOFError):  # click takes it for the end of what a user types; nothing here asks for that
+            raise error.__cause__ from None
         sys.exit(130)
     except BrokenPipeError:
         _drop_output()

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.cli import main
+from nsysmap.cli.decode import decode
 from nsysmap.nsys.program import find_nsys
 from tests.commands import Done, run
 from tests.places import FIXTURES
@@ -475,3 +477,13 @@ def test_a_path_that_no_command_foresaw_is_one_line(tmp_path: Path, capfd: pytes
     assert (done.status, done.out) == (2, "")
     assert "cannot be used (File name too long)" in done.err
     assert done.err.count("\n") == 1
+
+
+def test_an_end_of_file_that_no_command_foresaw_is_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short(*_: object, **__: object) -> None:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr(decode, "callback", cut_short)
+    monkeypatch.setattr("sys.argv", ["nsysmap", "decode", "x"])
+    with pytest.raises(EOFError, match="too short"):
+        main._run()
