@@ -9,7 +9,7 @@ from nsysmap.base.terminal import escaped, shortened
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.mapping.explain import ByOrder, Candidate, EngineEvidence, Explanation, GraphNode, InInference, RangeAround
 
-WIDTH = 100
+WIDTH = 80
 _LABEL = 12
 _MOST = 8  # candidates, ranges, clones
 _FOUND_BY = {
@@ -35,7 +35,7 @@ _PART_BY = {
 
 
 def explain_text(held: Explanation) -> str:
-    """The explanation for people, at most 100 columns wide."""
+    """The explanation for people, at most 80 columns wide."""
     took = duration(held.end_ns - held.start_ns)
     where = f"device {held.device}, context {'–' if held.context is None else held.context}, stream {held.stream}, pid {held.pid}"
     sizes = f"grid {_by(held.grid)}, block {_by(held.block)}"

@@ -9,7 +9,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 
-WIDTH = 100
+WIDTH = 80
 
 
 def findings_text(outcomes: Sequence[Outcome], *, inferences: int = 1) -> str:

@@ -11,7 +11,7 @@ from nsysmap.names.in_lines import names_in
 if TYPE_CHECKING:
     from nsysmap.names.reference import Entry
 
-WIDTH = 100
+WIDTH = 80
 _MARKS = {"confirmed": "", "aligned": "~", "likely": "~", "guess": "?", "none": "??"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _LABEL = 17
@@ -46,7 +46,7 @@ def names_json(decoded: KernelName) -> dict[str, object]:
 
 
 def names_text(decoded: KernelName, *, colour: bool) -> str:
-    """A decoded name in lines of at most 100 columns: the name, what it is, its operations and patterns, its fields and what they mean."""
+    """A decoded name in lines of at most 80 columns: the name, what it is, its operations and patterns, its fields and what they mean."""
     from nsysmap.names.reference import field_words
 
     lines = _entry("is", printable(summary(decoded)))

@@ -10,7 +10,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import microseconds
 from nsysmap.report.words import pass_words
 
-WIDTH = 100
+WIDTH = 80
 _COLUMNS = ("before", "after", "saving", "from", "to")
 _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tell"))
 

@@ -13,7 +13,7 @@ import numpy as np
 from nsysmap.base.intervals import covered
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
-from nsysmap.base.units import duration, ranged
+from nsysmap.base.units import duration, percent, ranged
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -179,7 +179,7 @@ def _basis(model: Model) -> str:
     return " ".join(
         [
             f"Replay of {inference_count(model.timeline)} steady-state inferences. Replayed as captured, they take the captured time "
-            f"({duration(model.recorded_ns)} per {model.unit} under the profiler) to within {abs(model.error):.1%}.",
+            f"({duration(model.recorded_ns)} per {model.unit} under the profiler) to within {percent(abs(model.error), 1)}.",
             *model.window.notes,
             f"Corrected for the profiler: without it, a kernel is {duration(profiler.kernel_ns)} shorter, a launch call "
             f"{duration(profiler.call_ns)} shorter, and range events and the profiler's own calls take no time.",

@@ -17,13 +17,13 @@ def rules(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli, ["rules", *map(str, arguments)], catch_exceptions=False, standalone_mode=False)
 
 
-def test_list_names_every_rule_with_its_summary_in_100_columns(tmp_path: Path) -> None:
+def test_list_names_every_rule_with_its_summary_in_80_columns(tmp_path: Path) -> None:
     write_rule(tmp_path, "long-gap")
     output = rules("list", "--rules", tmp_path).output
     for rule in load_rules([builtin_rules_dir(), tmp_path]):
         assert rule.name in output
     assert "Long gaps." in output
-    assert max(map(len, output.splitlines())) <= 100
+    assert max(map(len, output.splitlines())) <= 80
 
 
 def test_show_says_why_what_to_do_and_how_it_tells(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_kernel_that_nothing_can_be_said_of_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernel", [0, 8, 70])
 def test_the_text_fits_and_says_the_part(kernel: int) -> None:
     text = explain_text(explain(mapped(open_trace(TRT85 / "sync.sqlite"), TRT85), kernel))
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     assert ("softmax #1 (by the kernel's name, numbered in launch order)" in text) == (kernel == 8)
 
 
@@ -113,7 +113,7 @@ def test_names_that_would_drive_the_terminal_are_escaped_and_long_ones_kept_whol
     file.range("\x1b[31mlayer" * 40, 95, 150, domain=1)
     file.launch("kernel_" * 60 + "\x07", 100, 1)
     text = explain_text(explain(mapped(open_trace(file.write(tmp_path / "x.sqlite"))), 0))
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "kernel_" * 60 in "".join(line.strip().removeprefix("name").strip() for line in text.splitlines()[1:8])

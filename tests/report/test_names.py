@@ -28,7 +28,7 @@ def _run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byt
 def test_decode_prints_what_a_name_is_its_ops_and_patterns() -> None:
     out = _run(LAYERNORM).stdout.decode()
     assert out.startswith(LAYERNORM + "\n")
-    assert "Add  Cast  ReduceMean  Sub  Mul  ReduceMean  Add  Sqrt  Div  Mul  Cast  Mul  Add" in out
+    assert "Add Cast ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Cast Mul Add" in " ".join(out.split())
     assert "layernorm (ops 2-13)" in out
     assert "\x1b" not in out
 
@@ -73,7 +73,7 @@ def test_lines_fit_and_hold_nothing_that_a_terminal_obeys(name: str) -> None:
     assert all(printable(line) == line for line in lines)
 
 
-def test_long_names_wrap_at_100_columns() -> None:
+def test_long_names_wrap_at_80_columns() -> None:
     decoded = decode("void at::native::vectorized_elementwise_kernel<(int)4, " + "ns::Functor<float, " * 40 + "int" + ">" * 40 + ">(int)")
     assert max(len(line) for line in names_text(decoded, colour=False).split("\n")) <= WIDTH
 
