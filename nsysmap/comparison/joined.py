@@ -101,7 +101,10 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
         told = _tested(means, slack, times, ids) if traced and same_gpu else None
         tests.append(told)
         times_ns = tuple(None if math.isnan(mean.value) else round(mean.value * scale) for mean in means)
-        rows.append(_row(number, group, (before, after), names) | _times(group, times_ns) | _interval(told, scale))
+        row = _row(number, group, (before, after), names) | _times(group, times_ns) | _interval(told, scale)
+        if group.relation in (NEW, GONE) and row["difference_ns"] == 0:
+            row["change"] = "no-op"
+        rows.append(row)
     held = beyond_chance([math.nan if one is None or not one.significant else one.p for one in tests])
     for row, sure, test in zip(rows, held, tests, strict=True):
         row["significant"] = sure and test is not None and test.significant

@@ -58,7 +58,7 @@ def likeness(first: Network, second: Network) -> Likeness:
     around = alike + _surroundings(first, second, (ours, theirs))
     held = _without_other_counts(alike, [piece.weights for piece in mine], [piece.weights for piece in yours])
     nodes = _believed(alike, *held)
-    places = _believed(alike, [_places(piece) for piece in mine], [_places(piece) for piece in yours])
+    places = _believed(alike, _places(mine), _places(yours))
     weights = _believed(
         alike, [dict.fromkeys(piece.constants, 1) for piece in mine], [dict.fromkeys(piece.constants, 1) for piece in yours]
     )
@@ -403,23 +403,44 @@ _WRAPPED = "quant_"  # what TensorFlow's quantization-aware training puts before
 _BRACKETED = re.compile(r"\[(/[^\[\]]+)\]")  # [CONVOLUTION]-[aten_ops.convolution.default]-[/layer1/0/conv1/convolution_1]
 
 
-def _places(piece: Piece) -> dict[str, int]:
-    """The places in the model of a piece's nodes, as different exporters would both write them, with what each counts for."""
-    result: dict[str, int] = {}
-    for node, weight in piece.weights.items():
-        place = _place(node)
-        if place is not None:
-            result[place] = max(result.get(place, 0), weight)
+def _places(pieces: Sequence[Piece]) -> _Names:
+    """The places in the model of each piece's nodes, as different exporters would both write them, with what each counts for.
+
+    A place is the path of a node's modules with its operation, without modules around the whole network.
+    """
+    paths = {node: path for piece in pieces for node in piece.nodes if (path := _path(node))}
+    around = _around(list(paths.values()))
+    result: _Names = []
+    for piece in pieces:
+        held: dict[str, int] = {}
+        for node, weight in piece.weights.items():
+            if node in paths:
+                own = paths[node]
+                place = " ".join(own[len(around) :] if own[: len(around)] == around else own)
+                held[place] = max(held.get(place, 0), weight)
+        result.append(held)
     return result
 
 
+def _around(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The modules that nearly all of these paths begin with."""
+    around: tuple[str, ...] = ()
+    while True:
+        depth = len(around)
+        words = Counter(path[depth] for path in paths if len(path) > depth + 2 and path[:depth] == around)
+        (word, count), *_ = words.most_common(1) or [("", 0)]
+        if not word or count < _NEARLY * len(paths):
+            return around
+        around += (word,)
+
+
 @lru_cache(maxsize=65536)
-def _place(node: str) -> str | None:
-    """The module path of a node with its operation: layer1 0 conv1 Conv, of /layer1/layer1.0/conv1/Conv and of Torch-TensorRT's names."""
+def _path(node: str) -> tuple[str, ...]:
+    """A node's modules and its operation: layer1 0 conv1 Conv, of /layer1/layer1.0/conv1/Conv and of Torch-TensorRT's names, or nothing."""
     own = _BRACKETED.findall(node)[-1:] or [node]
     row = node_row(own[0])
     path: list[str] = []
     for word in (word.removeprefix(_WRAPPED) for word in _SPLIT.split(own[0]) if word):
         if not path or word != path[-1]:
             path.append(word)
-    return " ".join((*path[:-1], row.op)) if len(path) > 2 and row is not None else None
+    return (*path[:-1], row.op) if len(path) > 1 and row is not None else ()

@@ -156,6 +156,17 @@ def test_a_wrapper_of_quantization_aware_training_does_not_hide_a_layer_s_name()
     assert pairs[f"{one} + net/block_add/add"] == quant[0]
 
 
+def test_a_module_around_the_whole_network_does_not_hide_its_layers_names() -> None:
+    """Engine files of names alone, of two exports: one has all modules in a wrapper, and quantizes around it."""
+    names = ["conv1/Conv", "layer1/layer1.0/conv1/Conv", "layer1/layer1.0/conv2/Conv", "layer1/layer1.1/conv1/Conv",
+             "layer1/layer1.1/conv2/Conv", "layer2/layer2.0/conv1/Conv", "layer2/layer2.0/conv2/Conv", "fc/Gemm"]  # fmt: skip
+    before = network([layer(f"/{name}", "", "") for name in names])
+    wrapped = [f"/model_fp32/{name.replace('layer1.', '').replace('layer2.', '')}" for name in names]
+    after = network([layer(name, "", "") for name in ("/quant/QuantizeLinear", *wrapped[::2], *wrapped[1::2], "/dequant/DequantizeLinear")])
+    found = {one[0]: (two[0], by) for one, two, relation, by in told(before, after) if relation == "one-to-one"}
+    assert found == {f"/{name}": (other, "name") for name, other in zip(names, wrapped, strict=True)}
+
+
 def test_the_numbers_of_constants_join_nothing() -> None:
     """TensorRT 8.6 names the constants that it folds by number, and numbers their clones in each build."""
     pwn = "PWN(PWN(PWN(395{} + (Unnamed Layer* {}) [Shuffle], Div_{}), PWN(Erf_{})), Mul_{})"
