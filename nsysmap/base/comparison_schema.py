@@ -38,6 +38,21 @@ JOINED_LAYERS = Spec(
 )  # fmt: skip
 """Groups of layers on both sides."""
 
+REGION_PARTS = Spec(
+    "region_parts",
+    "What the parts of groups of layers with a region that its engine file does not open became, joined in order by what they do.",
+    (
+        integer("group", "row of joined_layers"),
+        text("before", "what the parts do, by the names of their kernels (see docs/parts.md); none where they are new", null=True),
+        text("after", "the same of AFTER; none where they are gone", null=True),
+        integer("places", "how often that is so in the region"),
+        integer("before_ns", "their time per inference, all places together; those of a group add up to the group's", "ns"),
+        integer("after_ns", "the same of AFTER", "ns"),
+        integer("difference_ns", "after less before", "ns"),
+    ),
+    key=("group", "before", "after"),
+)
+
 REGION_KINDS = Spec(
     "region_kinds",
     "What the kernels do of groups of layers with a region that its engine file does not open, before and after; by `region_kinds`.",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
+from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
@@ -20,6 +20,7 @@ from nsysmap.comparison.noise import FEWEST, Mean, difference
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.predictions import Prediction, predictions
 from nsysmap.comparison.region_kinds import region_kinds
+from nsysmap.comparison.region_parts import region_parts
 from nsysmap.comparison.runs import runs_in, together
 from nsysmap.comparison.side import Given, Side, named_apart, read_side
 from nsysmap.comparison.waterfall import Contribution, contributions, hidden_contributions
@@ -72,6 +73,7 @@ class Comparison:
     contributions: tuple[Contribution, ...]
     layers: Table  # comparison_schema.JOINED_LAYERS
     regions: Table  # comparison_schema.REGION_KINDS
+    region_parts: Table  # comparison_schema.REGION_PARTS
     findings: tuple[FindingChange, ...]
     conditions: tuple[Condition, ...]
     predictions: tuple[Prediction, ...]
@@ -179,6 +181,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         contributions=parts,
         layers=layers,
         regions=region_kinds(before, after, groups, layers) if known else Table.empty(REGION_KINDS),
+        region_parts=region_parts(before, after, groups, layers) if known else Table.empty(REGION_PARTS),
         findings=finding_changes((before, after), groups, scale),
         conditions=conditions(before, after, layers),
         predictions=predictions(before, after, timed[1].time_ns, told.single_ns, timed[0].time_ns),
@@ -422,6 +425,7 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         contributions=parts,
         layers=layers,
         regions=Table.empty(REGION_KINDS),
+        region_parts=Table.empty(REGION_PARTS),
         findings=finding_changes((before, after), groups, 1),
         conditions=conditions(before, after, layers),
         predictions=(),

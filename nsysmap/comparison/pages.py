@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
+from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
 from nsysmap.base.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
 from nsysmap.base.table import Row
@@ -73,6 +73,7 @@ def comparison_json(found: Comparison) -> dict[str, object]:
         "contributions": [asdict(one) for one in found.contributions],
         "layers": layers,
         "region_kinds": found.regions.records(),
+        "region_parts": found.region_parts.records(),
         "findings": [asdict(one) for one in found.findings],
         "conditions": [asdict(one) for one in found.conditions],
         "predictions": [asdict(one) for one in found.predictions],
@@ -100,6 +101,7 @@ def json_schema() -> Schema:
         "contributions": _items(fields_of(Contribution)),
         "layers": _items(columns_of(JOINED_LAYERS)),
         "region_kinds": _items(columns_of(REGION_KINDS)),
+        "region_parts": _items(columns_of(REGION_PARTS)),
         "findings": _items(fields_of(FindingChange)),
         "conditions": _items(fields_of(Condition)),
         "predictions": _items(fields_of(Prediction)),
@@ -328,20 +330,32 @@ def _pair(rows: list[Row]) -> str:
 
 
 def _regions(found: Comparison) -> Iterator[Grid]:
-    by_group: dict[int, list[tuple[str, ...]]] = {}
-    for row in found.regions:
-        cells = (
-            signed_microseconds(row.integer("difference_ns")), *(microseconds(row.integer(key)) for key in ("before_ns", "after_ns")),
-            f"{row.real('before_kernels'):g}", f"{row.real('after_kernels'):g}", escaped(row.text("kind")),
-        )  # fmt: skip
-        by_group.setdefault(row.integer("group"), []).append(cells)
     layers = found.layers.records()
-    for group, rows in by_group.items():
+    for group in dict.fromkeys(row.integer("group") for row in found.regions):
         name = shortened(escaped(str(layers[group]["before"] or layers[group]["after"])), _LONGEST_REGION)
+        kinds = [
+            (*_times_of(row), f"{row.real('before_kernels'):g}", f"{row.real('after_kernels'):g}", escaped(row.text("kind")))
+            for row in found.regions
+            if row["group"] == group
+        ]
         header = ("difference", "before", "after", "kernels", "after", "what they do")
-        yield Grid(
-            f"Inside {name}, by what its kernels do, µs", header, tuple(rows[:_TOP_CHANGES]), "rrrrrn", max(len(rows) - _TOP_CHANGES, 0)
-        )
+        yield Grid(f"Inside {name}, by what its kernels do, µs", header, tuple(kinds[:_TOP_CHANGES]), "rrrrrn", _more(kinds))
+        parts = [
+            (*_times_of(row), str(row["places"]), escaped(row.maybe_text("before") or "–"), escaped(row.maybe_text("after") or "–"))
+            for row in sorted(found.region_parts, key=lambda row: -abs(row.integer("difference_ns")))
+            if row["group"] == group
+        ]
+        header = ("difference", "before", "after", "places", "before", "after")
+        yield Grid(f"Inside {name}, what became what, µs", header, tuple(parts[:_TOP_CHANGES]), "rrrrnn", _more(parts))
+
+
+def _times_of(row: Row) -> tuple[str, str, str]:
+    before, after = (microseconds(row.integer(key)) for key in ("before_ns", "after_ns"))
+    return signed_microseconds(row.integer("difference_ns")), before, after
+
+
+def _more(rows: Sequence[object]) -> int:
+    return max(len(rows) - _TOP_CHANGES, 0)
 
 
 def _changed(found: Comparison) -> Iterator[Grid]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
-from nsysmap.base.table import Table
+from nsysmap.base.table import FloatArray, Table
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import whole_parts
@@ -24,15 +24,9 @@ def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
 
     The times of a group add up to those that ``joined`` (JOINED_LAYERS) has of it.  Nothing where a side has no kernels of the group.
     """
-    assert joined.spec is JOINED_LAYERS
     rows: list[dict[str, object]] = []
-    for number, (group, row) in enumerate(zip(groups, joined, strict=True)):
-        regions = [any(side.layers[at].kind == _REGION for at in ids) for side, ids in ((before, group.before), (after, group.after))]
-        if not any(regions) or row["before_ns"] is None or row["after_ns"] is None:
-            continue
-        sides = [
-            _side(side, ids, row.integer(key)) for side, ids, key in ((before, group.before, "before_ns"), (after, group.after, "after_ns"))
-        ]
+    for number, group, times in regions_in(before, after, groups, joined):
+        sides = [_side(side, ids, whole) for side, ids, whole in zip((before, after), (group.before, group.after), times, strict=True)]
         if not all(sides):
             continue
         first, second = sides
@@ -53,6 +47,17 @@ def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
     return Table.of_rows(REGION_KINDS, rows)
 
 
+def regions_in(
+    before: Side, after: Side, groups: Sequence[JoinedGroup], joined: Table
+) -> Iterator[tuple[int, JoinedGroup, tuple[int, int]]]:
+    """The groups with a region that an engine file does not open, their rows in ``joined`` (JOINED_LAYERS), their times on both sides."""
+    assert joined.spec is JOINED_LAYERS
+    for number, (group, row) in enumerate(zip(groups, joined, strict=True)):
+        regions = [any(side.layers[at].kind == _REGION for at in ids) for side, ids in ((before, group.before), (after, group.after))]
+        if any(regions) and row["before_ns"] is not None and row["after_ns"] is not None:
+            yield number, group, (row.integer("before_ns"), row.integer("after_ns"))
+
+
 def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, int]]:
     """By what kernels do: how many an inference has, and their time, which adds up to ``whole``."""
     kinds = _kinds(side, ids)
@@ -64,25 +69,33 @@ def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, 
     return {kind: (round(count / inferences, 1), int(part)) for (kind, (count, _)), part in zip(kinds.items(), parts.tolist(), strict=True)}
 
 
-def _kinds(side: Side, ids: Sequence[int]) -> _Kinds:
+def kernels_of(side: Side, ids: Sequence[int]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...], FloatArray]]:
+    """Of each inference that counts the names, streams and times (ns) of the kernels of these layers, in launch order."""
     kernels = side.tables["kernels"]
     inference = kernels.ints("inference")
     rows = np.flatnonzero(np.isin(kernels.ints("layer_id"), ids) & np.isin(inference, side.pace.inferences))
     rows = launch_order(kernels, rows, inference[rows])
     names, codes = kernels.text("name").values, kernels.text("name").codes[rows]
     streams, length = kernels.ints("stream")[rows], (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
-    ends = np.flatnonzero(np.diff(inference[rows], append=-1))
-    known: dict[bytes, list[str]] = {}
-    result: _Kinds = {}
+    known: dict[bytes, tuple[tuple[str, ...], tuple[int, ...]]] = {}
     first = 0
-    for end in (ends + 1).tolist():
+    for end in (np.flatnonzero(np.diff(inference[rows], append=-1)) + 1).tolist():
         key = codes[first:end].tobytes() + streams[first:end].tobytes()
         if key not in known:
-            known[key] = _words([names[code] for code in codes[first:end].tolist()], streams[first:end].tolist())
-        for word, time in zip(known[key], length[first:end].tolist(), strict=True):
-            count, spent = result.get(word, (0, 0))
-            result[word] = (count + 1, spent + time)
+            known[key] = tuple(names[code] for code in codes[first:end].tolist()), tuple(streams[first:end].tolist())
+        yield (*known[key], length[first:end].astype(np.float64))
         first = end
+
+
+def _kinds(side: Side, ids: Sequence[int]) -> _Kinds:
+    known: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
+    result: _Kinds = {}
+    for names, streams, lengths in kernels_of(side, ids):
+        if (names, streams) not in known:
+            known[names, streams] = _words(names, streams)
+        for word, time in zip(known[names, streams], lengths.tolist(), strict=True):
+            count, spent = result.get(word, (0, 0))
+            result[word] = (count + 1, spent + int(time))
     return result
 
 
