@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.groups import distinct, distinct_rows
 from nsysmap.base.note import SELECTED, Note
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, taken
 from nsysmap.base.trace_schema import INFERENCES
@@ -120,12 +121,12 @@ def select(trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection:
     cut = _distinct(inference_of, {name: placed[name] & ~timed[name] for name in _WORK})
     begin, end = _window(trace, found.table.take(kept), chosen, selection)
     rows = {name: np.flatnonzero(chosen[name]) for name in _WORK}
-    rows |= {
-        name: np.flatnonzero(_overlapping(getattr(trace, name), begin, end) & _of_pid(getattr(trace, name), selection)) for name in _HOST
-    }
-    launches = [getattr(trace, name).ints("launch")[rows[name]] for name in _WORK]
-    rows["api_calls"] = np.union1d(rows["api_calls"], np.concatenate([launch[launch >= 0] for launch in launches]))
-    rows["nvtx_ranges"] = np.union1d(rows["nvtx_ranges"], _around_nodes(trace))
+    host = {name: _overlapping(getattr(trace, name), begin, end) & _of_pid(getattr(trace, name), selection) for name in _HOST}
+    for name in _WORK:
+        launch = getattr(trace, name).held_ints("launch").take(rows[name])
+        host["api_calls"][launch[launch >= 0]] = True
+    host["nvtx_ranges"][_around_nodes(trace)] = True
+    rows |= {name: np.flatnonzero(kept_rows) for name, kept_rows in host.items()}
     rows["syncs"] = np.flatnonzero(_overlapping(trace.syncs, begin, end) & _placed(trace.syncs, replace(selection, streams=())))
     smaller = _taken(trace, rows, selection)
     renumbered = np.full(len(found.table), MISSING, np.int64)
@@ -191,8 +192,8 @@ def _kept_inferences(found: Inferences, inference_of: dict[str, IntArray], chose
 
 
 def _distinct(inference_of: dict[str, IntArray], rows: dict[str, BoolArray]) -> IntArray:
-    found = np.unique(np.concatenate([inference_of[name][mask] for name, mask in rows.items()]))
-    return found[found >= 0]
+    size = 1 + max(int(numbers.max(initial=-1)) for numbers in inference_of.values())
+    return distinct_rows(np.concatenate([inference_of[name][mask] for name, mask in rows.items()]), size)
 
 
 def _window(trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selection: Selection) -> tuple[int, int]:
@@ -232,6 +233,8 @@ def _of_pid(table: Table, selection: Selection) -> BoolArray:
 def _around_nodes(trace: Trace) -> IntArray:
     """The ranges that were open while a node of a CUDA graph was created."""
     created = trace.cuda_graph_nodes.ints("start_ns")  # in order of time
+    if not len(created):
+        return created
     first = np.searchsorted(created, trace.nvtx_ranges.ints("start_ns"), "left")
     after = np.searchsorted(created, trace.nvtx_ranges.ints("end_ns"), "right")
     return np.flatnonzero(after > first)
@@ -260,7 +263,9 @@ def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: b
         those = f"its inferences are 0 to {len(found.table) - 1}" if len(found.table) else "no inference was recognised in it"
         raise NsysmapError(trace.source, f"has no {replace(Selection(), inferences=selection.inferences).words()}", those)
     for name, values in (("device", selection.devices), ("pid", selection.pids), ("stream", selection.streams)):
-        held = np.unique(np.concatenate([table.ints(name) for table in (*work, found.table)]))
+        if not values:
+            continue
+        held = distinct(np.concatenate([distinct(table.ints(name)) for table in (*work, found.table)]))
         held = held[held != MISSING]
         absent = [value for value in values if value not in held]
         if absent:
