@@ -143,11 +143,9 @@ def _text(content: Report, *, full: bool) -> str:
 
 
 def _json(content: Report) -> str:
-    import json
+    from nsysmap.report.json import json_pieces, report_json
 
-    from nsysmap.report.json import report_json
-
-    return json.dumps(report_json(content), indent=1, allow_nan=False) + "\n"
+    return "".join(json_pieces(report_json(content)))
 
 
 def _failures(analysis: Analysis) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsysmap.names.layers import layer_kind, normalized_range_text, read_layer, split_layer_name
@@ -40,12 +41,21 @@ _LAST_CODE = r"[A-Z][a-z0-9]*$"
 _CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")
 _SYMBOLS = ("triton_", "nccl", "_Z")
 _CUT = ("…", "...")
+_REMEMBERED = 1 << 19  # names, at some 1.2 kB: a program has hundreds, and each is asked about three or four times
+_LONGEST_REMEMBERED = 4096  # characters: names of more are no kernels' of real programs
 _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 
 
 def decode(name: str) -> KernelName:
     """What a kernel, tactic, layer or range name says; never raises and never guesses, in time linear in the name's length."""
+    return _remembered(name) if len(name) <= _LONGEST_REMEMBERED else _decode(name)
+
+
+def _decode(name: str) -> KernelName:
     return _cut(name) if name.endswith(_CUT) and len(name) > 3 else _decode_whole(name)
+
+
+_remembered = lru_cache(maxsize=_REMEMBERED)(_decode)
 
 
 def _decode_whole(name: str) -> KernelName:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from nsysmap.base.result_schema import PRECISION
 from nsysmap.base.table import Row, Table
@@ -121,7 +120,7 @@ def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
 
 def use_of(name: str | None, layer: Layer | None) -> Use:
     """What a kernel of that name does for a layer; what neither tells is None or unknown, never a guess."""
-    decoded = _decoded(name) if name else None
+    decoded = decode(name) if name else None
     work = _work_by_name(decoded) or _work_by_layer(layer)
     source = layer.inputs[0].datatype if layer is not None and layer.inputs else None
     target = layer.outputs[0].datatype if layer is not None and layer.outputs else None
@@ -131,9 +130,6 @@ def use_of(name: str | None, layer: Layer | None) -> Use:
     if datatype is None:
         datatype, told_by = None if layer is None else layer.precision, "engine"
     return Use(work, datatype, told_by if datatype else None, None, _tensor_cores(decoded, layer, work))
-
-
-_decoded = lru_cache(maxsize=4096)(decode)
 
 
 def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]) -> Use:
@@ -205,7 +201,7 @@ def _tensor_cores(decoded: KernelName | None, layer: Layer | None, work: str) ->
     if decoded is not None and decoded.tensor_cores != "unknown":
         return decoded.tensor_cores
     if decoded is not None and layer is not None and layer.tactic and matches_tactic(decoded.name, layer.tactic):
-        told = _decoded(layer.tactic).tensor_cores
+        told = decode(layer.tactic).tensor_cores
         if told != "unknown":
             return told
     return "no" if work == "arithmetic" else "unknown"

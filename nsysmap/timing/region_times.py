@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from nsysmap.base.groups import sorted_order
+from nsysmap.base.groups import distinct, sorted_order
 from nsysmap.base.result_schema import REGION_PARTS
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.names.decode import decode, summary
@@ -99,12 +99,13 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     part = kernels.text("part").take(order)
     opaque = layers.text("kind").equals("foreign_node")[layer]
     name = kernels.text("name").take(order)
-    words = Text.of([part_words(decode(one)) for one in name.values])
-    word = words.codes[name.codes].astype(np.int64)
     codes = np.where(opaque, np.where(part.codes >= 0, 0, 2), 1)
     nameless = np.zeros(len(layers), np.bool_)
     nameless[layer[codes == 2]] = True
     counted, number = np.flatnonzero(nameless[layer]), np.zeros(len(order), np.int64)
+    asked = set(distinct(name.codes[counted].astype(np.int64)).tolist())
+    words = Text.of([part_words(decode(one)) if code in asked else "" for code, one in enumerate(name.values)])
+    word = words.codes[name.codes].astype(np.int64)
     number[counted] = _occurrence(np.stack([kernels.ints("inference")[order[counted]], layer[counted], word[counted]]))
     own = np.where(codes == 0, part.codes, np.where(codes == 1, layer, word)).astype(np.int64)
     by = kernels.text("part_by").take(order)
@@ -112,10 +113,10 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     of_part = np.full(len(part.values) + 1, "trace", told.dtype)
     of_part[part.codes] = told[by.codes]
     number[codes != 2] = 0
-    distinct, inverse = combinations(codes.astype(np.int64), own, number)
+    combined, inverse = combinations(codes.astype(np.int64), own, number)
     layer_name = layers.text("name")
     texts = []
-    for code, one, occurrence in np.stack(distinct).T.tolist():
+    for code, one, occurrence in np.stack(combined).T.tolist():
         if code == 0:
             texts.append(f"{of_part[one]}:{part.values[one]}")
         elif code == 1:

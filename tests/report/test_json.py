@@ -9,9 +9,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nsysmap.base.engine_schema import LAYERS
-from nsysmap.report.json import report_json, schema, write_json
+from nsysmap.report.json import json_pieces, report_json, schema, write_json
 from nsysmap.report.model import Report
 from nsysmap.report.write import write_report
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
@@ -124,3 +126,18 @@ def test_the_same_report_gives_the_same_bytes(tmp_path: Path, suffix: str) -> No
     write_report(held, tmp_path / f"a{suffix}")
     write_report(held, tmp_path / f"b{suffix}")
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+_scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+_values = st.recursive(_scalars, lambda part: st.lists(part) | st.dictionaries(st.text(), part) | st.tuples(part, part), max_leaves=20)
+
+
+@given(_values, st.booleans())
+def test_json_is_written_as_python_writes_it(value: object, ascii_only: bool) -> None:
+    assert "".join(json_pieces(value, ascii_only=ascii_only)) == json.dumps(value, indent=1, ensure_ascii=ascii_only) + "\n"
+
+
+@pytest.mark.parametrize("value", [float("nan"), [1.0, float("inf")], {"a": [{"b": float("nan")}]}])
+def test_no_json_is_written_of_what_is_no_number(value: object) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        list(json_pieces(value))
