@@ -256,6 +256,24 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
     return Track(match, more, skip, usual=value, spread=spread, whole=whole)
 
 
+def neighbours(items: tuple[IntArray, BoolArray, BoolArray], runs: Runs, kind: IntArray, kinds: int) -> list[Counter[tuple[int, int]]]:
+    """For each kind of runs how often which unexplained item stands beside one: (-1 before or 1 behind it, the distinct item).
+
+    ``items``: of each item in order which distinct one it is; of each distinct one whether it is overlooked; of each item whether it is
+    explained.
+    """
+    row, overlooked, explained = items
+    found: list[Counter[tuple[int, int]]] = [Counter() for _ in range(kinds)]
+    for at, first, last in zip(kind.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True):
+        for side, end in ((-1, first), (1, last)):
+            place = end + side
+            while 0 <= place < len(row) and overlooked[row[place]]:
+                place += side
+            if 0 <= place < len(row) and not explained[place]:
+                found[at][side, int(row[place])] += 1
+    return found
+
+
 def common_sequence(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """What more than half of the sequences have, in their common order; they lack items, and hold others, here and there."""
     filled = [sequence for sequence in sequences if sequence]

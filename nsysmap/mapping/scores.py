@@ -27,7 +27,7 @@ _FOREIGN = -1.5  # such a kernel in a layer that may run anything
 _FOREIGN_OP = 1.0  # … at most, in a layer of its operation of which TensorRT too has such kernels
 _FOREIGN_ELSE = -4.0  # … in any other layer that is no plugin
 _FOREIGN_TACTIC = -12.0  # … in one whose tactic is known, and another
-_NEVER_RUN = -30.0  # a kernel of a framework, in any layer that is no plugin
+_NEVER_RUN = -30.0  # a kernel of a framework in any layer that is no plugin, and one of TensorRT itself in a plugin
 _BETWEEN_FRAMEWORK, _BETWEEN_FOREIGN, _BETWEEN_TENSORRT = -0.3, -0.7, -4.0  # such kernels between two inferences, and TensorRT's own
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
 SPEAKS = 1.0  # from that on a kernel's name speaks for its layer
@@ -51,6 +51,9 @@ ANY_NUMBER = ("foreign_node", "plugin", "loop", "unknown", "other")
 _MORE = {"foreign_node": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.2, "unknown": -2.0, "other": -2.0, "resize": -2.0}
 _MORE_ELSE = -3.5
 _MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is not its first: helpers come after it
+_MAIN_TWICE, _MAIN_AGAIN = frozenset(("softmax", "normalization", "reduce")), -4.6
+"""Layers that may run their main kernel in two steps, and what a second main kernel of any other layer is worth: less than one of TensorRT
+between two inferences, so that a layer takes none of the inference that follows, and more than one of no layer within an inference."""
 _SPLIT_K, _FOLLOWS = "splitk", 2.0  # kernels that add up what the matrix product before them left: they begin no layer
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
 _DIGITS = re.compile(r"\d+")
@@ -114,7 +117,9 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
     more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
     own_order = np.array([layer.kind == "plugin" for layer in layers])  # a plugin may prepare before it does its work
-    more = more + np.where((more < 0) & (match >= SPEAKS) & ~own_order, _MAIN_LATER, 0.0)
+    main = (match >= SPEAKS) & ~own_order
+    once = np.array([layer.kind not in _MORE and layer.kind not in _MAIN_TWICE for layer in layers])
+    more = np.where(main & once, np.minimum(more + _MAIN_LATER, _MAIN_AGAIN - match), more + np.where((more < 0) & main, _MAIN_LATER, 0.0))
     follows = np.array([_SPLIT_K in name.lower() for name in names], np.bool_)[:, None]
     match, more = np.where(follows, match - _FOLLOWS, match), np.where(follows, more + _FOLLOWS, more)
     idle = [
@@ -152,12 +157,18 @@ def expected_kernels(engine: Engine) -> int | None:
 
 _FRAMEWORK = frozenset(("pytorch", "triton", "cufft", "nccl"))  # families that TensorRT never runs but in plugins
 _ANYBODYS = frozenset(("cuda", "unknown", "cub", "pytorch", "tensorrt-llm", "flash-attention"))  # … of which it runs few
+_BUILDERS = frozenset(("reformat", "native-pointwise", "tensorrt", "trt", "myelin"))  # families that only TensorRT's own layers run
 _ANYTHING = frozenset(("foreign_node", "unknown", "other", "loop"))
 
 
 def _is_foreign(kernel: KernelName) -> bool:
     """Whether nothing in the name speaks of TensorRT or its libraries."""
     return _is_framework(kernel) or kernel.family in _ANYBODYS
+
+
+def _is_builders(kernel: KernelName) -> bool:
+    """Whether only a layer of TensorRT itself runs the kernel: plugins call libraries, whose builds of such kernels have other names."""
+    return kernel.family in _BUILDERS or (kernel.family == "xmma" and str(kernel.fields.get("launcher", "")).endswith("_trt"))
 
 
 def _is_framework(kernel: KernelName) -> bool:
@@ -179,6 +190,8 @@ def _most_of_foreign(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> 
             alike = np.array([layer.kind == operation and not layer.tactic for layer in layers])
             usual = np.where(anything, _FOREIGN, np.where(alike, _FOREIGN_OP, np.where(tactic, _FOREIGN_TACTIC, _FOREIGN_ELSE)))
             most[number] = np.where(plugin, np.inf, usual)
+        elif _is_builders(kernel):
+            most[number] = np.where(plugin, _NEVER_RUN, np.inf)
     return most
 
 

@@ -12,7 +12,7 @@ from nsysmap.base.groups import runs as runs_of
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.mapping.kernel_alignment import EngineMatch, engine_match, optimization_profiles
+from nsysmap.mapping.kernel_alignment import ACCEPTED, EngineMatch, engine_match, optimization_profiles
 from nsysmap.mapping.recurring import (
     Usual,
     common_places,
@@ -21,29 +21,26 @@ from nsysmap.mapping.recurring import (
     is_part,
     least_share,
     missing_rate,
+    neighbours,
     other_tracks,
     steady,
     usual_kernels,
     usual_track,
 )
 from nsysmap.mapping.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
-from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, likeliest_runs, sureness
+from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, kept, likeliest_runs, run_of, sureness
 from nsysmap.mapping.twins import Ran, twins_of, which_ran
 
 _ROUNDS = 4  # alignments, each of which learns from the one before
-_SEVERAL = 2  # runs that tell what is usual
-_ENOUGH = 4  # runs of a track that habits can be learnt from
-_SELDOM, _SELDOM_IN_PLUGIN, _FOREIGN_SELDOM = (
-    0.85,
-    0.5,
-    -8.0,
-)  # a kernel that need not be TensorRT's is in its slot in so many runs, or costs that
+_SEVERAL, _ENOUGH = 2, 4  # runs that tell what is usual; runs of a track that habits can be learnt from
+_SELDOM, _SELDOM_IN_PLUGIN = 0.85, 0.5  # a kernel that need not be TensorRT's is in its slot in so many runs, …
+_FOREIGN_SELDOM = -8.0  # … or costs that
 _FILLED, _EMPTY = 0.7, 0.15  # share of the runs in which a slot has a kernel, for it to be taken as one that always, that never has
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
 _SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
 _GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
-_NEAR = 0.9  # share of kernels placed and layers used of a run whose tactics are not the file's: a warm-up, another profile
+_NEAR = 0.9  # share of kernels placed and layers used of a single run whose tactics are not the file's: a warm-up, another profile
 _STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
 _DAMAGED, _DAMAGED_LIKE = 0.6, 0.5  # … of a run of which there is one, and that differs from the others in at most that share
 _POOLED = 0.25  # … of which one learns what they usually launch
@@ -143,8 +140,8 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     stream, judged = _without_others(kernels, mine, forms, engines, (stream, judged))
     sure = sureness(stream, judged.runs, judged.believed)
     judged = _told_apart(kernels, (*mine, *lanes), judged, engines)
-    kept = _kept(judged.runs, judged.believed)
-    return Found(kernels.row, (*mine, *lanes), kept, sure, judged.kind[judged.believed], judged.kinds)
+    ours = kept(judged.runs, judged.believed)
+    return Found(kernels.row, (*mine, *lanes), ours, sure, judged.kind[judged.believed], judged.kinds)
 
 
 def _without_others(
@@ -152,7 +149,7 @@ def _without_others(
 ) -> tuple[Stream, _Judged]:
     """The same with what recurs outside the believed runs taken for what it is, where no run is lost by that."""
     learnt, judged = found
-    inside = _run_of(_kept(judged.runs, judged.believed), len(kernels.row)) >= 0
+    inside = run_of(kept(judged.runs, judged.believed), len(kernels.row)) >= 0
     paused = _pauses(kernels.gap_ns) | _pauses(kernels.idle_ns) | kernels.copies | kernels.waits
     others = other_tracks(kernels.row, paused, inside)
     if not others:
@@ -196,7 +193,7 @@ def _pauses(gap_ns: IntArray) -> BoolArray:
 
 def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray) -> Stream:
     """The same stream with what most of some runs of each track do in each slot taken into account."""
-    of = _run_of(runs, len(stream.row))
+    of = run_of(runs, len(stream.row))
     tracks = []
     for number, (lane, track) in enumerate(zip(lanes, stream.tracks, strict=False)):
         mine = (runs.track == number) & among
@@ -263,9 +260,9 @@ def _forms(
                 usual = steady(usual, lane.layers)
                 if lane.engine in ran or engine_match([kernels.facts[row] for row in usual.row.tolist()], engines[lane.engine]).accepted:
                     learnt.append((len(runs), usual))
-        kept = [one for one in learnt if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)]
-        found.extend(Form(number, usual) for _, usual in kept)
-        if not kept:
+        whole = [one for one in learnt if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)]
+        found.extend(Form(number, usual) for _, usual in whole)
+        if not whole:
             found.append(Form(number))
     return tuple(found)
 
@@ -281,25 +278,10 @@ def _formed(stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged
         made.append(next(tracks) if form.usual is None else usual_track(lanes[form.lane].scores, lanes[form.lane].layers, form.usual))
         if form.usual is not None:
             ran[form.usual.row] = True
-    outside = _run_of(_kept(judged.runs, judged.believed), len(stream.row)) < 0
+    outside = run_of(kept(judged.runs, judged.believed), len(stream.row)) < 0
     often = np.bincount(stream.row[outside], minlength=len(ran)) >= _RECURS
     between = np.where(often & ~ran, np.maximum(stream.between, _OUTSIDE), stream.between)
     return replace(stream, tracks=tuple(made), between=between)
-
-
-def _run_of(runs: Runs, count: int) -> IntArray:
-    """For each item the run that it lies in, -1 for none."""
-    of = np.full(count, -1, np.int64)
-    for number, (first, last) in enumerate(zip(runs.first.tolist(), runs.last.tolist(), strict=True)):
-        of[first : last + 1] = number
-    return of
-
-
-def _kept(runs: Runs, kept: BoolArray) -> Runs:
-    slot = runs.slot.copy()
-    for at in np.flatnonzero(~kept).tolist():
-        slot[runs.first[at] : runs.last[at] + 1] = -1
-    return replace(runs, track=runs.track[kept], first=runs.first[kept], last=runs.last[kept], slot=slot)
 
 
 # --- which runs are believed ----------------------------------------------------------------------------------------
@@ -380,7 +362,25 @@ def _judged(
     for number, group in enumerate(groups):
         kind[group.runs] = number
     usual = tuple((group.lane, group.consensus()) for group in groups)
-    return _Judged(runs, kind, _kinds(kernels, lanes, groups, engines), usual)
+    found = _Judged(runs, kind, _kinds(kernels, lanes, groups, engines), usual)
+    return _without_parts(kernels.row, lanes[0].scores.foreign, found)
+
+
+def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judged:
+    """The same without kinds that are a part of what another engine runs.
+
+    Nothing but its likeness to the engine's own kinds speaks for such a kind, and most of its runs stand beside a kernel of TensorRT
+    that no run explains, and beside which the engine's own never stand.
+    """
+    explained = foreign[row] | (run_of(kept(judged.runs, judged.believed), len(row)) >= 0)
+    beside = neighbours((row, foreign, explained), judged.runs, judged.kind, len(judged.kinds))
+    kinds = list(judged.kinds)
+    for at, one in enumerate(judged.kinds):
+        own = [other for other, known in enumerate(judged.kinds) if known.engine == one.engine and known.match.accepted]
+        ((where, times),) = beside[at].most_common(1) or [((0, -1), 0)]
+        if one.believed and not one.match.accepted and own and times >= max(_SEVERAL, one.runs / 2):
+            kinds[at] = replace(one, believed=any(beside[other][where] for other in own))
+    return replace(judged, kinds=tuple(kinds))
 
 
 def _told_apart(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]) -> _Judged:
@@ -484,7 +484,7 @@ def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequ
     """Whether an engine that ran for sure ran this too: a warm-up or another kernel sequence, or a single damaged run."""
     explained = min(kind.match.placed, kind.match.used)
     if kind.runs > 1 or explained >= _NEAR:
-        return explained >= _NEAR
+        return explained >= (ACCEPTED if kind.runs > 1 else _NEAR)  # what several runs have in common lacks nothing by chance
     mine = group.consensus()
     like = {
         believed: min(

@@ -54,6 +54,22 @@ class Runs:
     worth: float
 
 
+def run_of(runs: Runs, count: int) -> IntArray:
+    """For each item the run that it lies in, -1 for none."""
+    of = np.full(count, -1, np.int64)
+    for number, (first, last) in enumerate(zip(runs.first.tolist(), runs.last.tolist(), strict=True)):
+        of[first : last + 1] = number
+    return of
+
+
+def kept(runs: Runs, these: BoolArray) -> Runs:
+    """Those of the runs, and their items only."""
+    slot = runs.slot.copy()
+    for at in np.flatnonzero(~these).tolist():
+        slot[runs.first[at] : runs.last[at] + 1] = -1
+    return replace(runs, track=runs.track[these], first=runs.first[these], last=runs.last[these], slot=slot)
+
+
 @dataclass(frozen=True)
 class Sureness:
     """Of each item, given which runs there are: the probability of its slot (or of none), and the likeliest other."""

@@ -15,6 +15,7 @@ from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
 from nsysmap.mapping.twins import SEVERAL
 from nsysmap.trace.reader import read_trace
+from tests.made_engines import made, row
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES
 
@@ -107,6 +108,45 @@ def test_an_engine_between_passes_of_another_that_shares_its_kernels_is_not_take
     theirs: list[Item] = [(name, None) for name, _ in inference("bert_trt103")]
     items = [ours, theirs] * 8
     assert layers(mapped(items, [engine_of("bert_trt10")], tmp_path)) == truth(items)
+
+
+COPY = "void genericReformat::copyVectorizedKernel<double, float, __half, true, false, 1>(int)"
+FPROP = "sm80_xmma_fprop_implicit_gemm_{}_nhwckrsc_nhwc_tilesize{}x64x64_stage3_kernel_trt"
+CONVOLUTIONS: list[Item] = [  # of another engine, whose file is not given
+    (COPY, None),
+    *((FPROP.format("f16f16_f16f16_f16", size), None) for size in range(32, 384, 32)),
+    ("void nvinfer1::tiled_pooling::poolCHW_RS3_UV1_max<3>(int)", None),
+]
+
+
+def test_a_plugin_takes_no_kernels_that_only_tensorrt_runs(tmp_path: Path) -> None:
+    ours = [
+        *((f"/{at}/norm", "PluginV2DynamicExt", "void tensorrt_llm::kernels::generalRmsNorm<__half, false>(int)") for at in range(4)),
+        ("/add", "PointWise", "generatedNativePointwise"),
+        (
+            "/lm_head/PLUGIN_V2_Gemm_0",
+            "PluginV2DynamicExt",
+            "sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64_execute_kernel__5x_cublas",
+        ),
+    ]
+    engine = made(*(row(name, kind, [(f"t{at}", [8], "Half")], [(f"t{at + 1}", [8], "Half")]) for at, (name, kind, _) in enumerate(ours)))
+    items = [[*((kernel, name) for name, _, kernel in ours), *CONVOLUTIONS] for _ in range(8)]
+    assert layers(mapped(items, [engine], tmp_path)) == truth(items)
+
+
+def test_a_convolution_takes_none_of_another_engine_that_runs_in_every_turn(tmp_path: Path) -> None:
+    kernels = [COPY, *(FPROP.format("i8i8_i8i32_f32", size) for size in (16, 48, 80, 112, 144, 176))]
+    names = ["QuantizeLinear_2", *(f"conv{at}.weight + QuantizeLinear_{at} + Conv_{at}" for at in range(6))]
+    kinds = ["Reformat", *["CaskConvolution"] * 6]
+    rows = [
+        row(name, kind, [(f"t{at}", [1, 8, 4, 4], "Int8")], [(f"t{at + 1}", [1, 8, 4, 4], "Int8")])
+        for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    ]
+    for at in (1, 3, 4, 5, 6):  # of the second convolution no tactic is told
+        rows[at]["TacticName"] = kernels[at].removesuffix("_kernel_trt")
+    ours: list[Item] = list(zip(kernels, names, strict=True))
+    items = [CONVOLUTIONS, ours] * 8
+    assert layers(mapped(items, [made(*rows)], tmp_path)) == truth(items)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
