@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.terminal import escaped, told_apart
@@ -66,8 +66,11 @@ class Told:
     rows: tuple[Answered, ...]
 
 
-def told_of(summary: Summary, *, regions: bool) -> Told:
-    """The sentences of an answer; ``regions`` says that the page has a section about what is inside them."""
+def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], *, regions: bool) -> Told:
+    """The sentences of an answer; ``regions`` says that the page has a section about what is inside them.
+
+    ``titles`` are what layers that are alike are called, by engine and common name.
+    """
     guess, costs = summary.unprofiled, words.costs(summary)[:TOP]
     predicted, _, range_of = (
         "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
@@ -78,10 +81,17 @@ def told_of(summary: Summary, *, regions: bool) -> Told:
         range_of.removesuffix(")"),
         words.no_action(summary),
         tuple(costs),
-        tuple(told_apart([escaped(cost.name) for cost in costs], _NAME)),
+        _short(costs, titles),
         tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
         tuple(row for row in _rows(summary, regions=regions) if row.text),
     )
+
+
+def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], str]) -> tuple[str, ...]:
+    names = [escaped(titles.get((cost.engine, cost.name), cost.name)) for cost in costs]
+    if len(set(names)) < len(names):
+        names = [escaped(cost.name) for cost in costs]
+    return tuple(told_apart(names, _NAME))
 
 
 def _rows(summary: Summary, *, regions: bool) -> Iterator[Answered]:

@@ -24,7 +24,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
 from nsysmap.summary import words
-from nsysmap.timing.layer_sums import alike, common_name
+from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.totals import layer_shares
 from nsysmap.trace.steady import OUTLIER, steady_inferences
@@ -74,6 +74,7 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         ],
         "outlier": OUTLIER,
         "repeats": [escaped(common_name([row.text("name") for row in mine])) for mine in alike(tables.layers)],
+        "repeat_titles": [escaped(title) for title in repeat_titles(analysis).values()],
         "kernel_time": _kernel_time(tables),
         "regions": _regions(tables),
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
@@ -163,13 +164,30 @@ def _kernel(name: str) -> dict[str, object]:
     return {"summary": escaped(told), "patterns": patterns, "said": said, "rest": escaped(decoded.rest)}
 
 
-def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
-    tables = analysis.tables
-    titles = {
+def _titles(analysis: Analysis) -> dict[tuple[int | None, int | None], str]:
+    """What each layer is called, by engine and place in it."""
+    return {
         (number, layer.index): title
         for number, engine in enumerate(analysis.engines)
         for layer, title in zip(engine.layers, layer_titles(engine.layers), strict=True)
     }
+
+
+def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
+    """What layers that are alike are called, by engine, common name and the first of them: their titles, if only numbers differ."""
+    titles = _titles(analysis)
+    found = {}
+    for mine in alike(analysis.tables.layers):
+        name, engine = common_name([row.text("name") for row in mine]), mine[0].maybe_integer("engine")
+        told = [titles.get((engine, row.maybe_integer("layer_index")), "") for row in mine]
+        agree = all(told) and len({NUMBER.sub("*", title) for title in told}) == 1
+        found[engine, name, min(row.integer("layer_id") for row in mine)] = common_name(told) if agree else name
+    return found
+
+
+def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
+    tables = analysis.tables
+    titles = _titles(analysis)
     limits = {row.integer("layer_id"): row for row in tables.roofline}
     shares = layer_shares(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     measured = of_layers(tables.layer_counters)

@@ -11,10 +11,11 @@ function detailsOf(trace, panel, on) {
     if (!kept.length) return;
     if (heading) element("h3", heading, panel);
     const table = element("table", null, panel);
-    for (const [name, value, go] of kept) {
+    for (const [name, value, go, means] of kept) {
       const row = element("tr", null, table), cell = (element("td", name, row), element("td", null, row, "name"));
       if (go) button(String(value), cell, go);
       else cell.textContent = value;
+      if (means) element("small", means, cell);
     }
   }
   const at = (type, row) => [["begins", duration(trace.startOf(type, row), 10)], ["takes", duration(trace.endOf(type, row) - trace.startOf(type, row))]];
@@ -52,7 +53,7 @@ function detailsOf(trace, panel, on) {
       ["reason", shared(KERNEL, "reason", row)],
     ]);
     if (layer) layerRows(layer, "The layer in the engine");
-    if (told.said.length || told.rest) rows("What its name says", [...told.said.map(([label, value, means]) => [label, means ? `${value}\n${means}` : value]), ["not understood", told.rest]]);
+    if (told.said.length || told.rest) rows("What its name says", [...told.said.map(([label, value, means]) => [label, value, null, means]), ["not understood", told.rest]]);
     launch(tables.kernels.launch[row], tables.kernels.start[row]);
     rows("Grid and resources", [
       ["grid", three("grid_")], ["block", three("block_")], ["registers per thread", shared(KERNEL, "registers", row)],

@@ -1,6 +1,6 @@
 // What stands in tables: layers, idle time by cause, regions; each for the whole trace, or for what is selected.
 
-const MOST_ROWS = 300;
+const MOST_ROWS = 300, NO_LAYER = "#8a94a0";
 
 /** The table of layers; `on.layer(id)` is told of clicks. */
 function layersOf(trace, place, on) {
@@ -49,7 +49,7 @@ function layersOf(trace, place, on) {
       for (const name of ["time", "count", "share", "bound"]) if (row[name] !== null) sum[name] = (sum[name] || 0) + row[name];
       sum.fraction = sum.bound && sum.time ? sum.bound / sum.time : null;
     }
-    return [...found.values()].map(row => row.layers.length > 1 ? { ...row, title: doc.repeats[row.repeat] || row.title } : row);
+    return [...found.values()].map(row => row.layers.length > 1 ? { ...row, title: doc.repeat_titles[row.repeat] || row.title, name: doc.repeats[row.repeat] } : row);
   }
   function update() {
     const rows = rowsNow(), sign = down ? -1 : 1;
@@ -72,11 +72,14 @@ function layersOf(trace, place, on) {
     const made = document.createElement("tr");
     const chosen = selection && chosenLayers(selection);
     if (chosen && row.layers.some(layer => chosen.has(layer.id))) made.className = "on";
-    const swatch = doc.kinds[row.swatch] || doc.kinds[doc.kinds.length - 1];
+    const swatch = doc.kinds[row.swatch] || { fill: NO_LAYER };
     const share = element("td", null, made, "right");
     bar(most ? (row.share || 0) / most : 0, swatch.fill, share);
     share.append(percent(row.share));
     element("td", microseconds(row.time ?? null), made, "right");
+    const cell = element("td", null, made, "name");
+    if (row.layers.length) button(row.title, cell, () => on.layers(row.layers.map(layer => layer.id), row.title)).title = row.name;
+    else cell.append(row.title);
     element("td", row.count === null || row.count === undefined ? "–" : row.count.toLocaleString("en"), made, "right");
     element("td", row.kind, made);
     element("td", row.precision || "", made);
@@ -84,9 +87,6 @@ function layersOf(trace, place, on) {
     for (const metric of metrics) element("td", row.layers.length === 1 && row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     element("td", row.layers.length > 1 ? row.layers.length + " ×" : row.index ?? "–", made, "right");
     if (engines) element("td", row.source || "–", made);
-    const cell = element("td", null, made, "name");
-    if (row.layers.length) button(row.title, cell, () => on.layers(row.layers.map(layer => layer.id), row.title)).title = row.layers.length > 1 ? row.title : row.name;
-    else cell.append(row.title);
     return made;
   }
   return { update(given) { selection = given; update(); } };

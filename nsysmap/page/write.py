@@ -11,7 +11,7 @@ from nsysmap.base.output_file import replacing
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent, rate, rounded
 from nsysmap.page.answer import bars_of, told_of
-from nsysmap.page.content import content_of, findings, reduced_words, sample_columns
+from nsysmap.page.content import content_of, findings, reduced_words, repeat_titles, sample_columns
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
 from nsysmap.page.samples import MEASURED, of_names, sampled_of
@@ -60,6 +60,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
     pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: words.gain(analysis.summary, action)}
+    titles = {(engine, name): title for (engine, name, _), title in repeat_titles(analysis).items()}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
@@ -76,7 +77,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         links=links,
         summary=analysis.summary,
         first=words.first_actions(analysis.summary),
-        told=told_of(analysis.summary, regions=bool(content["regions"])),
+        told=told_of(analysis.summary, titles, regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
         captured=captured(report),
         mapping=mapping_words(report),

@@ -252,7 +252,7 @@ def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: 
     page.uncheck("#layer-group")
     page.click("#layers th[data-by=index] button")
     assert page.get_attribute("#layers th[data-by=index]", "aria-sort") == "ascending"
-    assert rows.first.locator("td").nth(6).inner_text() == "0"
+    assert rows.first.locator("td").nth(7).inner_text() == "0"
 
 
 def test_a_finding_leads_to_its_place_in_time_and_graph(browser: Browser, written: Callable[..., Path]) -> None:
