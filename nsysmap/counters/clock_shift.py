@@ -9,9 +9,9 @@ import numpy as np
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
-from nsysmap.counters.problem import in_sequence_order
+from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
-from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, layout_of, shares_of, taking_part, touched
+from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, shares_of, taking_part, touched
 
 _FAR_SAMPLES = 64  # the offset is looked for within so many samples' length either way
 _MOST_SAMPLES = 10_000  # that the search looks at …
@@ -266,8 +266,8 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
     """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that nearly do."""
     layout = _layout(work, period / 2)
     some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
-    every = np.zeros(sum(len(each.start_ns) for each in some), np.bool_)
-    like = fit_rates(_looked(work, layout, some, rough, every).sums(), layout)
+    wild = _wild(work, some, period, rough)
+    like = fit_rates(_looked(work, layout, some, rough, wild).sums(), layout)
     near = _step(period)
     steps = {round(at * _COARSE * period) for at in range(-_STEPS, _STEPS + 1)} | {
         round(at * near) for at in range(-_NEAR_STEPS, _NEAR_STEPS + 1)
@@ -275,7 +275,7 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
 
     offsets = np.array(sorted(steps, key=abs))
     moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
-    misfit = np.array([quick_misfit(_looked(work, layout, some, each, every).sums(), layout, like).sum() for each in moved])
+    misfit = np.array([quick_misfit(_looked(work, layout, some, each, wild).sums(), layout, like).sum() for each in moved])
     best = int(np.argmin(misfit))
     apart = (offsets - offsets[best]).astype(np.float64)
     others = np.where(np.abs(apart) > 1.5 * near, np.exp(misfit[best] - misfit), 0.0)  # that explain the samples nearly as well
@@ -296,7 +296,7 @@ def _unexplained(work: Work, stretches: list[_Stretch], period: float, shift: Sh
 
 def _layout(work: Work, part_ns: float) -> Layout:
     """Coarser parts than those of the estimate: the offset is told by whole kernels."""
-    return layout_of(work, max(part_ns, 1000.0), fewest=2)
+    return coarse_enough(work, max(part_ns, 1000.0), 2)
 
 
 def _looked(work: Work, layout: Layout, stretches: list[_Stretch], shift: Shift, left_out: BoolArray) -> _Looked:

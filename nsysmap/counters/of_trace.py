@@ -192,12 +192,12 @@ def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]
 
 
 def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
-    layout = estimates.layout
+    layout, named = estimates.layout, _kernels(gpu, found, kernels)
     for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
         known = told(estimates, each)
-        for group in np.flatnonzero(found.kernel >= 0).tolist():
+        for group, kernel in named.items():
             yield {
-                **_kernel(gpu, found, kernels, group),
+                **kernel,
                 "duration_ns": float(layout.duration_ns[group]),
                 "executions": int(layout.executions[group]),
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
@@ -212,25 +212,28 @@ def _ends(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates
     if active is None:
         return
     ends = kernel_ends(estimates, active)
-    for group in np.flatnonzero(found.kernel >= 0).tolist():
+    for group, kernel in _kernels(gpu, found, kernels).items():
         yield {
-            **_kernel(gpu, found, kernels, group),
+            **kernel,
             "duration_ns": float(estimates.layout.duration_ns[group]),
             "begin_idle_ns": _number(float(ends.begin_ns[group])),
             "end_idle_ns": _number(float(ends.end_ns[group])),
         }
 
 
-def _kernel(gpu: GpuSamples, found: Repeated, kernels: Table, group: int) -> dict[str, object]:
-    """Which kernel the group is."""
-    row = int(found.kernel[group])
-    layer = int(kernels.ints("layer_id")[row])
+def _kernels(gpu: GpuSamples, found: Repeated, kernels: Table) -> dict[int, dict[str, object]]:
+    """By group which kernel it is; copies and memsets are none."""
+    groups = np.flatnonzero(found.kernel >= 0)
+    rows = kernels.take(found.kernel[groups]).records() if len(groups) else []
     return {
-        "device": gpu.device,
-        "kernel_sequence": int(found.sequence[group]),
-        "position": int(found.position[group]),
-        "layer_id": None if layer == MISSING else layer,
-        "kernel": kernels.text("name")[row],
+        group: {
+            "device": gpu.device,
+            "kernel_sequence": int(found.sequence[group]),
+            "position": int(found.position[group]),
+            "layer_id": row["layer_id"],
+            "kernel": row["name"],
+        }
+        for group, row in zip(groups.tolist(), rows, strict=True)
     }
 
 

@@ -20,6 +20,9 @@ SHORTEST_PART_NS = 500.0
 FEWEST_PARTS = 4
 """Also of a kernel that is shorter than a sample: where in it the counter counts is not known either."""
 MOST_COLUMNS = 3000
+MOST_COUPLED = 300
+"""Columns where repeats cross: all then share samples with all, and the time to solve grows with the third power …"""
+_CROSSING = 0.01  # … which is so where more than this part of the executions begin while another repeat's still run
 MOST_SAMPLES = 200_000
 ENOUGH_SAMPLES = 50_000
 """More samples than that, and than so many a part, are thinned, by whole stretches: errors are below the counters' resolution by then …"""
@@ -85,12 +88,27 @@ def without(problem: Problem, outliers: BoolArray) -> Problem:
 
 def layout_for(work: Work, period_ns: float) -> Layout:
     """Parts as fine as the samples tell, coarser where there would be too many."""
-    length, fewest = max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS
-    layout = layout_of(work, length, fewest=fewest)
-    while layout.columns > MOST_COLUMNS and int(layout.parts.max()) > 1:
-        length, fewest = length * 1.5, max(fewest - 1, 1)
-        layout = layout_of(work, length, fewest=fewest)
+    return coarse_enough(work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS)
+
+
+def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
+    """Parts of that length, and at least so many a kernel; longer and fewer where there would be too many to solve for."""
+    most = MOST_COUPLED if _crossing(work) else MOST_COLUMNS
+    layout = layout_of(work, part_ns, fewest=fewest)
+    while layout.columns > most and int(layout.parts.max()) > 1:
+        part_ns, fewest = part_ns * 1.5, max(fewest - 1, 1)
+        layout = layout_of(work, part_ns, fewest=fewest)
     return layout
+
+
+def _crossing(work: Work) -> bool:
+    """Whether different repeats run at once, as those of two threads do."""
+    inside = np.flatnonzero(work.repeat >= 0)
+    if len(inside) < 2:
+        return False
+    end, repeat = work.end_ns[inside], work.repeat[inside]
+    crossing = (work.start_ns[inside][1:] < end[:-1]) & (repeat[1:] != repeat[:-1])
+    return float(crossing.mean()) > _CROSSING
 
 
 def in_sequence_order(work: Work) -> tuple[Work, IntArray]:

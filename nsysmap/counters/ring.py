@@ -42,17 +42,31 @@ class Gram:
 
     def times(self, values: FloatArray) -> FloatArray:
         """The matrix times vectors that lie along the last axis."""
-        inner = values[..., :-1]
-        around = self.band[0] * inner + self.edge * values[..., -1:]
+        if 4 * self.reach > self.ring:
+            product: FloatArray = values @ self.full
+            return product
+        inner, ring = values[..., :-1], self.ring
+        around = np.concatenate([self.band[0] * inner + self.edge * values[..., -1:], np.zeros((*values.shape[:-1], self.reach))], axis=-1)
+        ahead = np.concatenate([inner, inner[..., : self.reach]], axis=-1)
         for away in range(1, self.reach + 1):
-            around += self.band[away] * np.roll(inner, -away, -1)
-            around += np.roll(self.band[away] * inner, away, -1)
+            around[..., :ring] += self.band[away] * ahead[..., away : away + ring]
+            around[..., away : away + ring] += self.band[away] * inner
+        around[..., : self.reach] += around[..., ring:]  # what went beyond the end goes round it
         last = inner @ self.edge + self.last * values[..., -1]
-        return np.concatenate([around, last[..., None]], axis=-1)
+        return np.concatenate([around[..., :ring], last[..., None]], axis=-1)
 
-    def dense(self) -> FloatArray:
+    @cached_property
+    def full(self) -> FloatArray:
         """The matrix with all its entries."""
-        return self.times(np.eye(self.ring + 1))
+        at = np.arange(self.ring)
+        full = np.zeros((self.ring + 1, self.ring + 1))
+        for away, band in enumerate(self.band):
+            np.add.at(full, (at, (at + away) % self.ring), band)
+            if away:
+                np.add.at(full, ((at + away) % self.ring, at), band)
+        full[:-1, -1] = full[-1, :-1] = self.edge
+        full[-1, -1] = self.last
+        return full
 
     def without(self, other: Gram) -> Gram:
         """The difference; ``other`` reaches no farther in what matters."""

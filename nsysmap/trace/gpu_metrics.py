@@ -77,12 +77,12 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
     ends = [kind for (kind, _), name in names.items() if name == _END]
     ordinals = _ordinals(tables)
     found = []
-    for kind in _distinct(columns[1]):
+    kinds = _distinct(columns[1])
+    for kind in kinds:
         if kind in ends:
             continue
-        here = columns[1] == kind
-        rows = columns if here.all() else [column[here] for column in columns]
-        named = [(at, names.get((kind, at), str(at))) for at in _distinct(rows[2])]
+        rows = columns if len(kinds) == 1 else [column[columns[1] == kind] for column in columns]
+        named = [(at, names.get((kind, at), str(at))) for at in _metrics(rows[0], rows[2])]
         doubtful = np.isin(columns[1], [end for end in ends if end & _GPU == kind & _GPU])
         device = ordinals.get(kind & _GPU, kind & _GPU)
         found.append(_samples(device, named, rows, (columns[0][doubtful], columns[3][doubtful])))
@@ -98,10 +98,21 @@ def _ordinals(tables: NsysTables) -> dict[int, int]:
     return {number: device for number, device in pairs if MISSING not in (number, device) and device >= 0}
 
 
+def _metrics(time: IntArray, which: IntArray) -> list[int]:
+    """The metrics that were sampled: those of the first moment where all moments have the same."""
+    count = int(np.argmax(time != time[0])) or len(time)
+    first = which[:count]
+    if len(which) % count == 0 and (which.reshape(-1, count) == first).all() and len(np.unique(first)) == count:
+        same: list[int] = np.sort(first).tolist()
+        return same
+    return _distinct(which)
+
+
 def _distinct(values: IntArray) -> list[int]:
     """The values, each once; ids lie close together, so they are counted and not sorted."""
-    if not len(values):
-        return []
+    if not len(values) or (values == values[0]).all():
+        one: list[int] = values[:1].tolist()
+        return one
     least = int(values.min())
     if int(values.max()) - least > _CLOSE:
         far: list[int] = np.unique(values).tolist()
@@ -113,13 +124,13 @@ def _distinct(values: IntArray) -> list[int]:
 def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], doubtful: tuple[IntArray, IntArray]) -> GpuSamples:
     metrics = tuple(metric(name) for _, name in named)
     time, values = _pivoted(rows[0], rows[2], rows[3], np.array([at for at, _ in named]))
-    for row, each in enumerate(metrics):
-        if each.unit == "hertz":
-            values[row] = np.where(values[row] < 0, values[row] + _WRAP, values[row])
+    for row, each in zip(values, metrics, strict=True):
         most = {"hertz": _WRAP, "percent": _MOST_PERCENT}.get(each.unit)
-        if most is not None and len(time):
-            impossible = (values[row] < 0) | (values[row] > most)
-            values[row, impossible] = np.nan
+        if most is None or not len(time) or 0 <= row.min() <= row.max() <= most:
+            continue
+        if each.unit == "hertz":
+            row[row < 0] += _WRAP
+        row[(row < 0) | (row > most)] = np.nan
     if len(time) < 3:
         nothing = np.zeros(0, np.int64)
         return GpuSamples(device, metrics, nothing, nothing, values[:, :0], 0, 0)
@@ -130,8 +141,9 @@ def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], do
     trusted = ~_within(begin, *doubtful)
     kept = whole & trusted
     lost = float(apart[1:][~whole[1:]].sum()) / float(time[-1] - time[0])
+    some = slice(1, None) if kept[1:].all() else kept
     return GpuSamples(
-        device, metrics, begin[kept], end[kept], values[:, :-1][:, kept], int((~whole[1:]).sum()), int((whole & ~trusted).sum()), lost
+        device, metrics, begin[some], end[some], values[:, :-1][:, some], int((~whole[1:]).sum()), int((whole & ~trusted).sum()), lost
     )
 
 

@@ -22,7 +22,7 @@ def ring_gram(size: int, reach: int, seed: int) -> Gram:
     band = random.normal(size=(reach + 1, ring))
     edge = random.normal(size=ring) * 0.1
     band[0] = 0
-    bare = Gram(band, edge, 0.0).dense()
+    bare = Gram(band, edge, 0.0).full
     weight = np.abs(bare).sum(axis=1) + random.uniform(0.1, 2, size)
     band[0] = weight[:-1]
     return Gram(band, edge, float(weight[-1]))
@@ -33,7 +33,7 @@ def systems(size: int, reach: int, seed: int, metrics: int = 3) -> tuple[Systems
     gram = ring_gram(size, reach, seed)
     random = np.random.default_rng(seed + 1)
     own, beside = random.uniform(1.0, 2.0, (metrics, size)), random.uniform(-0.5, 0.5, (metrics, size - 2))
-    full = np.repeat(gram.dense()[None], metrics, axis=0)
+    full = np.repeat(gram.full[None], metrics, axis=0)
     at, step = np.arange(size), np.arange(size - 2)
     full[:, at, at] += own
     full[:, step, step + 1] += beside
@@ -63,7 +63,7 @@ sizes = {"size": st.integers(3, 300), "reach": st.integers(0, 40), "seed": st.in
 @settings(max_examples=40, deadline=None)
 def test_a_ring_is_solved_as_a_dense_system(size: int, reach: int, seed: int) -> None:
     some, full = systems(size, reach, seed)
-    assert np.allclose(some.gram.dense(), dense_of(some.gram))
+    assert np.allclose(some.gram.full, dense_of(some.gram))
     target = np.random.default_rng(seed).normal(size=(3, size, 2))
     found = some.factor().solve(target)
     assert np.allclose(found, np.linalg.solve(full, target))
