@@ -263,7 +263,8 @@ def analyze_mapped(
     names = names_table(kernels.text("name").values)
     spent = measured(mapped)
     inside = engine_tables(mapped.engines, compute=_compute_capability(trace.devices, kernels))
-    gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table)
+    gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table, progress)
+    tell("adding up by layer and kernel")
     capture = _capture(mapped)
     busy = device_times(trace, spent.steady_state, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
@@ -314,7 +315,7 @@ def analyze_mapped(
     if mapped.selected is not None:
         tables = Tables(**{name: mapped.as_in_report(table) for name, table in tables.by_name().items()})
     tell("running the rules")
-    outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name())
+    outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name(), progress=progress)
     notes = (
         *notes_of(mapped),
         *trtexec_notes(times, tables.trtexec_times),

@@ -129,6 +129,7 @@ def _analysis(question: Question, params: Sequence[str], reader: Reader, tell: P
 def _written(analysis: Analysis, paths: Sequence[Path], tell: Progress) -> Report:
     from nsysmap.report.build import report_of
 
+    tell("putting the report together")
     content = report_of(analysis)
     for path in paths:
         tell(f"writing {path.name}")

@@ -101,32 +101,39 @@ def map_report(  # noqa: PLR0913  # one parameter an option
 
     With a ``selection``, of that part of the report only.
     """
-    tell = progress or silent
     trace = open_trace(report, reader=reader, progress=progress)
-    tell("mapping kernels to layers")
-    return map_trace(trace, engines, model=model, selection=selection)
+    return map_trace(trace, engines, model=model, selection=selection, progress=progress)
 
 
 def map_trace(
-    trace: Trace, engines: Sequence[Engine], *, model: OnnxModel | None = None, selection: Selection | None = None
+    trace: Trace,
+    engines: Sequence[Engine],
+    *,
+    model: OnnxModel | None = None,
+    selection: Selection | None = None,
+    progress: Progress | None = None,
 ) -> MappedTrace:
     """The same for a trace that is read already; of a file that lists several engines those count that ran."""
-    result = _mapped(trace, engines, model, selection)
+    tell = progress or silent
+    result = _mapped(trace, engines, model, selection, tell)
     ran = _that_ran(result)
-    return replace(result, engines=tuple(ran)) if len(ran) == len(engines) else _mapped(trace, ran, model, selection)
+    return replace(result, engines=tuple(ran)) if len(ran) == len(engines) else _mapped(trace, ran, model, selection, tell)
 
 
-def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, selection: Selection | None) -> MappedTrace:
+def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, selection: Selection | None, tell: Progress) -> MappedTrace:
+    tell("finding inferences")
     tensorrt = tensorrt_ranges(trace.nvtx_ranges)
     found, streams = inferences_of(trace, tensorrt, engines)
     selected = None
     if selection is not None:
         from nsysmap.mapping.selection import select
 
+        tell("selecting a part of the report")
         selected = select(trace, tensorrt, found, selection)
         trace, found = selected.trace, selected.found
         tensorrt = tensorrt_ranges(trace.nvtx_ranges)
         streams = streams.of_part(trace.kernels.ints("kernel_id"))
+    tell("mapping kernels to layers")
     mapped = map_kernels(trace, tensorrt, (found, streams), engines, model)
     return MappedTrace(trace, tensorrt, tuple(engines), found, mapped, selected)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
@@ -58,13 +58,14 @@ _WHY_EMPTY = {
 }
 
 
-def run_rules(
+def run_rules(  # noqa: PLR0913  # one parameter an option
     rules: Sequence[Rule],
     tables: Mapping[str, Table],
     *,
     params: Params | None = None,
     time_limit_s: float = TIME_LIMIT_S,
     sandbox: AnySandbox | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> tuple[Outcome, ...]:
     """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no rows), in the order of the rules.
 
@@ -76,11 +77,17 @@ def run_rules(
         held[STEADY_STATE.name] = steady_windows(held["inferences"])
     if sandbox is None:
         with Strangers() as opened:
-            return _answers(rules, held, time_limit_s, opened)
-    return _answers(rules, held, time_limit_s, sandbox)
+            return _answers(rules, held, time_limit_s, opened, progress)
+    return _answers(rules, held, time_limit_s, sandbox, progress)
 
 
-def _answers(rules: Sequence[Rule], given: Mapping[str, Table], time_limit_s: float, sandbox: AnySandbox) -> tuple[Outcome, ...]:
+def _answers(
+    rules: Sequence[Rule],
+    given: Mapping[str, Table],
+    time_limit_s: float,
+    sandbox: AnySandbox,
+    progress: Callable[[str], None] | None,
+) -> tuple[Outcome, ...]:
     told = of_this_run(given)
     tables = told.tables
     reasons = {rule.name: _missing(rule, told) for rule in rules}
@@ -90,7 +97,9 @@ def _answers(rules: Sequence[Rule], given: Mapping[str, Table], time_limit_s: fl
     repeats = only_repeats(tables["inferences"])
     about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
     outcomes, placed = [], {}
-    for rule in rules:
+    for number, rule in enumerate(rules, start=1):
+        if progress is not None:
+            progress(f"running the rules: {number} of {len(rules)}")
         outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
         if outcome.skipped is None:
             try:

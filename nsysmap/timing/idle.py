@@ -16,7 +16,7 @@ GPU's last work to the return of the blocking call, ``host`` until the next enqu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,9 @@ class _Known:
     host: Host
 
 
-def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table | None) -> Table:
+def find_gaps(
+    trace: Trace, inferences: Table, membership: Table, mapping: Table | None, progress: Callable[[str], None] | None = None
+) -> Table:
     """Every hole of every device from its first to its last GPU work, cut where the cause changes (GAPS, by device and time).
 
     The durations add up to all idle time, to the nanosecond.
@@ -120,8 +122,14 @@ def find_gaps(trace: Trace, inferences: Table, membership: Table, mapping: Table
     layer = mapping.held_text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
     kernels = np.flatnonzero(work.ints("kernel") >= 0).astype(np.int32 if len(work.kernel) < 2**31 else np.int64)
     known = _Known(trace, inferences, work, kernels, membership.held_ints("inference"), layer, Host.of(trace, inferences))
-    gaps = stacked(_gaps(known, idle) for idle in _all_holes(work))
+    gaps = stacked(_told(known, idle, progress) for idle in _all_holes(work))
     return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps))})
+
+
+def _told(known: _Known, idle: _Idle, progress: Callable[[str], None] | None) -> Table:
+    if progress is not None and len(idle.row):
+        progress(f"finding idle time: {100 * int(idle.row[-1]) // len(known.work.launch)} %")
+    return _gaps(known, idle)
 
 
 def _gaps(known: _Known, idle: _Idle) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nsysmap.analysis import analyze
 from nsysmap.cli.console import step_line
 from tests.places import FIXTURES
 
@@ -115,3 +117,14 @@ def test_a_step_has_a_bar_where_it_is_known_how_much_is_done() -> None:
     assert step_line("writing 3 of 4.json", 3.2, 80) == "writing 3 of 4.json … 3 s", "a file may be called so"
     assert len(step_line("writing " + "x" * 100, 3.2, 40)) == 39
     assert step_line("writing a\x1b[2J.json", 1.0, 80) == "writing a\\x1b[2J.json … 1 s"
+
+
+def test_every_long_step_of_an_analysis_is_told() -> None:
+    told: list[str] = []
+    analyze(SYNC, ENGINE, progress=told.append)
+    steps = list(dict.fromkeys(text.partition(":")[0] for text in told))
+    assert steps == [
+        "reading the report", "finding inferences", "mapping kernels to layers", "adding up", "finding idle time",
+        "adding up by layer and kernel", "replaying the timeline", "running the rules",
+    ]  # fmt: skip
+    assert re.fullmatch(r"running the rules: (\d+) of \1", told[-1])
