@@ -113,7 +113,7 @@ def read_baseline(path: str | Path) -> Baseline:
             idle={str(cause): _finite(value) for cause, value in values["idle"].items()},
             layers={str(name): _mean(value) for name, value in values["layers"].items()},
             mapped=None if values["mapped"] is None else _finite(values["mapped"]),
-            findings={str(rule): int(number) for rule, number in values["findings"].items()},
+            findings={str(rule): _count(number) for rule, number in values["findings"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise NsysmapError(str(file), "is a baseline that was changed or cut short", _REMEDY) from None
@@ -131,11 +131,20 @@ def _finite(value: Any) -> float:
     return number
 
 
+def _count(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError(value)
+    return int(value)
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
 def _mean(value: Mapping[str, Any]) -> Mean:
     numbers = {name: math.nan if value[name] is None else _finite(value[name]) for name in _FIELDS}
-    count = numbers["count"]
-    return Mean(numbers["value"], numbers["error"], numbers["freedom"], int(count), numbers["effective"], numbers["drift"])
+    known = not math.isnan(numbers["error"])
+    below = any(numbers[name] < 0 for name in _FIELDS if name != "freedom")
+    if below or (known and not numbers["freedom"] >= 1):
+        raise ValueError(value)  # no times have such a mean, and what is tested against it would hold or fail by chance
+    return Mean(numbers["value"], numbers["error"], numbers["freedom"], int(numbers["count"]), numbers["effective"], numbers["drift"])

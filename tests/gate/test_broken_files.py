@@ -59,3 +59,27 @@ def test_a_baseline_that_nothing_could_be_worse_than_is_an_error(at: str, number
         pytest.skip("a whole number of 400 digits is one")
     with pytest.raises(NsysmapError, match=r"is (no baseline|a baseline that was changed)"):
         read_baseline(path)
+
+
+@pytest.mark.parametrize("at", ['"value": 1', '"error": 1', '"count": 1', '"effective": 1', '"drift": 0', '"a": 1'])
+def test_a_baseline_of_less_than_nothing_is_an_error(at: str, tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    path.write_text(BASELINE.replace(at, at[:-1] + "-5", 1))
+    with pytest.raises(NsysmapError, match="is a baseline that was changed"):
+        read_baseline(path)
+
+
+@pytest.mark.parametrize("freedom", ["0", "-3", "0.5"])
+def test_a_baseline_whose_error_rests_on_nothing_is_an_error(freedom: str, tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    path.write_text(BASELINE.replace('"freedom": 1', f'"freedom": {freedom}', 1))
+    with pytest.raises(NsysmapError, match="is a baseline that was changed"):
+        read_baseline(path)
+    path.write_text(BASELINE.replace('"error": 1, "freedom": 1', '"error": null, "freedom": 0'))  # too few values for an error
+    assert read_baseline(path).time.freedom == 0
+
+
+def test_a_number_of_thousands_of_digits_is_called_that(tmp_path: Path) -> None:
+    (tmp_path / "budget.toml").write_bytes(BROKEN["digits"])
+    with pytest.raises(NsysmapError, match="holds a number too long to be true"):
+        read_budget(tmp_path / "budget.toml")
