@@ -1,4 +1,4 @@
-"""The declared tables of hardware counters: what GPU metrics sampling and Nsight Compute tell of kernels and layers."""
+"""The declared tables of hardware counters: what GPU metrics sampling and Nsight Compute say about kernels and layers."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from nsysmap.base.table import Spec
 
 GPU_SAMPLING = Spec(
     "gpu_sampling",
-    "How hardware counters were sampled (nsys --gpu-metrics-devices) and what they say of the whole run, one row a GPU; by `counters`.",
+    "How hardware counters were sampled (nsys --gpu-metrics-devices) and what they say about the run, one row per GPU; from `counters`.",
     (
         integer("device", "CUDA device ordinal"),
         real("frequency_hz", "how often was sampled", "Hz"),
         integer("metrics", "metrics that were sampled"),
         integer("samples", "samples in the trace"),
-        integer("used", "samples that the estimates rest on"),
-        integer("outliers", "samples set aside: far from what the same kernels' samples usually are"),
-        integer("left_out", "samples left out because they touch GPU work that is no part of a repeated kernel sequence"),
-        integer("holes", "stretches for which nsys has no samples"),
-        real("lost_share", "of the time from the first sample to the last, how much those stretches take"),
+        integer("used", "samples used for the estimates"),
+        integer("outliers", "samples excluded because they are far from what the same kernels usually give"),
+        integer("left_out", "samples left out because they overlap GPU work outside the repeated kernel sequences"),
+        integer("holes", "intervals without samples from nsys"),
+        real("lost_share", "share of those intervals in the time from the first sample to the last"),
         integer("mistrusted", "samples that nsys itself marks as doubtful"),
-        flag("thinned", "whether only a fair part of the samples was used, because there are more than needed"),
+        flag("thinned", "only part of the samples was used, because there are more than needed"),
         integer("inferences", "steady-state inferences that were sampled"),
-        real("clock_offset_ns", "what is added to the samples' times to get the kernels' clock, estimated from the trace", "ns", null=True),
+        real("clock_offset_ns", "added to the samples' times to get the kernels' clock, estimated from the trace", "ns", null=True),
         real("clock_offset_error_ns", "its standard error", "ns", null=True),
-        real("clock_drift", "how much that offset changes in a nanosecond", null=True),
+        real("clock_drift", "change of that offset per nanosecond", null=True),
         real("first_clock_hz", "SM clock while kernels ran, in the first tenth of the inferences", "Hz", null=True),
         real("last_clock_hz", "the same in the last tenth", "Hz", null=True),
         real("lowest_clock_hz", "the same in the lowest tenth", "Hz", null=True),
-        real("idle_share", "of the samples within the trace's GPU work, how many fall where the trace shows no work", null=True),
-        real("others_share", "of those, in how many SMs were active all the same: another program's work", null=True),
+        real("idle_share", "share of the samples within the window of GPU work that fall where the trace shows no work", null=True),
+        real("others_share", "share of those in which SMs were active: another program's work", null=True),
         real("others_percent", "SM activity in them, the mean", "%", null=True),
         text("reason", "why nothing could be estimated by kernel", null=True),
     ),
@@ -38,7 +38,7 @@ GPU_SAMPLING = Spec(
 _KERNEL = (
     integer("device", "CUDA device ordinal"),
     integer("kernel_sequence", "as in inferences"),
-    integer("position", "place of the kernel in its inference"),
+    integer("position", "position of the kernel in its inference"),
     row_in("layer_id", "layers", null=True),
     text("kernel", "full (demangled) kernel name"),
     real("duration_ns", "how long it takes, the mean", "ns"),
@@ -50,34 +50,36 @@ _VALUE = (
     real("error", "its standard error, in the same unit, with what is left open by when the kernel really begins and ends", null=True),
     real("low", "of the interval that holds the value in 9 of 10 cases, by the samples alone", null=True),
     real("high", "the other end", null=True),
-    flag("known", "whether the error is small enough for the value to be used: 5 points, or 2 % of a clock"),
+    flag("known", "the error is small enough for the value to be used: 5 points, or 2 % of a clock"),
 )
 
 KERNEL_COUNTERS = Spec(
     "kernel_counters",
-    "Hardware counters of each kernel of a repeated kernel sequence, estimated from samples, one row a kernel and metric; by `counters`.",
+    "Hardware counters of each kernel of a repeated sequence, estimated from samples, one row per kernel and metric; from `counters`.",
     (
         *_KERNEL,
         integer("executions", "executions that were sampled"),
-        real("concurrent_share", "of its time, how much other GPU work ran beside it: samples are of all of it"),
+        real("concurrent_share", "share of its time during which other GPU work ran: samples cover all work"),
         *_VALUE,
-        text("reason", "why the value is not known, and what would tell it", null=True),
+        text("reason", "why the value is unknown, and what would give it", null=True),
     ),
 )
 
 KERNEL_ENDS = Spec(
     "kernel_ends",
-    "How long SMs idle while each kernel of a repeated sequence begins and ends, from sampled activity, one row a kernel; by `counters`.",
+    "Idle SM time while each kernel of a repeated sequence begins and ends, from sampled activity, one row per kernel; from `counters`.",
     (
         *_KERNEL,
-        real("begin_idle_ns", "SM time lost until activity is at its usual level, as if all SMs had idled for so long", "ns", null=True),
-        real("end_idle_ns", "the same from where activity last was at that level", "ns", null=True),
+        real(
+            "begin_idle_ns", "SM time lost until activity reaches its usual level, converted into time with all SMs idle", "ns", null=True
+        ),
+        real("end_idle_ns", "the same from the last time activity was at that level", "ns", null=True),
     ),
 )
 
 LAYER_COUNTERS = Spec(
     "layer_counters",
-    "Hardware counters of each layer, over all its kernels, estimated from samples, one row a layer and metric; by `counters`.",
+    "Hardware counters of each layer, over all its kernels, estimated from samples, one row per layer and metric; from `counters`.",
     (
         row_in("layer_id", "layers"),
         integer("device", "CUDA device ordinal"),
@@ -89,7 +91,7 @@ LAYER_COUNTERS = Spec(
 
 COPY_COUNTERS = Spec(
     "copy_counters",
-    "How much of the PCIe link copies between host and device use, from samples, one row a direction, memory and size; by `counters`.",
+    "Share of the PCIe link used by copies between host and device, from samples, one row per direction, memory and size; from `counters`.",
     (
         integer("device", "CUDA device ordinal"),
         text("kind", "HtoD or DtoH"),
@@ -98,29 +100,29 @@ COPY_COUNTERS = Spec(
         integer("bytes", "size of each", "bytes"),
         integer("copies", "how many of them the trace has"),
         real("duration_ns", "how long one takes, the mean", "ns"),
-        real("alone_ns", "of that, for how long no kernel ran on the device, the mean", "ns"),
-        real("bytes_per_s", "size over duration", "bytes/s"),
+        real("alone_ns", "the part of it during which no kernel ran on the device, the mean", "ns"),
+        real("bytes_per_s", "bytes divided by duration_ns", "bytes/s"),
         integer("executions", "copies that were sampled"),
         real("pcie_percent", "traffic of that direction while it ran, of the link's peak, the mean", "%", null=True),
         real("error", "its standard error", "%", null=True),
-        flag("known", "whether the error is small enough for the value to be used: 5 points"),
-        text("reason", "why the value is not known, and what would tell it", null=True),
+        flag("known", "the error is small enough for the value to be used: 5 points"),
+        text("reason", "why the value is unknown, and what would give it", null=True),
     ),
 )
 
 NCU_KERNELS = Spec(
     "ncu_kernels",
-    "What Nsight Compute counted (--ncu), matched to the trace's kernels by order, one row a profiled kernel; by `ncu`.",
+    "What Nsight Compute counted (--ncu), matched to the trace's kernels by order, one row per profiled kernel; from `ncu`.",
     (
         integer("profile_id", "ncu's own number (column ID)"),
         text("kernel", "name that ncu prints"),
-        integer("kernel_sequence", "as in inferences; none where no kernel of the trace matches", null=True),
-        integer("position", "place of the kernel in its inference", null=True),
+        integer("kernel_sequence", "as in inferences; none if no kernel of the trace matches", null=True),
+        integer("position", "position of the kernel in its inference", null=True),
         row_in("layer_id", "layers", null=True),
         text("matched_by", "what agrees: name, grid, block", null=True),
-        text("caches", "emptied before each kernel, or left alone; none where what ncu printed does not tell", null=True),
-        text("clocks", "locked to base, or left alone; none where what ncu printed does not tell", null=True),
-        real("ncu_duration_ns", "how long it took under ncu, which locks clocks and empties caches unless told otherwise", "ns", null=True),
+        text("caches", "emptied before each kernel, or left alone; none if ncu's output does not say", null=True),
+        text("clocks", "locked to base, or left alone; none if ncu's output does not say", null=True),
+        real("ncu_duration_ns", "how long it took under ncu, which locks clocks and empties caches by default", "ns", null=True),
         real("duration_ns", "how long it takes in the trace, the median", "ns", null=True),
         real("tensor_active", "tensor pipe active, of the elapsed cycles, as ncu prints it", "%", null=True),
         real("dram_bytes", "bytes read from and written to device memory", "bytes", null=True),

@@ -7,7 +7,7 @@ from nsysmap.base.table import Spec
 
 INFERENCE_LOOPS = Spec(
     "inference_loops",
-    "Threads that run inferences on a device, one row a process, device and thread; times are over the steady-state inferences.",
+    "Threads that run inferences on a device, one row per process, device and thread; times are over the steady-state inferences.",
     (
         integer("loop_id", "row number, from 0, by the first inference's start"),
         integer("pid", "process id"),
@@ -15,15 +15,15 @@ INFERENCE_LOOPS = Spec(
         integer("device", "CUDA device ordinal", null=True),
         integer("inferences", "all inferences, warm-up included"),
         integer("warmup", "of these warm-up"),
-        integer("cut", "of these cut by the begin or end of the capture"),
+        integer("cut", "of these cut off by the start or end of the capture"),
         integer("steady", "of these steady-state"),
         integer("groups", "kinds of the steady-state ones: rows in inference_groups"),
         integer("inferences_a_pass", "kinds that always come in the same turn make a pass; 1 where there is no such turn"),
-        integer("window_ns", "from the begin of the first steady-state inference to the end of the last", "ns", null=True),
+        integer("window_ns", "from the start of the first steady-state inference to the end of the last", "ns", null=True),
         integer("mean_ns", "time per pass, profiler included: from one end to the next, the mean", "ns", null=True),
         integer("median_ns", "the same, the median", "ns", null=True),
         integer("p95_ns", "the same, the 95th percentile", "ns", null=True),
-        real("per_second", "passes a second: 10⁹ over mean_ns", "1/s", null=True),
+        real("per_second", "passes per second: 10⁹ over mean_ns", "1/s", null=True),
     ),
     key=("loop_id",),
 )
@@ -31,17 +31,17 @@ INFERENCE_LOOPS = Spec(
 
 INFERENCE_GROUPS = Spec(
     "inference_groups",
-    "Inferences that are alike, one row a loop, engine and kernel sequence; times are over the steady-state ones.",
+    "Inferences that are alike, one row per loop, engine and kernel sequence; times are over the steady-state ones.",
     (
         integer("group_id", "row number, from 0, by the first inference's start"),
         row_in("loop_id", "inference_loops"),
         of_engine(null=True),
         integer("kernel_sequence", "see inferences", null=True),
-        text("found_by", "range, graph-launch or period; several with a plus sign between", null=True),
-        text("launch_api", "call that enqueued them; several with a plus sign between", null=True),
+        text("found_by", "range, graph-launch or period; several joined by a plus sign", null=True),
+        text("launch_api", "call that enqueued them; several joined by a plus sign", null=True),
         integer("inferences", "all of them, warm-up included"),
         integer("warmup", "of these warm-up"),
-        integer("cut", "of these cut by the begin or end of the capture"),
+        integer("cut", "of these cut off by the start or end of the capture"),
         integer("steady", "of these steady-state"),
         integer("kernels", "kernels of one", null=True),
         integer("mean_ns", "time per inference: from the end of the one before on its thread to its own, the mean", "ns", null=True),
@@ -76,17 +76,17 @@ INFERENCE_TIMES = Spec(
 
 DEVICE_TIMES = Spec(
     "device_times",
-    "How busy each GPU was that the trace shows work of, within a window.",
+    "How busy each GPU with work in the trace was, within a window.",
     (
         integer("device", "CUDA device ordinal"),
-        text("window", "inferences (from the begin of the first steady-state one to the end of the last) or trace (first to last work)"),
+        text("window", "inferences (from the start of the first steady-state one to the end of the last) or trace (first to last work)"),
         integer("start_ns", "when the window begins", "ns"),
         integer("end_ns", "when it ends", "ns"),
         integer("window_ns", "how long it is", "ns"),
         integer("inferences", "steady-state inferences in it"),
-        integer("busy_ns", "time in which a kernel, copy, memset or whole graph ran; none where the trace hides work", "ns", null=True),
+        integer("busy_ns", "time in which a kernel, copy, memset or whole graph ran; none if the trace hides work", "ns", null=True),
         integer("idle_ns", "the rest of the window", "ns", null=True),
-        real("busy_share", "busy over window", null=True),
+        real("busy_share", "busy_ns divided by window_ns", null=True),
     ),
     key=("device",),
 )
@@ -109,21 +109,28 @@ IDLE_TOTALS = Spec(
 
 HIDDEN_REPLAYS = Spec(
     "hidden_replays",
-    "What is known of CUDA graph launches whose kernels the trace hides (whole-graph tracing), one row a thread; the warm-up is left out.",
+    "What is known about CUDA graph launches with hidden kernels (whole-graph tracing), one row per thread; the warm-up is left out.",
     (
         integer("pid", "process id"),
         integer("thread", "nsys globalTid of the launching thread", null=True),
         integer("launches", "launch calls"),
-        integer("runs", "rows that the trace has of whole graphs"),
-        integer("gpu_time_median_ns", "time on the GPU of one, by those rows, the median", "ns", null=True),
+        integer("runs", "whole-graph rows in the trace"),
+        integer("gpu_time_median_ns", "time of one on the GPU, from those rows, the median", "ns", null=True),
         integer("gpu_time_p95_ns", "the same, the 95th percentile", "ns", null=True),
         integer("launch_median_ns", "host time of the launch call, the median", "ns", null=True),
         integer("launch_p95_ns", "the same, the 95th percentile", "ns", null=True),
-        integer("period_median_ns", "from one launch call's begin to the next, the median", "ns", null=True),
+        integer("period_median_ns", "from the start of one launch call to the next, the median", "ns", null=True),
         integer("period_p95_ns", "the same, the 95th percentile", "ns", null=True),
-        integer("round_trip_median_ns", "from the launch call's begin to the next blocking call's return, the median", "ns", null=True),
+        integer(
+            "round_trip_median_ns", "from the start of the launch call to the return of the next blocking call, the median", "ns", null=True
+        ),
         integer("round_trip_p95_ns", "the same, the 95th percentile: a replay takes no longer", "ns", null=True),
-        integer("between_median_ns", "between two: GPU idle by those rows, else from that return to the next launch call", "ns", null=True),
+        integer(
+            "between_median_ns",
+            "between two: GPU idle time from those rows, otherwise from that return to the next launch call",
+            "ns",
+            null=True,
+        ),
         integer("between_p95_ns", "the same, the 95th percentile", "ns", null=True),
     ),
 )
@@ -137,14 +144,14 @@ LAYER_KINDS = Spec(
         text("kind", "see layers"),
         integer("layers", "how many with time"),
         integer("time_ns", "their median times (see layers) added up", "ns"),
-        real("share_of_kernel_time", "of the engine's kernel time"),
+        real("share_of_kernel_time", "share of the engine's kernel time"),
     ),
 )
 
 
 REPEATED_LAYERS = Spec(
     "repeated_layers",
-    "Layers of one kind whose names differ in numbers only, such as those of repeated blocks: their times added up, the most first.",
+    "Layers of one kind whose names differ only in numbers, such as those of repeated blocks: their times added up, the most first.",
     (
         integer("repeat_id", "row number, from 0"),
         of_engine(null=True),
@@ -154,9 +161,9 @@ REPEATED_LAYERS = Spec(
         row_in("first_layer", "layers", "the first of them"),
         integer("time_ns", "their median times (see layers) added up", "ns"),
         integer("kernels", "their median kernels added up"),
-        real("share_of_kernel_time", "of the engine's kernel time"),
+        real("share_of_kernel_time", "share of the engine's kernel time"),
         real("share_of_all_kernel_time", "of the time of all kernels, of any engine or none, in the steady-state part (see other_kernels)"),
-        flag("opaque", "Myelin regions that the engine file does not open"),
+        flag("opaque", "Myelin regions whose inside the engine file does not show"),
     ),
     key=("repeat_id",),
 )
@@ -202,8 +209,8 @@ RULE_OUTCOMES = Spec(
         text("reason", "why it could not tell", null=True),
         integer("findings", "how many it found, those listed under findings of other rules included"),
         integer("left_out", "found beyond those that are kept: see findings"),
-        integer("cost_ns", "of its own findings together, each place counted once; none where no cost is known", "ns", null=True),
-        real("share_of_window", "that cost over the windows of their devices", null=True),
+        integer("cost_ns", "of its own findings together, each place counted once; none if no cost is known", "ns", null=True),
+        real("share_of_window", "that cost divided by the windows of their devices", null=True),
     ),
     key=("rule",),
 )
@@ -220,15 +227,17 @@ FINDINGS = Spec(
         text("message", "what it found, in a sentence"),
         integer("start_ns", "where it begins", "ns"),
         integer("end_ns", "where it ends", "ns"),
-        integer("cost_ns", "what it costs, over the steady-state inferences; none where that is not known", "ns", null=True),
-        real("share_of_window", "that cost over the window of its device", null=True),
-        integer("inside", "finding_id of the finding that stands for it: the same problem at the same place, whose cost counts", null=True),
-        row_in("layer_id", "layers", "what it is about, where that is one layer", null=True),
+        integer("cost_ns", "its cost over the steady-state inferences; none if unknown", "ns", null=True),
+        real("share_of_window", "that cost divided by the window of its device", null=True),
+        integer(
+            "inside", "finding_id of the finding that it is listed under: the same problem at the same place, whose cost counts", null=True
+        ),
+        row_in("layer_id", "layers", "the layer that it is about, if it is about one", null=True),
         text("layer", "that layer's name", null=True),
-        text("about", "all that it is about: ids of layers, or names in its rule's words; none: its device", null=True),
+        text("about", "everything that it is about: ids of layers, or names from its rule; none if it is about its device", null=True),
         text("evidence", "the other columns of the rule's SQL, as JSON"),
         text("advice", "what to do"),
-        text("command", "the what-if command that works out its saving", null=True),
+        text("command", "the what-if command that predicts its saving", null=True),
     ),
     key=("finding_id",),
 )
@@ -236,6 +245,6 @@ FINDINGS = Spec(
 
 NOTES = Spec(
     "notes",
-    "What the reader must know before believing the figures, errors first.",
+    "What to know before trusting the figures, errors first.",
     (text("level", "error, warning or info"), text("text", "in a sentence or two")),
 )

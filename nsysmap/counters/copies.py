@@ -56,11 +56,11 @@ def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None) 
 def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...]) -> dict[str, object]:
     """What was sampled of one kind."""
     if estimates is None:
-        return {"executions": 0, "known": False, "reason": "the samples do not follow the copies: their clock could not be joined"}
+        return {"executions": 0, "known": False, "reason": "the samples do not follow the copies: their clocks could not be aligned"}
     found = next((each for name in metrics if (each := estimates.of(name)) is not None), None)
     executions = int(estimates.layout.executions[kind])
     if found is None:
-        return {"executions": executions, "known": False, "reason": "traffic of that direction was not sampled"}
+        return {"executions": executions, "known": False, "reason": "traffic in that direction was not sampled"}
     value, error = float(found.groups.value[kind]), float(found.groups.error[kind])
     return {
         "executions": executions,

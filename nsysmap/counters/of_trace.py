@@ -76,7 +76,7 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
         told = f"hardware counters of GPU {row.integer('device')} at {frequency / 1e3:.0f} kHz: "
         if lost >= _LOST:
             told += f"nsys lost {lost:.0%} of the samples, in {_times(row.integer('holes'))}; "
-        used = f"{row.integer('used'):,} samples of {row.integer('inferences'):,} inferences tell the kernels' values"
+        used = f"{row.integer('used'):,} samples of {row.integer('inferences'):,} inferences give the kernels' values"
         told += used if reason is None else reason
         if lost >= _LOST and reason is None and frequency > 1.1 * _UNLOST_HZ:
             told += f" (--gpu-metrics-frequency={_UNLOST_HZ} loses fewer)"
@@ -106,7 +106,7 @@ def _gpu(gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table) -> 
     if reason is None:
         shift = clock_shift(samples, found.work, activity)
         if shift is None:
-            reason = "the samples do not follow the kernels: their clock could not be joined to the kernels' clock"
+            reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
         else:
             estimates = estimate(samples, found.work, shift, member_of=_layer_numbers(found, kernels)[1])
     facts: dict[str, object] = {
@@ -146,19 +146,21 @@ def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled
     if len(gpu.start_ns) < _FEWEST_SAMPLES:
         return f"{len(gpu.start_ns)} samples are too few"
     if not activity:
-        return "no metric of SM activity was sampled, by which samples are put beside kernels"
+        return "no metric of SM activity was sampled, which is needed to align samples with kernels"
     if sampled >= _FEWEST_INFERENCES:
         return None
     if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
         return (
-            f"nsys lost samples in {_times(gpu.holes)}, and with them those of all but {sampled} of {found.inferences} steady-state "
+            f"nsys lost samples in {_times(gpu.holes)}, which leaves {sampled} of {found.inferences} steady-state "
             "inferences: sample less often (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing but "
             "them (--capture-range=cudaProfilerApi)"
         )
     if not found.inferences:
-        return "the trace has no repeated inferences of this GPU, and samples are longer than most kernels: only repeats tell them apart"
+        return (
+            "the trace has no repeated inferences on this GPU, and samples are longer than most kernels: only repetitions tell them apart"
+        )
     told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
-    return f"{told}, so that only repeats tell them apart: {command(10_000)} over 100 inferences or more"
+    return f"{told}, so only repetitions tell them apart: {command(10_000)} over 100 inferences or more"
 
 
 def _times(count: int) -> str:

@@ -58,15 +58,15 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str =
     length, period = float(layout.duration_ns[group]) / 1e3, estimates.period_ns / 1e3
     said = f"the error is {error}: a {what} of {length:.1f} µs, samples of {period:.0f} µs, {executions} executions"
     if estimates.concurrent[group] > _BESIDE:
-        said += f", and other work beside it for {estimates.concurrent[group]:.0%} of its time"
+        said += f", and other work runs concurrently for {estimates.concurrent[group]:.0%} of its time"
     remedies = remedies_for(estimates, estimate, group)
     if remedies:
         ways = " or ".join(f"{each.executions} {repeats} at {each.frequency_hz // 1000} kHz" for each in remedies)
-        return f"{said}; {ways} would tell"
-    other = ": Nsight Compute can" if what == "kernel" else ""
+        return f"{said}; {ways} would be enough"
+    other = ": use Nsight Compute" if what == "kernel" else ""
     if estimates.concurrent[group] > _TOGETHER:
-        return f"{said}; samples cannot tell apart what always runs together{other}"
-    return f"{said}; no sampling would tell{other}"
+        return f"{said}; samples cannot separate what always runs together{other}"
+    return f"{said}; no sampling would be enough{other}"
 
 
 def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: int = 100_000) -> tuple[Remedy, ...]:

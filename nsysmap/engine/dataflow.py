@@ -127,7 +127,7 @@ def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:
                 left -= len(producers)
                 if left < 0:
                     most = MOST_EDGES + MOST_EDGES_A_TENSOR * tensors
-                    what = f"joins its layers by more than {most:,} edges, which its {tensors:,} tensors do not explain"
+                    what = f"has more than {most:,} edges between layers, too many for its {tensors:,} tensors"
                     raise NsysmapError(engine.source, what, "export it again: trtexec --loadEngine=ENGINE --exportLayerInfo=FILE.json")
                 for source, part in producers:
                     yield source, layer, part

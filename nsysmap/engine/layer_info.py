@@ -362,7 +362,7 @@ def is_profile(value: Any) -> bool:
 
 
 def _described(value: object) -> str:
-    return {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+    return {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
 def _shown(text: str) -> str:

@@ -30,7 +30,7 @@ def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engin
     engines = read_engines_in(path)
     engine = engines[-1]
     if len(engines) > 1:
-        told = f"the file lists the layers of {len(engines)} different engines; the last is taken, with {len(engine.layers)} layers"
+        told = f"the file lists the layers of {len(engines)} different engines; the last one, with {len(engine.layers)} layers, is used"
         engine = replace(engine, notes=(*engine.notes, Note("warning", told)))
     if profile is None:
         return engine
@@ -71,7 +71,7 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
     if found:
         return found
     if _TRTEXEC_LOG.search(text):
-        what, remedy = "is a log of trtexec that lists no layers", "add --dumpLayerInfo to that command, or " + REBUILD
+        what, remedy = "is a trtexec log without layers", "add --dumpLayerInfo to that command, or " + REBUILD
         raise NsysmapError(source, what, remedy + "; its times are read with --times")
     if _NETWORK.search(text):
         raise NsysmapError(source, "lists the layers of a network before the build, not those of an engine", REBUILD)

@@ -65,12 +65,12 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
     if layer.kind in _NO_WORK:
         return Work(0, 0, 0, 0, 0)
     if not layer.inputs and not layer.outputs:
-        return Work(reason="the engine file gives no tensors")
+        return Work(reason="the engine file has no tensors")
     if layer.kind == "foreign_node":
-        return Work(None, None, _total(layer.inputs), _total(layer.outputs), None, "an opaque region: what is inside is not in the file")
+        return Work(None, None, _total(layer.inputs), _total(layer.outputs), None, "an opaque region: the file does not show its inside")
     count = _count(layer, written or {})
     if max(count.flops or 0, count.weight_elements or 0) > _LARGEST:
-        count = _Count(reason="the dimensions are beyond any device")
+        count = _Count(reason="the dimensions are impossibly large")
     weights = _listed_weights(layer)
     if weights is None and count.weight_elements is not None:
         bits = TYPE_BITS.get(layer.precision or "")
@@ -256,11 +256,11 @@ def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
         shapes, others = constants[:1], constants[1:]
     k = product_extent(result, shapes, others, merged="+" in layer.name)
     if k is None:
-        return _Count(reason="the operands' dimensions do not say what is summed over")
+        return _Count(reason="the operands' dimensions do not show what is summed over")
     macs = prod(result) * k
     if others:
         return _Count(macs, 2 * macs, channels=(k, result[-1]))
-    return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: taken as one K x N matrix", (k, result[-1]))
+    return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: assumed to be one K x N matrix", (k, result[-1]))
 
 
 def _attention(layer: Layer) -> _Count:
@@ -272,7 +272,7 @@ def _attention(layer: Layer) -> _Count:
     rows = result[-2]
     keys = _key_length(result, inputs)
     if keys is None or not rows:
-        return _Count(reason="the inputs' dimensions do not say how long keys and queries are")
+        return _Count(reason="the inputs' dimensions do not show how long keys and queries are")
     macs = 2 * prod(result) * keys
     return _Count(macs, 2 * macs)
 
@@ -319,7 +319,7 @@ def _elementwise(layer: Layer) -> _Count:
     each = _PER_ELEMENT.get(layer.kind)
     target = _shape_of(layer.outputs)
     if each is None:
-        return _Count(reason=f"the work of a layer of kind {layer.kind} is not known")
+        return _Count(reason=f"the work of a layer of kind {layer.kind} is unknown")
     if target is None:
         return _Count(reason="a dimension is dynamic or not in the file")
     operations = _number(layer.parameters.get("NbOperations")) if layer.kind == "pointwise" else None

@@ -29,12 +29,12 @@ _UNPROVED = 0.85  # the most that is believed of an engine that nothing in the t
 _MOST = 64  # shapes of a home that are placed
 _LONGEST = 2000  # kernels of an inference, where nothing but its kernels says that it is one
 
-TOO_FEW = "too few kernels to tell which engine they belong to"
-PERHAPS = "nothing in the trace proves that this engine ran, or speaks against it"
-TOO_MANY = "the inferences of this stream differ too often from one another"
-NO_FIT = "no engine file given can have run these kernels"
-FOREIGN = "launched between inferences, and its name does not speak of TensorRT: the application's own"
-NO_INFERENCE = "it is in no inference of the engine files given"
+TOO_FEW = "too few kernels to decide which engine they belong to"
+PERHAPS = "nothing in the trace proves or disproves that this engine ran"
+TOO_MANY = "the inferences of this stream differ too often from each other"
+NO_FIT = "no engine of the given files can have run these kernels"
+FOREIGN = "launched between inferences, with a name that is not TensorRT's: the application's own kernel"
+NO_INFERENCE = "not part of an inference of the given engine files"
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used:
         how = "the kernels of an inference follow its layers, and also those of another given file, which explains them better"
         return {**row, "verdict": CANNOT_TELL, "how": f"{how}; no kernel is known to belong to this engine"}
     if best.undecided:
-        given = "its layers are given all the same" if chosen else "no kernel is given a layer of it"
+        given = "its layers are shown anyway" if chosen else "no kernel is assigned to its layers"
         return {**row, "verdict": CANNOT_TELL, "how": f"nothing in the trace proves or disproves it, {given}"}
     tactics = f", {best.tactics:.0%} of the tactics ran" if best.tactics is not None else ""
     beside = " beside the other engine files" if others_used else ""

@@ -63,9 +63,9 @@ class Alignment:
         """Why that kernel's layer is left empty or unsure: the two best candidates; None where it is sure."""
         layer, rival = int(self.layer[position]), int(self.rival[position])
         chance, rival_chance = float(self.confidence[position]), float(self.rival_confidence[position])
-        other = f"{engine.layers[rival].name} ({rival_chance:.0%})" if rival >= 0 else f"none at all ({rival_chance:.0%})"
+        other = f"{engine.layers[rival].name} ({rival_chance:.0%})" if rival >= 0 else f"no layer at all ({rival_chance:.0%})"
         if layer < 0:
-            return f"no layer of the engine suits it where it ran; the likeliest is {other}"
+            return f"no layer of the engine fits at this position; the likeliest is {other}"
         return f"by order it is {engine.layers[layer].name} ({chance:.0%}), or {other}" if chance < _DOUBTFUL else None
 
 

@@ -38,8 +38,8 @@ _OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer rang
 _NO_LAUNCH = "its launch call is not in the trace"
 _NO_CREATION = "the creation of its graph node is not in the trace: the graph was captured before the trace began"
 _CREATED_OUTSIDE = "its graph node was created outside any layer range"
-_AMBIGUOUS = "the layer range's text names several layers of the engine, and not as many as ran"
-_NEVER_ENDS = "what ran in it is not counted as an inference, and those after it are counted as if it had ended."
+_AMBIGUOUS = "several layers of the engine have the name of the layer range, but not as many as ran"
+_NEVER_ENDS = "it is not counted as an inference, and later ones are counted as if it had ended."
 _NO_RANGES = "the trace has no TensorRT layer ranges"
 
 

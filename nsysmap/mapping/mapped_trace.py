@@ -66,7 +66,7 @@ class MappedTrace:
 def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:
     """The engines, each named by as much of its path as tells it from the others: a report names no folders of its own."""
     if profile is not None and len(paths) != 1:
-        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine, or leave the profile out")
+        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine file, or omit the profile")
     names = [Path(path).parts[-1:] for path in paths]
     while len(set(names)) < len(names):
         longer = [Path(path).parts[-len(name) - 1 :] if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]

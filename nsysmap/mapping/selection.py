@@ -270,12 +270,12 @@ def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: b
         absent = [value for value in values if value not in held]
         if absent:
             shown = ", ".join(map(str, held[:_NAMED].tolist())) + (", …" if len(held) > _NAMED else "")
-            raise NsysmapError(trace.source, f"has no GPU work of {name} {absent[0]}", f"it has that of {name} {shown or '(none at all)'}")
+            raise NsysmapError(trace.source, f"has no GPU work of {name} {absent[0]}", f"it has GPU work of {name} {shown or '(none)'}")
     if not anything:
         starts = [int(table.ints("start_ns").min()) for table in work if len(table)]
         ends = [int(table.ints("end_ns").max()) for table in work if len(table)]
         there = f"its GPU work is from {min(starts):,} ns to {max(ends):,} ns" if starts else "it has no GPU work at all"
-        raise NsysmapError(trace.source, f"has nothing of what was selected ({selection.words()})", there)
+        raise NsysmapError(trace.source, f"has no GPU work in the selection ({selection.words()})", there)
 
 
 def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> list[Note]:

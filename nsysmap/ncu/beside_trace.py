@@ -58,7 +58,7 @@ def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
     theirs, ours = ncu_kernels.floats("ncu_duration_ns")[known], ncu_kernels.floats("duration_ns")[known]
     both = np.isfinite(theirs) & (ours > 0)
     slower = float(np.median(theirs[both] / ours[both])) if both.any() else 1.0
-    told = f"Nsight Compute: {int(known.sum())} of {len(ncu_kernels)} profiled kernels are kernels of the trace"
+    told = f"Nsight Compute: {int(known.sum())} of {len(ncu_kernels)} profiled kernels were found in the trace"
     told += f"; they take {slower:.2f} times as long there" if abs(slower - 1) > 0.05 else ""
     return (Note("info" if known.all() else "warning", f"{told}. {_conditions(ncu_kernels)}"),)
 
@@ -67,9 +67,9 @@ def _conditions(ncu_kernels: Table) -> str:
     """What may be compared with the trace."""
     caches, clocks = (ncu_kernels.text(name)[0] for name in ("caches", "clocks"))
     if caches == "left alone":
-        return "Caches were left alone" + (", and so were the clocks." if clocks == "left alone" else "; clocks were locked to base.")
-    told = "ncu emptied the caches before each kernel" if caches else "ncu empties the caches before each kernel unless told otherwise"
-    return f"{told}: the bytes that it counts as read are the most that the kernel can read, not what it reads in the program ({ALONE})."
+        return "Caches were not flushed" + (", and clocks were not locked." if clocks == "left alone" else "; clocks were locked to base.")
+    told = "ncu flushed the caches before each kernel" if caches else "by default, ncu flushes the caches before each kernel"
+    return f"{told}: the bytes that it counts as read are an upper bound, not what the kernel reads in the program ({ALONE})."
 
 
 def _typical_inference(kernels: Table, inferences: Table) -> IntArray:

@@ -78,7 +78,7 @@ def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
     """The profiled kernels, in the order in which they ran; NsysmapError where the file is not what ncu prints."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise NsysmapError(str(path), f"{path.stat().st_size >> 20} MiB is more than Nsight Compute prints of one run", _MAKE)
+            raise NsysmapError(str(path), f"{path.stat().st_size >> 20} MiB is more than Nsight Compute prints for one run", _MAKE)
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "give a file that ncu --csv wrote") from error
@@ -90,9 +90,9 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
     try:
         tables = list(_tables(text))
     except csv.Error as error:  # a cell of more than 128 KiB
-        raise NsysmapError(where, f"is no CSV of Nsight Compute ({error})", _MAKE) from None
+        raise NsysmapError(where, f"is not a CSV of Nsight Compute ({error})", _MAKE) from None
     if not tables:
-        raise NsysmapError(where, "no table of Nsight Compute in it", _MAKE)
+        raise NsysmapError(where, "has no Nsight Compute table", _MAKE)
     kernels: dict[tuple[int, int, int], NcuKernel] = {}
     for at, (names, rows) in enumerate(tables):
         read = _long(names, rows) if "Metric Name" in names else _wide(names, rows)
@@ -101,7 +101,7 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
             before = kernels.get(key)
             kernels[key] = kernel if before is None else _with(before, kernel.metrics)
     if not kernels:
-        raise NsysmapError(where, "Nsight Compute profiled no kernel in it", _MAKE)
+        raise NsysmapError(where, "has no profiled kernel", _MAKE)
     conditions = _conditions(text)
     return tuple(replace(kernel, conditions=conditions) for kernel in kernels.values())
 

@@ -41,7 +41,7 @@ def _printed(path: Path) -> str:
         try:
             process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=said, timeout=_LIMIT_S, check=False)
         except subprocess.TimeoutExpired:
-            raise NsysmapError(str(path), f"ncu has not printed it within {_LIMIT_S:.0f} s", _THERE) from None
+            raise NsysmapError(str(path), f"ncu did not print it within {_LIMIT_S:.0f} s", _THERE) from None
         except OSError as error:
             raise NsysmapError(str(program), f"cannot be started ({error.strerror or error})", "repair that installation of ncu") from error
         text, told = (_text(file) for file in (out, said))
@@ -72,5 +72,5 @@ def _program(path: Path) -> Path:
     folders += [folder for pattern in INSTALL_FOLDERS for folder in sorted(map(str, Path("/").glob(pattern.lstrip("/"))), reverse=True)]
     found = next((each for folder in folders if (each := shutil.which("ncu", path=folder))), None)
     if found is None:
-        raise NsysmapError(str(path), "is a report of Nsight Compute, and the ncu program that reads it is not here", _THERE)
+        raise NsysmapError(str(path), "is an Nsight Compute report, but the ncu program that reads it was not found", _THERE)
     return Path(found)

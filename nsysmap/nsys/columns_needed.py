@@ -15,7 +15,7 @@ _THREADS = "how many threads a block has"
 _CALL = {"globalTid": "which thread made a call", "nameId": "which function was called"}
 
 NEEDED: Mapping[str, Mapping[str, str]] = {
-    "StringIds": {"id": "the name of anything", "value": "the name of anything"},
+    "StringIds": {"id": "the name of everything", "value": "the name of everything"},
     f"{_CUPTI}KERNEL": {
         **_LAUNCH, **_PLACE, "demangledName": "which kernel it was", "gridX": _BLOCKS, "gridY": _BLOCKS, "gridZ": _BLOCKS,
         "blockX": _THREADS, "blockY": _THREADS, "blockZ": _THREADS,
@@ -25,8 +25,8 @@ NEEDED: Mapping[str, Mapping[str, str]] = {
     f"{_CUPTI}MEMSET": {**_LAUNCH, **_PLACE, "bytes": "how much was set"},
     f"{_CUPTI}SYNCHRONIZATION": {**_LAUNCH, "syncType": "what was waited for"},
     "NVTX_EVENTS": {
-        "eventType": "which events are ranges", "globalTid": "which thread a range is of", "text": "the text of some ranges",
-        "textId": "the text of some ranges", "domainId": "the domain of a range, TensorRT's among them",
+        "eventType": "which events are ranges", "globalTid": "which thread a range belongs to", "text": "the text of some ranges",
+        "textId": "the text of some ranges", "domainId": "the domain of a range, such as TensorRT",
     },
     "OSRT_API": _CALL,
 }  # fmt: skip
@@ -46,5 +46,5 @@ def missing_columns(tables: NsysTables) -> Iterator[Note]:
         ):  # one without times is not read at all, which is said elsewhere
             unknown = " and ".join(dict.fromkeys(needed[column] for column in lacking))
             columns = f"column{'' if len(lacking) == 1 else 's'} {', '.join(lacking)}"
-            told = f"{table} has no {columns}, which nsys always writes: {unknown} is not known, and what rests on it may be wrong."
+            told = f"{table} has no {columns}, which nsys always writes: {unknown} is unknown, and what depends on it may be wrong."
             yield Note("warning", f"{told} Export the report again.")

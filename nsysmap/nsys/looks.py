@@ -43,7 +43,7 @@ def looks_like(path: Path, head: bytes) -> tuple[str, str] | None:
         return "is a TensorRT engine, not a report", _REPORT_TOO
     if head.lstrip()[:1] in (b"{", b"["):
         if b'"traceEvents"' in head or b'"schemaVersion"' in head:
-            return "is a Chrome trace, as PyTorch's profiler writes it, not a report of nsys", _REPORT
+            return "is a Chrome trace, such as PyTorch's profiler writes, not an nsys report", _REPORT
         return "is JSON, not a report", _REPORT_TOO
     if head.startswith(b"NVIDIA "):
         return ("is cut off in its first line", _AGAIN) if len(head) < 64 and b"\n" not in head else None

@@ -32,5 +32,5 @@ def disagreements(tables: Mapping[str, Mapping[str, IntArray | Text]], left_out:
         if what in said and left_out.isdisjoint(counted):
             rows = sum(len(next(iter(tables.get(table, {}).values()), ())) for table in counted)
             if rows != said[what]:
-                told.append(f"nsys says that it collected {said[what]} {what} events, {rows} are in the report")
+                told.append(f"nsys says that it collected {said[what]} {what} events, but the report has {rows}")
     return tuple(told)

@@ -78,7 +78,7 @@ def read_events(container: Container, payloads: Mapping[int, int], wanted: Wante
         counts = container.counts
         if (parts.events, parts.generic_events) != (counts.events, counts.generic_events):
             raise WireError(
-                f"{parts.events} and {parts.generic_events} events where the file says {counts.events} and {counts.generic_events}"
+                f"{parts.events} and {parts.generic_events} events, but the file says {counts.events} and {counts.generic_events}"
             )
         return Events(_joined(parts), _generic(parts), dict(parts.unread))
 

@@ -37,10 +37,10 @@ class Counted:
             f"{name} at {value:.0f} %" for name, value in (("tensor cores", self.tensor), ("issue slots", self.issue)) if value is not None
         ]
         if self.sm is not None:
-            figures.append(f"SMs at work {self.sm:.0f} % of the time")
+            figures.append(f"SMs active {self.sm:.0f} % of the time")
         told = ", ".join(figures)
         if max(self.dram, compute) < LIMITS:
-            return "latency-bound", f"{told}: nothing is near its peak"
+            return "latency-bound", f"{told}: nothing is close to its peak"
         return ("memory-bound" if self.dram >= compute else "compute-bound"), told
 
     def dram_bytes(self, bandwidth_bytes_per_s: int | None) -> int | None:
@@ -81,11 +81,11 @@ def disagreement(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_
     if moved is None or not model_bytes:
         return None
     if moved < _FROM_CACHE * model_bytes:
-        return f"{moved / model_bytes:.0%} of the bytes of its tensors went over the memory's interface: the level-2 cache held the rest"
+        return f"only {moved / model_bytes:.0%} of the bytes of its tensors moved to or from device memory: the L2 cache held the rest"
     if moved > _EXCESS * model_bytes:
         return (
-            f"{moved / model_bytes:.1f} times the bytes of its tensors went over the memory's interface: spilled registers, tiles that are "
-            "read again, or the write-back of what earlier kernels left in the level-2 cache"
+            f"{moved / model_bytes:.1f} times the bytes of its tensors moved to or from device memory: spilled registers, tiles that are "
+            "read again, or the write-back of what earlier kernels left in the L2 cache"
         )
     return None
 

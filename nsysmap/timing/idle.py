@@ -58,7 +58,7 @@ GRAPH_CALL_NS = 2_000
 
 _AT_ONCE = 1 << 18  # pieces of GPU work: what is worked out of the hole before one takes some hundred bytes
 _NO_LAUNCH = "its launch call is not in the trace"
-_HELD_BACK = "queued in time, then held back: another stream, a dependency or a lock"
+_HELD_BACK = "queued in time, then delayed: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"
 _NODES_TRACED = "profiler: traces each node of the CUDA graph"
 

@@ -153,24 +153,24 @@ def _verdict(need: Needed, measured: Measured, device: Device, floors: tuple[int
     bytes_ns, flops_ns = floors
     time_ns = measured.time_ns
     if not time_ns:
-        return "unknown", "no kernel of it was measured"
+        return "unknown", "none of its kernels was measured"
     sms = device.sm_count
     if bytes_ns is None and flops_ns is None:
-        return "unknown", need.reason or "the trace does not tell the device's rates"
+        return "unknown", need.reason or "the device's rates are unknown from the trace"
     if flops_ns is None and ((need.flops is None and need.macs is None) or need.macs):
-        return "unknown", need.reason or "the peak rate for its data type is not known"
+        return "unknown", need.reason or "the peak rate for its data type is unknown"
     floor = max(bytes_ns or 0, flops_ns or 0)
     if floor > time_ns * _OVER:
         if (flops_ns or 0) > time_ns * _OVER:
-            return "unknown", "faster than the peak rate: it does less than the file says"
-        return "unknown", "faster than memory: its data stayed in the level-2 cache"
+            return "unknown", "faster than the peak rate: it does less work than the file says"
+        return "unknown", "faster than memory: its data stayed in the L2 cache"
     reached = floor / time_ns
     if measured.blocks is not None and sms and measured.blocks < sms and reached < HALF:
         return "latency-bound", f"{measured.blocks} blocks on {sms} SMs, at {reached:.0%} of its limit"
     if reached < FAR and time_ns < SHORT_NS:
         return "latency-bound", f"short, and at {reached:.0%} of its limit"
     if bytes_ns is None:
-        return "unknown", need.reason or "its bytes are not known"
+        return "unknown", need.reason or "its bytes are unknown"
     if flops_ns is not None and flops_ns > bytes_ns:
         return "compute-bound", f"at {reached:.0%} of the peak rate"
     return "memory-bound", f"at {reached:.0%} of the memory bandwidth"

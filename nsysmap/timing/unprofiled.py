@@ -84,8 +84,8 @@ def _told(name: str, measure: Measure, traced_ns: int | None, group: Row | None)
     ratio = traced_ns / measured_ns
     if not 1 / _ANOTHER < ratio < _ANOTHER:
         return (
-            f"{what} takes {duration(traced_ns)} here and {duration(measured_ns)} with trtexec: too far apart to be the cost of profiling. "
-            "Another engine, shape, GPU or clock, or a CUDA graph in one of the two."
+            f"{what} takes {duration(traced_ns)} here and {duration(measured_ns)} with trtexec: too different to be the cost of profiling. "
+            "Engine, shape, GPU or clock differ, or only one of the two uses a CUDA graph."
         )
     cost_ns = traced_ns - measured_ns
     if abs(cost_ns) < max(_LEAST_NS, _LEAST_SHARE * measured_ns):
@@ -96,4 +96,4 @@ def _told(name: str, measure: Measure, traced_ns: int | None, group: Row | None)
     each = f", {duration(cost_ns / kernels)} for each of its {kernels:,} kernels" if kernels else ""
     if name == "enqueue":
         return f"Tracing makes an enqueue {duration(cost_ns)} longer{each}."
-    return f"{what} takes {duration(cost_ns)} longer here than without the profiler{each}: launches that are traced come later."
+    return f"{what} takes {duration(cost_ns)} longer here than without the profiler{each}: tracing delays launches."

@@ -82,7 +82,7 @@ def _with_graph_traces(trace: Trace, path: Path) -> Trace:
         return trace
     if not len(own.cuda_graph_traces) or len(own.api_calls) != len(trace.api_calls):
         return trace
-    told = "The executions of whole CUDA graphs are read from the report itself: nsys's export of it leaves them out."
+    told = "The executions of whole CUDA graphs were read from the report itself, because nsys's export leaves them out."
     return replace(trace, cuda_graph_traces=own.cuda_graph_traces, notes=(*trace.notes, Note("info", told)))
 
 

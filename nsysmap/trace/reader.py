@@ -165,7 +165,7 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
 def _names_notes(tables: NsysTables) -> tuple[Note, ...]:
     if tables.has("StringIds"):
         return ()
-    told = "The export has no table StringIds: no kernel, function or registered range has a name, so that almost nothing can be told."
+    told = "The export has no table StringIds: no kernel, function or registered range has a name, so almost nothing can be said."
     return (Note("error", f"{told} Export the report again, without --tables."),)
 
 

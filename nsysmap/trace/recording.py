@@ -20,12 +20,15 @@ _WARNINGS = tuple(
     (re.compile(pattern, re.IGNORECASE), sentence)
     for pattern, sentence in (
         (r"not all CUDA events might have been collected", "not all CUDA events may have been collected"),
-        (r"some CUPTI events might be missing", "events of the GPU may be missing, because the program ended before they were written"),
+        (r"some CUPTI events might be missing", "GPU events may be missing, because the program ended before they were written"),
         (r"not all NVTX events might have been collected", "not all NVTX ranges may have been collected"),
-        (r"CUDA profiling might have not been started correctly", "tracing of CUDA may not have started correctly"),
+        (r"CUDA profiling might have not been started correctly", "CUDA tracing may not have started correctly"),
         (r"no CUDA events collected", "no CUDA events were collected"),
-        (r"Installed CUDA driver version .* is not supported by this build", "the CUDA driver was newer than that version of nsys knows"),
-        (r"ActivityFlushAll returned \d+", "CUPTI could not hand over its records of the GPU"),
+        (
+            r"Installed CUDA driver version .* is not supported by this build",
+            "the CUDA driver was newer than that version of nsys supports",
+        ),
+        (r"ActivityFlushAll returned \d+", "CUPTI could not deliver its GPU records"),
         (
             r"(?:events?|records?|samples?|buffers?)\b.*\b(?:dropped|lost|discarded)\b|\b(?:dropped|lost|discarded)\b.*\bevents?",
             "events were lost",

@@ -74,7 +74,7 @@ def test_a_listing_that_begins_at_0_again_is_another_engine(tmp_path: Path) -> N
     )
     assert [names(engine) for engine in read_engines_in(file)] == [["a", "b"], ["c"]]
     assert [note.text for note in read_engine(file).notes if "different" in note.text] == [
-        "the file lists the layers of 2 different engines; the last is taken, with 1 layers"
+        "the file lists the layers of 2 different engines; the last one, with 1 layers, is used"
     ]
 
 
@@ -199,7 +199,7 @@ def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_
             r"is a trtexec --exportOutput file \(what the network computed\)",
         ),
         ('[{"startComputeMs": 1, "computeMs": 0.5}]', "is a trtexec --exportTimes file, .* this one with --times"),
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8503] # trtexec\n[I] Throughput: 1 qps\n", "is a log of trtexec that lists no layers"),
+        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8503] # trtexec\n[I] Throughput: 1 qps\n", "is a trtexec log without layers"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
         ("[1, 2]", "is other JSON"),
     ],

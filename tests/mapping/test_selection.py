@@ -143,9 +143,9 @@ def test_a_kernel_is_selected_by_its_launch_not_by_when_it_ran(tmp_path: Path) -
     ("selection", "told"),
     [
         (Selection(inferences=(3, 9)), "its inferences are 0 to 2"),
-        (Selection(devices=(4,)), "it has that of device 0"),
-        (Selection(pids=(4,)), "it has that of pid 42"),
-        (Selection(streams=(4,)), "it has that of stream 13"),
+        (Selection(devices=(4,)), "it has GPU work of device 0"),
+        (Selection(pids=(4,)), "it has GPU work of pid 42"),
+        (Selection(streams=(4,)), "it has GPU work of stream 13"),
         (Selection(since_ns=10_000), "its GPU work is from"),
         (Selection(until_ns=10), "its GPU work is from"),
         (Selection(since_ns=1500, inferences=(0, 0)), "its GPU work is from"),

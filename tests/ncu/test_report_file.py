@@ -45,7 +45,7 @@ def test_without_the_program_what_to_do_is_said(report: Path, tmp_path: Path, mo
     monkeypatch.delenv("NCU", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(report_file, "INSTALL_FOLDERS", ())
-    with pytest.raises(NsysmapError, match=r"the ncu program that reads it is not here.*--csv --page raw"):
+    with pytest.raises(NsysmapError, match=r"the ncu program that reads it was not found.*--csv --page raw"):
         read_ncu(report)
 
 
@@ -57,7 +57,7 @@ def test_what_ncu_says_of_a_report_that_it_cannot_read_is_passed_on(report: Path
 
 def test_a_program_that_prints_no_table_is_an_error_of_one_line(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCU", str(program(tmp_path, "echo hello")))
-    with pytest.raises(NsysmapError, match="no table of Nsight Compute"):
+    with pytest.raises(NsysmapError, match="no Nsight Compute table"):
         read_ncu(report)
 
 

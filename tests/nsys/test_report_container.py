@@ -30,8 +30,8 @@ def test_a_whole_report_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ({1: 12}, "11 and 0 events where the file says 12 and 0"),
-        ({15: 3}, "11 and 0 events where the file says 11 and 3"),
+        ({1: 12}, "11 and 0 events, but the file says 12 and 0"),
+        ({15: 3}, "11 and 0 events, but the file says 11 and 3"),
         ({3: 1}, "2 strings where the file says 1"),
         ({1: 10**15}, "a count of 1000000000000000"),
     ],

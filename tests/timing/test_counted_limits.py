@@ -41,7 +41,7 @@ def test_reads_and_writes_add_up_and_a_value_that_is_not_known_is_none() -> None
     assert layer.dram_bytes(10**12) == 500_000
 
 
-@pytest.mark.parametrize(("model_bytes", "word"), [(1_000_000, "level-2 cache"), (300_000, "spilled"), (500_000, None), (None, None)])
+@pytest.mark.parametrize(("model_bytes", "word"), [(1_000_000, "L2 cache"), (300_000, "spilled"), (500_000, None), (None, None)])
 def test_traffic_that_is_not_the_tensors_is_said(model_bytes: int | None, word: str | None) -> None:
     told = disagreement(Counted(1000.0, 50.0, None, None, None), model_bytes, 10**12)
     assert (told is None) if word is None else (told is not None and word in told)

@@ -49,8 +49,8 @@ def test_nothing_given_is_no_row_and_no_note() -> None:
         (240_000, "Tracing makes an enqueue 60.00 µs longer, 1.07 µs for each of its 56 kernels."),
         (299_000, "An enqueue takes as long under the profiler as without it."),
         (350_000, "An enqueue takes 50.00 µs less here than with trtexec: the conditions differ (clock, shape, transfers or streams)."),
-        (90_000, "An enqueue takes 300.0 µs here and 90.00 µs with trtexec: too far apart to be the cost of profiling. "
-                 "Another engine, shape, GPU or clock, or a CUDA graph in one of the two."),
+        (90_000, "An enqueue takes 300.0 µs here and 90.00 µs with trtexec: too different to be the cost of profiling. "
+                 "Engine, shape, GPU or clock differ, or only one of the two uses a CUDA graph."),
     ],
 )  # fmt: skip
 def test_a_difference_is_called_the_cost_of_profiling_only_where_it_can_be(enqueue_ns: int, words: str) -> None:

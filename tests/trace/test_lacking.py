@@ -132,7 +132,7 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
     assert level == "error"
     assert "CUDA was traced, but no CUDA events were recorded" in text
     assert "-t cuda" not in text  # as it was captured already
-    assert "the CUDA driver was newer than that version of nsys knows" in text
+    assert "the CUDA driver was newer than that version of nsys supports" in text
     assert "somebody" not in text
 
 

@@ -79,7 +79,7 @@ def test_executions_of_whole_graphs_that_the_export_leaves_out_come_from_the_rep
     assert len(open_trace(path, reader="nsys").cuda_graph_traces) == 0
     trace = open_trace(path)
     assert len(trace.cuda_graph_traces) == 50
-    assert any("whole CUDA graphs are read from the report itself" in note.text for note in trace.notes)
+    assert any("whole CUDA graphs were read from the report itself" in note.text for note in trace.notes)
     assert (trace.cuda_graph_traces.ints("launch") >= 0).all()
 
 
