@@ -94,6 +94,14 @@ def test_an_engine_whose_file_is_not_given_gets_no_layers(tmp_path: Path) -> Non
     assert not [note for note in result.mapped.notes if note.level == "error"]
 
 
+def test_an_engine_that_no_inference_follows_is_said_not_to_have_run_where_anothers_were_found(tmp_path: Path) -> None:
+    items = [[*inference("bert_trt10"), *((name, None) for name in POST)], inference("bert_trt10")] * 4
+    other = made(row("conv", "CaskConvolution", [("x", [1, 8], "Int8")], [("y", [1, 8], "Int8")], TacticName="sm80_xmma_fprop_x"))
+    fits = mapped(items, [engine_of("bert_trt10"), other], tmp_path).mapped.engine_fits.records()
+    assert [fit["verdict"] for fit in fits] == ["ran", "did-not-run"]
+    assert "of other files given" in str(fits[1]["how"])
+
+
 def test_each_kernel_without_a_layer_says_why(tmp_path: Path) -> None:
     items = [[("mean_subtract_kernel", None), *inference("bert_trt10")] for _ in range(6)]
     items.append([*inference("bert_trt10"), ("nobody_knows_it", None)])
