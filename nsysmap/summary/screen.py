@@ -34,6 +34,7 @@ def screen(summary: Summary, width: int) -> list[Line]:
     lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
     lines += _said("GPU", answer.where(summary), width)
     lines += _actions(summary, width)
+    lines += _next_steps(summary, width) if summary.blocked else []
     named = {action.name for action in answer.first_actions(summary)}
     if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
         lines += _said("CUDA graph", [answer.graph(summary)], width)
@@ -45,6 +46,7 @@ def screen(summary: Summary, width: int) -> list[Line]:
     lines += _see(short, width)
     lines += [styled(""), *_costliest(summary, width)]
     lines += _see([one for one in see if one not in short], width)
+    lines += _next_steps(summary, width) if not summary.blocked else []
     lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
     for text in summary.warnings:
         lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
@@ -62,9 +64,8 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
 
 def _actions(summary: Summary, width: int) -> Iterator[Line]:
     shown = [action for action in answer.first_actions(summary) if not action.throughput_only]
-    steps = [(step.why, step.command) for step in summary.next_steps]
     if not shown:
-        yield from _said("do first", [answer.no_action(summary)] if not (summary.blocked and steps) else [], width)
+        yield from _said("do first", [answer.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
     for number, action in enumerate(shown, 1):
         yield from _action(summary, action, number, width)
     for action in answer.first_actions(summary):
@@ -72,10 +73,15 @@ def _actions(summary: Summary, width: int) -> Iterator[Line]:
             yield from _said("throughput", [f"{answer.action_title(action)}: {answer.gain(summary, action)}"], width)
             for paste in (action.paste, action.paste_pytorch):
                 yield from _pasted(paste, width) if paste else ()
-    for i, (why, command) in enumerate(steps):
-        head = "do first" if i == 0 and not shown and summary.blocked else "next" if i == 0 else ""
-        yield ((f"{head:<{_WORD}}", "bold"), (f"{why}:", ""))
-        yield from _pasted(command, width)
+
+
+def _next_steps(summary: Summary, width: int) -> Iterator[Line]:
+    """The commands that answer what this analysis cannot: where it is blocked, what to do first; else below the rest."""
+    shorter = any(not action.throughput_only for action in answer.first_actions(summary))
+    for i, step in enumerate(summary.next_steps):
+        head = "do first" if i == 0 and not shorter and summary.blocked else "next" if i == 0 else ""
+        yield ((f"{head:<{_WORD}}", "bold"), (f"{step.why}:", ""))
+        yield from _pasted(step.command, width)
 
 
 def _action(summary: Summary, action: Action, number: int, width: int) -> Iterator[Line]:
