@@ -31,10 +31,8 @@ _FINE = 0.01  # of a sample, or this many ns: the offset is not looked for more 
 _FINE_NS = 40.0
 _MOST_MOVES = 12
 _SEARCHES = 3
-_LEAST_ERROR_NS = 20.0  # kernels begin and end on ticks of 32 ns
+_LEAST_ERROR_NS = 32.0 / 12.0**0.5  # kernels' stamps are on ticks of 32 ns
 _CERTAIN = 4.0  # times its error: a smaller drift is none
-_NO_WORSE = 8.0  # logarithm of likelihoods: an offset of 0 that explains the samples nearly as well is taken
-_NONE = 2.0  # times its error: a smaller offset is none, as nsys joins the clocks itself
 _CLOSE = 0.25  # of the error: the offset is not looked for more finely
 _FAR = 8.0  # times what is usual for samples of the same kernels: left out
 
@@ -140,10 +138,6 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
             break
         step = max(step / 3, finest)
     error = float(np.hypot(_offset_error(search, shift, best), shift.error_ns))
-    if abs(best) < search.period_ns and not shift.drift:
-        gain = float((_misfit(search, shift, 0.0) - _misfit(search, shift, best)).sum())
-        if gain < _NO_WORSE or abs(best) < _NONE * error:
-            best, error = 0.0, float(np.hypot(error, best))
     return Shift(best, shift.drift, shift.origin_ns, error)
 
 

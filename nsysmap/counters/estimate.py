@@ -19,7 +19,8 @@ from nsysmap.counters.shares import Layout, concurrent_share, summed
 _FAR = 8.0  # times what is usual for samples of the same kernels: set aside
 _NEAR_ALL = 0.2  # more samples than this part of all are no outliers
 _LITTLE = 1e-3  # by that part the stiffness of the steps is changed to see what hangs on it
-_ROUNDED = 12.0**-0.5  # standard deviation of rounding to whole numbers
+_ROUNDED2 = 1.0 / 12.0  # variance of rounding to whole numbers
+_HARMONICS = np.arange(1, 9)
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class _Linear:
     shape: FloatArray  # variance
     moved: FloatArray  # change for each ns of offset
     least: FloatArray  # change if what is printed as 1 is more than it was taken for
+    inside: FloatArray  # by group the variance of samples that lie within one kernel; NaN where there are none
 
 
 def _fit(problem: Problem, series: list[Series], like: Fit | None = None) -> Fit:
@@ -137,7 +139,11 @@ def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray
 
 def _linear(problem: Problem, series: list[Series], fit: Fit) -> list[_Linear]:
     factor, means = fit.systems.factor(), problem.means
-    scores = np.stack([_scores(problem, each, rates) for each, rates in zip(series, fit.rates, strict=True)])
+    residual = [
+        np.where(problem.used, each.values - problem.shares.applied(rates), 0.0) for each, rates in zip(series, fit.rates, strict=True)
+    ]
+    scores = np.stack([_scores(problem, each) for each in residual])
+    inside = _inside(problem)
     later = np.stack(
         [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
     )
@@ -156,15 +162,35 @@ def _linear(problem: Problem, series: list[Series], fit: Fit) -> list[_Linear]:
             bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(fit.rates[row]),
             influence[row, :-2],
             modelled[row], shape[row], influence[row, -2], influence[row, -1],
+            _variance_inside(problem.layout.groups, inside, residual[row]),
         )
         for row in range(len(series))
     ]  # fmt: skip
 
 
-def _scores(problem: Problem, series: Series, rates: FloatArray) -> FloatArray:
+def _inside(problem: Problem) -> tuple[IntArray, IntArray]:
+    """The samples that lie within one execution of one kernel, and its group."""
+    shares, layout = problem.shares, problem.layout
+    if not len(shares.sample):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    group = np.append(np.repeat(np.arange(layout.groups), layout.parts), -1)[shares.column]
+    first = np.flatnonzero(np.diff(shares.sample, prepend=-1))
+    lowest, highest = np.minimum.reduceat(group, first), np.maximum.reduceat(group, first)
+    one = (lowest == highest) & (lowest >= 0)
+    return shares.sample[first[one]], lowest[one]
+
+
+def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: FloatArray) -> FloatArray:
+    """By group how much its inner samples scatter."""
+    sample, group = inside
+    count = np.bincount(group, minlength=groups)
+    total = np.bincount(group, residual[sample] ** 2, groups)
+    return np.where(count > 1, total / np.maximum(count, 1), np.nan)
+
+
+def _scores(problem: Problem, residual: FloatArray) -> FloatArray:
     """What each cluster of repeats pulls at each column by, beyond the mean of all clusters."""
     shares = problem.shares
-    residual = np.where(problem.used, series.values - shares.applied(rates), 0.0)
     place = problem.cluster[shares.sample] * shares.columns + shares.column
     scores = summed(place, shares.share * residual[shares.sample], problem.clusters * shares.columns)
     scores = scores.reshape(problem.clusters, shares.columns)
@@ -178,6 +204,7 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
     influence, modelled, shape, moved, least = found.influence, found.modelled, found.shape, found.moved, found.least
+    inside = found.inside
     parts, idle = found.rates[:-1], float(found.rates[-1])
     if clock is not None:
         cycles = np.maximum(clock.value, 1e-12)
@@ -187,11 +214,12 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         shape = (shape + value**2 * clock.shape) / cycles**2
         moved = (moved - value * clock.moved) / cycles
         least = least / cycles
+        inside = inside / cycles[: layout.groups] ** 2
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
     sampling = np.sqrt(np.maximum((influence**2).sum(axis=0), modelled))
     timing = np.abs(moved) * problem.shift_error_ns
-    rounding = np.hypot(_rounding(problem) * series.step, least) if series.percent else np.zeros_like(value)
+    rounding = np.hypot(_rounding(problem, inside) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
     half = _quantile(problem.spread - 1) * error
     edges = _smear(problem, value, idle, smear_ns(found.unevenness, memory=series.memory))
@@ -225,11 +253,17 @@ def _smear(problem: Problem, value: FloatArray, idle: float, apart_ns: float) ->
     return np.concatenate([groups, np.sqrt(groups**2 @ problem.means.sets**2)])
 
 
-def _rounding(problem: Problem) -> FloatArray:
-    """Error from samples that are whole numbers: of kernels longer than samples, whose inner samples are all rounded alike."""
+def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
+    """Error from samples that are whole numbers: of kernels longer than samples, whose inner samples are rounded alike unless they scatter.
+
+    ``inside`` is their variance, rounding included.  The mean of rounded values is off by the Fourier series of the sawtooth, of which
+    Gaussian scatter of standard deviation s damps the k-th term by exp(-2 pi² k² s²) (Widrow and Kollár 2008).
+    """
     layout = problem.layout
-    inside = _ROUNDED * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
-    rounding: FloatArray = np.sqrt(np.concatenate([inside**2, inside**2 @ problem.means.sets**2]))
+    scatter2 = np.maximum(np.nan_to_num(inside) - _ROUNDED2, 0.0)
+    damped = np.exp(-4 * np.pi**2 * _HARMONICS**2 * scatter2[:, None]) / (2 * np.pi**2 * _HARMONICS**2)
+    inner = np.sqrt(damped.sum(axis=1)) * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
+    rounding: FloatArray = np.sqrt(np.concatenate([inner**2, inner**2 @ problem.means.sets**2]))
     return rounding
 
 

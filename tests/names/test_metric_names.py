@@ -53,3 +53,23 @@ def test_name(name: str, meaning: str, unit: str, clock: str) -> None:
 def test_what_is_worked_out_has_a_name() -> None:
     known = {metric(name).meaning for name, *_ in NAMES}
     assert set(PREFERRED) <= known | {"l2_throughput", "pcie"}
+
+
+GB20X = """GPC Clock Frequency [MHz]|SYS Clock Frequency [MHz]|
+Sync Copy Engine Active [Throughput %]|Sync Copy Engine Active [Cycles Active]|
+Async Copy Engine Active 0 [Throughput %]|Async Copy Engine Active 0 [Cycles Active]|GR Active [Throughput %]|SMs Active [Throughput %]|
+SM Issue [Throughput %]|Tensor Active [Throughput %]|Vertex/Tess/Geometry Warps in Flight [Throughput %]|
+Vertex/Tess/Geometry Warps in Flight [Avg]|Vertex/Tess/Geometry Warps in Flight [Avg Warps per Cycle]|
+Pixel Warps in Flight [Throughput %]|Pixel Warps in Flight [Avg]|Pixel Warps in Flight [Avg Warps per Cycle]|
+Compute Warps in Flight [Throughput %]|Compute Warps in Flight [Avg]|Compute Warps in Flight [Avg Warps per Cycle]|
+DRAM Read Bandwidth [Throughput %]|DRAM Write Bandwidth [Throughput %]|PCIe RX Throughput [Throughput %]|
+PCIe TX Throughput [Throughput %]|PCIe Read Requests to BAR1 [Requests]|PCIe Write Requests to BAR1 [Requests]"""
+
+
+def test_every_metric_of_blackwell_boards_is_known() -> None:
+    """The set gb20x of nsys 2025.3 (RTX PRO 6000); GB10 has the same without DRAM and PCIe."""
+    metrics = [metric(name.strip()) for name in GB20X.split("|")]
+    assert len(metrics) == 25
+    assert all(each.meaning for each in metrics)
+    percents = [each.meaning for each in metrics if each.unit == "percent"]
+    assert len(percents) == len(set(percents))  # a meaning has one percentage; its other forms are counts

@@ -20,16 +20,25 @@ H100 = Device("H100", (9, 0), 132, 1_830_000_000, 3_350_000_000_000)
         ((7, 0), 80, 1.53, "FP16", 125),  # V100 SXM2
         ((7, 5), 40, 1.59, "FP16", 65),  # T4
         ((7, 5), 40, 1.59, "INT8", 130),
+        ((7, 5), 40, 1.59, "INT4", 260),
         ((8, 0), 108, 1.41, "FP16", 312),  # A100
         ((8, 0), 108, 1.41, "TF32", 156),
         ((8, 0), 108, 1.41, "INT8", 624),
+        ((8, 0), 108, 1.41, "INT4", 1248),
         ((8, 6), 72, 1.695, "FP16", 125),  # A10
         ((8, 7), 16, 1.3, "INT8", 85),  # Jetson AGX Orin, dense
         ((8, 9), 58, 2.04, "FP8", 242.5),  # L4, dense
         ((8, 9), 142, 2.52, "FP16", 362),  # L40S, dense
+        ((8, 9), 142, 2.52, "TF32", 183.2),
+        ((8, 9), 142, 2.52, "INT8", 733),
         ((9, 0), 132, 1.83, "FP16", 989.4),  # H100 SXM
         ((9, 0), 132, 1.83, "FP8", 1979),
         ((10, 0), 148, 1.85, "FP4", 9000),  # B200, dense
+        ((10, 0), 148, 1.85, "FP16", 2250),
+        ((10, 3), 160, 1.92, "FP4", 15_000),  # GB300, dense
+        ((10, 3), 160, 1.92, "FP8", 5000),
+        ((10, 3), 148, 1.965, "INT8", 150),  # B300
+        ((12, 0), 170, 2.407, "FP4", 1676),  # RTX 5090, dense
         ((11, 0), 20, 1.575, "FP4", 1035),  # Jetson T5000, dense
         ((12, 0), 188, 2.617, "FP16", 503.8),  # RTX PRO 6000
     ],
@@ -47,6 +56,7 @@ def test_a_type_that_tensor_cores_do_not_compute_in_has_no_rate_of_theirs() -> N
     assert operations_per_clock((7, 5), "TF32", tensor_cores=True) is None
     assert operations_per_clock((8, 6), "FP8", tensor_cores=True) is None
     assert operations_per_clock((9, 0), "FP4", tensor_cores=True) is None
+    assert operations_per_clock((9, 0), "INT4", tensor_cores=True) is None
 
 
 @pytest.mark.parametrize(
