@@ -163,6 +163,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
             parts = hidden_contributions((shown[0], shown[1]), (wholes[0], wholes[1]))
         else:
             parts = contributions((shown[0], shown[1]), groups, layers, (wholes[0], wholes[1]))
+    different = conditions(before, after, layers)
     delta = None if wholes[0] is None or wholes[1] is None else wholes[1] - wholes[0]
     return Comparison(
         before=timed[0],
@@ -183,8 +184,8 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         regions=region_kinds(before, after, groups, layers) if known else Table.empty(REGION_KINDS),
         region_parts=region_parts(before, after, groups, layers) if known else Table.empty(REGION_PARTS),
         findings=finding_changes((before, after), groups, scale),
-        conditions=conditions(before, after, layers),
-        predictions=predictions(before, after, timed[1].time_ns, told.single_ns, timed[0].time_ns),
+        conditions=different,
+        predictions=predictions(before, after, timed[1].time_ns, told.single_ns, timed[0].time_ns, conditions=different),
         notes=tuple(told.notes),
     )
 

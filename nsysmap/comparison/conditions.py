@@ -27,22 +27,24 @@ class Condition:
     before: str
     after: str
     told: str = ""  # what it means for the comparison
+    other_work: bool = False  # an inference is not the same work, or runs on something else: a prediction of a change is not checked by it
 
 
 def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...]:
     """What is different, and what it means; what both sides do not tell is left out."""
     found: list[Condition] = []
 
-    def differs(what: str, pair: tuple[object, object], told: str = "") -> None:
+    def differs(what: str, pair: tuple[object, object], told: str = "", *, work: bool = False) -> None:
         ours, theirs = pair
         if ours is not None and theirs is not None and ours != theirs:
-            found.append(Condition(what, str(ours), str(theirs), told))
+            found.append(Condition(what, str(ours), str(theirs), told, work))
 
     differs("TensorRT", (_version(before), _version(after)))
-    differs("shapes of inputs and outputs", _binding_shapes(before, after), "Another amount of work: times are not of the same thing.")
+    told = "Another amount of work: times are not of the same thing."
+    differs("shapes of inputs and outputs", _binding_shapes(before, after), told, work=True)
     if before.traced and after.traced:
         sides = (before, after)
-        differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.")
+        differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.", work=True)
         told = "The program runs on several GPUs, and most of its inferences on another one: the interval allows for what they differ by."
         differs("GPU that most inferences ran on", (_known(before.pace.device), _known(after.pace.device)), told)
         differs("GPU clock", (_clock(before), _clock(after)), "It is the highest that the device reports, not the one it ran at.")
@@ -58,7 +60,7 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
             (before.pace.threads or None, after.pace.threads or None),
             "Time is wall time per inference of all of them.",
         )
-        differs("streams with GPU work", (capture[0].integer("streams"), capture[1].integer("streams")))
+        differs("streams with GPU work", (capture[0].integer("streams") or None, capture[1].integer("streams") or None))
         differs("kernels of an inference", (_kernels(before), _kernels(after)))
         differs("copies of an inference", (_copies(before), _copies(after)))
         differs("inferences of a pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
@@ -91,7 +93,7 @@ def _network(joined: Table) -> list[Condition]:
         "Hardly any layer is found on the other side by its nodes, name or structure: these may be different networks, whose times tell "
         "no change."
     )
-    return [Condition("kernel time of layers with a counterpart", percent(shares[0], 1), percent(shares[1], 1), told)]
+    return [Condition("kernel time of layers with a counterpart", percent(shares[0], 1), percent(shares[1], 1), told, other_work=True)]
 
 
 def _counterpart(row: Row) -> bool:
@@ -188,6 +190,9 @@ def _clocks(joined: Table) -> list[Condition]:
     rows = [row for row in joined if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
     if len(rows) < _FEWEST_KERNELS:
         return []
+    tested = [row.flag("significant") for row in rows if row["low_ns"] is not None]
+    if tested and 2 * sum(tested) < len(tested):  # a mixture of shapes may be another by chance
+        return []
     ratios = np.array([row.integer("after_ns") / row.integer("before_ns") for row in rows])
     middle = float(np.median(ratios))
     same_way = float(np.mean(np.sign(ratios - (1 + middle) / 2) == np.sign(middle - 1)))
@@ -198,7 +203,7 @@ def _clocks(joined: Table) -> list[Condition]:
         f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (the median): "
         "another clock, power limit, GPU or shape, not the build."
     )
-    return [Condition("pace of the same kernels", "1.000", f"{middle:.3f}", told)]
+    return [Condition("pace of the same kernels", "1.000", f"{middle:.3f}", told, other_work=True)]
 
 
 def _grids(before: Side, after: Side) -> list[Condition]:
@@ -218,4 +223,4 @@ def _grids(before: Side, after: Side) -> list[Condition]:
     if len(common) < _FEWEST_KERNELS or len(other) < len(common) / 2:
         return []
     told = "Kernels of the same names run with other grids: another batch or shape. Times are not of the same amount of work."
-    return [Condition("grids of the same kernels", f"{len(common)} kernel names", f"{len(other)} of them otherwise", told)]
+    return [Condition("grids of the same kernels", f"{len(common)} kernel names", f"{len(other)} of them otherwise", told, other_work=True)]

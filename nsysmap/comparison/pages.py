@@ -226,6 +226,7 @@ def _signed(time_ns: int) -> str:
 
 def _notes(found: Comparison) -> Iterator[str]:
     yield from found.notes
+    yield from (f"Prediction of {one.change}: {one.told}" for one in found.predictions if one.told)
     if found.interval_ns is not None:
         yield f"Test: {found.test}."
     for name, side in (("before", found.before), ("after", found.after)):
@@ -433,13 +434,18 @@ def _predictions(found: Comparison) -> Grid:
             one.change,
             duration(one.predicted_ns),
             f"{duration(one.low_ns)} to {duration(one.high_ns)}",
-            duration(one.measured_ns),
-            "inside" if one.inside else "outside",
-            escaped(one.told),
+            f"{duration(one.measured_ns)} ({duration(one.measured_low_ns)} to {duration(one.measured_high_ns)})",
+            _held(one),
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held", ""), cells, "lrrrlw")
+    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured (95 %)", "range held"), cells, "lrrrl")
+
+
+def _held(one: Prediction) -> str:
+    if one.inside is None or not one.inside:
+        return "–" if one.inside is None else "outside"
+    return "inside" if one.low_ns <= one.measured_ns <= one.high_ns else "within the noise"
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------

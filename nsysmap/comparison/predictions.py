@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.side import Side
 from nsysmap.trace.copies import hold_the_host
 
@@ -22,12 +23,20 @@ class Prediction:
     low_ns: int
     high_ns: int
     measured_ns: int
-    inside: bool  # whether what was measured, with its noise, meets the predicted range
+    measured_low_ns: int  # of its interval
+    measured_high_ns: int
+    inside: bool | None  # whether what was measured, with its noise, meets the predicted range; None where AFTER does other work too
     told: str
 
 
-def predictions(
-    before: Side, after: Side, measured_ns: int | None, interval_ns: tuple[int, int] | None, before_ns: int | None
+def predictions(  # noqa: PLR0913  # what was measured, with its interval, of two sides
+    before: Side,
+    after: Side,
+    measured_ns: int | None,
+    interval_ns: tuple[int, int] | None,
+    before_ns: int | None,
+    *,
+    conditions: Sequence[Condition],
 ) -> tuple[Prediction, ...]:
     """The changes that AFTER made and BEFORE's what-if answered."""
     if measured_ns is None or before_ns is None or not before.pace.known or not after.pace.known:
@@ -36,13 +45,16 @@ def predictions(
     low, high = measured_ns, measured_ns
     if interval_ns is not None:
         low, high = before_ns + interval_ns[0], before_ns + interval_ns[1]
+    work = [one.what for one in conditions if one.other_work]
     found = []
     for row in before.tables["whatif"]:
         if row.text("change") not in made or row.text("answer") != "answered":
             continue
         least, most = row.integer("low_after_ns"), row.integer("high_after_ns")
         told = "" if len(made) == 1 else f"Other changes were made with it ({', '.join(one for one in made if one != row.text('change'))})."
-        found.append(Prediction(row.text("change"), row.integer("after_ns"), least, most, measured_ns, low <= most and high >= least, told))
+        told = f"Not comparable: {', '.join(work)} differ{'s' if len(work) == 1 else ''} too." if work else told
+        inside = None if work else low <= most and high >= least
+        found.append(Prediction(row.text("change"), row.integer("after_ns"), least, most, measured_ns, low, high, inside, told))
     return tuple(found)
 
 
