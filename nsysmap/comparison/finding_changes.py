@@ -90,8 +90,8 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
     found: dict[tuple[str, str], _Found] = {}
     for outcome in side.outcomes:
         for one in (*outcome.findings, *outcome.folded):
-            held = by_name.get(one.layer or "", set())
-            place = f"group {min(held)}" if len(held) == 1 else one.layer or ""
+            held, cause = by_name.get(one.layer or "", set()), one.evidence.get("cause")
+            place = f"cause {cause}" if cause is not None else f"group {min(held)}" if len(held) == 1 else one.layer or ""
             cost = None if one.cost_ns is None else round(one.cost_ns * scale / inferences)
             entry = found.setdefault((one.rule, place), _Found(one.severity, one.layer or "", 0, None, one.message, -1))
             entry.count += 1

@@ -79,7 +79,7 @@ def test_the_pages_of_both_sides_lie_beside_it_and_are_linked_layer_by_layer(tmp
         for word, layers, names in (("before", 1, "{ForeignNode["), ("after", 55, "__myl_GathGath")):
             file, _, fragment = unquote(re.findall(rf'href="([^"]*)">{word}</a>', region)[0]).partition("#")
             page = browser.open(tmp_path / file, fragment)
-            page.wait_for_function("document.body.dataset.ready")
+            page.wait_for_selector("body[data-ready]")
             assert fragment.count(".") + 1 == layers
             assert f"{layers} layers" in page.inner_text("#chips") if layers > 1 else names in page.inner_text("#chips")
             assert page.get_attribute("nav a:has-text('comparison')", "href") == "a%20c.html"

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
 from nsysmap.comparison.compare import Comparison, compare
-from nsysmap.comparison.finding_changes import FindingChange
+from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.pages import comparison_text
+from nsysmap.comparison.side import side_of
+from nsysmap.rules.finding import Finding, Outcome
 from tests.places import FIXTURES
 
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
@@ -241,6 +244,29 @@ def test_what_the_kernels_of_a_region_do_is_compared_with_those_of_the_layers_th
 def test_files_of_one_name_are_numbered_as_their_folders_are_nobody_else_s_business() -> None:
     found = compared("version")
     assert (found.before.source, found.after.source) == ("sync.sqlite (1)", "sync.sqlite (2)")
+
+
+def test_findings_of_a_cause_are_compared_by_it_whatever_layer_is_its_longest() -> None:
+    finding = Finding("reformat-cost", "reformat", "warning", "told", 0, 1, 5_000, None, 0, "one", {"cause": "layout"}, "")
+    side = side_of(analyze(SYNC, ENGINE, rules=[]))
+    sides = [
+        replace(side, outcomes=(Outcome("reformat-cost", "reformat", "warning", (replace(finding, layer=layer, cost_ns=cost),)),))
+        for layer, cost in (("one", 5_000_000), ("another", 1_000_000))
+    ]
+    (found,) = finding_changes((sides[0], sides[1]), (), 1)
+    assert (found.change, found.before, found.after) == ("better", 1, 1)
+
+
+def test_a_finding_that_another_rule_told_is_not_new_when_it_tells_it_itself() -> None:
+    slow = Finding("tensor-cores-missed", "precision", "warning", "told", 0, 1, 5_000_000, None, 0, "one", {}, "")
+    hot = replace(slow, rule="hot-layer")
+    side = side_of(analyze(SYNC, ENGINE, rules=[]))
+    outcomes = (
+        (Outcome(slow.rule, slow.group, "warning", (slow,)), Outcome(hot.rule, hot.group, "warning", (), folded=(hot,))),
+        (Outcome(slow.rule, slow.group, "warning"), Outcome(hot.rule, hot.group, "warning", (replace(hot, cost_ns=1_000_000),))),
+    )
+    found = finding_changes((replace(side, outcomes=outcomes[0]), replace(side, outcomes=outcomes[1])), (), 1)
+    assert {(one.rule, one.change) for one in found} == {("tensor-cores-missed", "gone"), ("hot-layer", "better")}
 
 
 def test_findings_of_one_rule_are_one_row_of_the_text() -> None:
