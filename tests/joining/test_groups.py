@@ -249,6 +249,13 @@ def test_layers_of_repeated_blocks_are_joined_in_order_where_nothing_else_tells(
     ]
 
 
+@pytest.mark.parametrize("files", [("bert_trt85", "bert_trt10"), ("bert_trt103", "bert_trt10"), ("bert_split_trt10", "bert_trt10")])
+def test_the_other_way_round_groups_are_the_same(files: tuple[str, str]) -> None:
+    before, after = (network_in(FIXTURES / name / "engine.json") for name in files)
+    there = {(group.before, group.after) for group in groups_of(before, after)}
+    assert there == {(group.after, group.before) for group in groups_of(after, before)}
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_layer_of_both_sides_is_in_one_group(seed: int) -> None:
