@@ -84,19 +84,20 @@ def _answer(summary: Summary) -> Iterator[str]:
     rows += [("time", text) for text in answer.times(summary)]
     rows += [("", told)] if (told := answer.kinds(summary)) else []
     rows += [("GPU", text) for text in answer.where(summary)]
-    rows += [("CUDA graph", answer.graph(summary))] if summary.inferences else []
-    rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
-    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", answer.doubts(summary))]
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     shown = answer.first_actions(summary)
     yield "## Do first"
     lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(answer.no_action(summary))]
     for number, action in enumerate(shown, 1):
-        of = "" if action.throughput_only else f" per {summary.unit}"
-        lines.append(f"{number}. {plain(answer.action_title(action))}: {plain(answer.gain(summary, action))}{of}")
+        told = f"{plain(answer.action_title(action))}: {plain(answer.gain(summary, action))}"
+        lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told} per {summary.unit}")
         lines += [f"   - {code(paste)}" for paste in (action.paste, action.paste_pytorch) if paste]
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
     yield "\n".join(lines)
+    rows = [("CUDA graph", answer.graph(summary))] if summary.inferences else []
+    rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
+    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", answer.doubts(summary))]
+    yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     yield from _costliest(summary)
 
 
