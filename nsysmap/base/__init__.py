@@ -1,1 +1,1 @@
-"""What every room stands on: tables and their declarations, errors, intervals, units, text for a terminal, output files."""
+"""What every room builds on: tables and their declarations, errors, intervals, units, text for a terminal, output files."""

@@ -1,4 +1,4 @@
-"""What declared columns are written with, and the columns that several tables share."""
+"""Functions that declare columns, and the columns that several tables share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines for a terminal: tables, headings, wrapped sentences; with colours where they are wanted."""
+"""Lines for a terminal: tables, headings, wrapped sentences; in colour if wanted."""
 
 from __future__ import annotations
 

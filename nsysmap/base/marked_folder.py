@@ -1,4 +1,4 @@
-"""A folder of nsysmap's own for unfinished files, beside what is the user's: it carries a mark, and only so is it ever removed."""
+"""A folder of nsysmap's own for unfinished files, next to the user's files: it carries a mark, without which it is never removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few things that cross module borders by name rather than as rows of a table."""
+"""The few values that modules exchange as named objects rather than as rows of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a user's output file whole or not at all, and never over one of the inputs."""
+"""Writes an output file completely or not at all, and never over one of the inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON from strangers: no number in it is more than a column or a float can hold."""
+"""Untrusted JSON: none of its numbers is larger than a column or a float can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declared tables that sum an analysis up: inferences by group, busy and idle time, repeated layers, what was found."""
+"""The declared tables that sum up an analysis: inferences by group, busy and idle time, repeated layers, what was found."""
 
 from __future__ import annotations
 

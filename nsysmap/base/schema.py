@@ -1,4 +1,4 @@
-"""Which declared tables there are: what a rule, a test and a user can rely on.
+"""The list of declared tables: what a rule, a test and a user can rely on.
 
 They are declared in `trace_schema`, `engine_schema`, `result_schema`, `counter_schema` and `report_schema`.
 ``process`` and ``thread`` are nsys's serialized ids (globalPid, globalTid): unique over the whole trace,

@@ -1,4 +1,4 @@
-"""Every table that crosses a module border: its columns, their types, units and meaning.
+"""The tables that modules exchange: their columns, with types, units and meaning.
 
 A :class:`Table` holds numpy arrays (integers, floats, booleans) and dictionary-coded text.  "No value" is
 :data:`MISSING` in an integer column, NaN in a float column and code -1 in a text column; it becomes NULL in Arrow, in

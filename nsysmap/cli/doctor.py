@@ -1,4 +1,4 @@
-"""`nsysmap doctor`: what is installed, and what that allows."""
+"""`nsysmap doctor`: what is installed, and what it enables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nsysmap gate`: whether a capture keeps within a budget, for CI; `nsysmap baseline` writes what it is held against."""
+"""`nsysmap gate`: whether a capture stays within a budget, for CI; `nsysmap baseline` writes the measurements to compare it with."""
 
 from __future__ import annotations
 

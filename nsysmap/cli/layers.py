@@ -1,4 +1,4 @@
-"""`nsysmap layers`: the layers of an engine file, with times where there are any."""
+"""`nsysmap layers`: the layers of an engine file, with their times, if known."""
 
 from __future__ import annotations
 

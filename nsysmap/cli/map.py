@@ -1,4 +1,4 @@
-"""`nsysmap map`: which layer each kernel belongs to, one row a kernel."""
+"""`nsysmap map`: which layer each kernel belongs to, one row per kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nsysmap record`: a capture that can be answered, and its report."""
+"""`nsysmap record`: captures a program with the right flags, and analyses the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rates amount to over a kernel: bytes of device memory, cycles and operations of the tensor cores."""
+"""Rates converted into totals of a kernel: bytes of device memory, cycles and operations of the tensor cores."""
 
 from __future__ import annotations
 

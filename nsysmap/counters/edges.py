@@ -1,4 +1,4 @@
-"""What the moments at which kernels begin and end leave open: their stamps are not when SMs and memory begin and end to work for them."""
+"""The uncertainty of when kernels begin and end: their timestamps are not when SMs and memory start and stop working for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The means that are asked for: of each group's parts, and of each set of groups over the time of its kernels."""
+"""The means to estimate: of each group's parts, and of each set of groups over the time of its kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into the estimate of counters by kernel and what comes out of it."""
+"""The inputs and results of estimating counters per kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What weighted sums of neighbouring unknowns are uncertain by: w'M⁻¹w without the whole inverse.
+"""The uncertainty of weighted sums of neighbouring unknowns: w'M⁻¹w without the whole inverse.
 
 Only the entries of the inverse within a block and between it and the next are worked out (Takahashi, Fagan and Chen 1973); sums over
 unknowns that lie farther apart are solved for.

@@ -1,4 +1,4 @@
-"""What counters say of the whole run: how the clock went, and whether the GPU worked for someone else."""
+"""What counters say about the whole run: how the clock changed, and whether another program used the GPU."""
 
 from __future__ import annotations
 

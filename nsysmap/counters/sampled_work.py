@@ -1,4 +1,4 @@
-"""Says which GPU work of a trace the samples of one GPU are of: the kernels of repeated sequences, and all else that ran."""
+"""Finds the GPU work that the samples of one GPU cover: kernels of repeated sequences, and everything else that ran."""
 
 from __future__ import annotations
 

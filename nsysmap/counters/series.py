@@ -1,4 +1,4 @@
-"""One metric's samples as they add up over time, and what their being whole percents leaves open.
+"""One metric's samples summed over time, and the uncertainty that comes from rounding to whole percents.
 
 nsys prints the nearest whole percent, but 1 for all that is above 0 and below 1 (seen on GH100 with nsys 2025.3, where one metric is there
 as a count too: printed less exact is -0.5 to 0.5, and up to 1 for a printed 1).  Short kernels' little activity would be overestimated.

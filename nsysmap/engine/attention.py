@@ -1,4 +1,4 @@
-"""Finds the attention blocks of an engine: fused into one kernel, or spread over several and why that may be.
+"""Finds the attention blocks of an engine: fused into one kernel, or split over several, and possible reasons why.
 
 The conditions for TensorRT's fused attention are those of its developer guide ("MHA fusion") and of the answers in NVIDIA/TensorRT's
 issue 2981: compute capability 7.5 or newer; FP16, BF16, INT8 or FP8; a head size of 16 to 256 that is a multiple of 8; for INT8 a head

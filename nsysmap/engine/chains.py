@@ -1,4 +1,4 @@
-"""Finds runs of layers that could be one kernel: a norm or a softmax in pieces, an epilogue left out, pointwise and movement chains."""
+"""Finds chains of layers that could be one kernel: split norms and softmaxes, epilogues not fused, pointwise and movement chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine as a graph: who writes what whom reads, and the runs in which each layer has one reader."""
+"""An engine as a graph: which layer reads what which layer writes, and chains in which each layer has a single reader."""
 
 from __future__ import annotations
 

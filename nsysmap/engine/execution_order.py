@@ -1,4 +1,4 @@
-"""Works out in which order an engine runs its layers: as the file lists them, unless the flow of data says otherwise."""
+"""Finds the order in which an engine runs its layers: that of the file, unless the data flow contradicts it."""
 
 from __future__ import annotations
 

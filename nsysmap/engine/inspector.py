@@ -1,4 +1,4 @@
-"""Asks TensorRT itself what a serialized engine (.engine, .plan) holds, in a process of its own with a time limit.
+"""Asks TensorRT itself what a serialized engine (.engine, .plan) holds, in a separate process with a time limit.
 
 Deserializing needs the TensorRT that built the engine and a GPU like the one it was built for, and may crash: hence the process.
 Host code embedded in an engine is never allowed to run (`engine_host_code_allowed` stays off).

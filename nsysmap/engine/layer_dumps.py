@@ -1,4 +1,4 @@
-"""Layers that people's own scripts print: JSON in the middle of a log, `--- Layer N ---` dumps, and Polygraphy's listing of an engine."""
+"""Layers printed by users' own scripts: JSON in the middle of a log, `--- Layer N ---` dumps, and Polygraphy's listing of an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine as read: its layers, their tensors, and what the file tells of each."""
+"""The engine as read: its layers, their tensors, and what the file says about each."""
 
 from __future__ import annotations
 

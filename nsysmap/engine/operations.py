@@ -1,4 +1,4 @@
-"""What an engine layer does, in the classes that fusion is about: product, softmax, normalisation, pointwise, movement, cast."""
+"""What an engine layer does, in the classes that matter for fusion: product, softmax, normalisation, pointwise, movement, cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The times by layer that `trtexec --exportProfile` measured, put beside an engine's layers."""
+"""The times per layer that `trtexec --exportProfile` measured, matched to an engine's layers."""
 
 from __future__ import annotations
 

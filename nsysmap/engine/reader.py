@@ -20,12 +20,12 @@ _NETWORK = re.compile(r"^[ \t]*Layer \d{1,9} +\| .* \[Op: \w+\.\w+\]", re.MULTIL
 
 
 def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engine:
-    """The engine in a file; the last where it lists several, with a note.
+    """The engine in a file; if the file lists several, the last one, with a note.
 
-    Read are: `--exportLayerInfo` JSON in any form (trex's graph.json is one), alone or in the middle of a text; a log with layers of one
-    line, under `--- Layer N ---` or as Polygraphy lists them; a serialized .engine or .plan; text packed with gzip, bzip2 or xz.
-    `profile` is a `--exportProfile` file of the same engine; its median times fill `Engine.trtexec_ns`.
-    Raises NsysmapError where a file is missing, is something else, is cut short or makes no sense.
+    Accepted are `--exportLayerInfo` JSON in any form (such as trex's graph.json), alone or inside other text; a log that lists layers one
+    per line, under `--- Layer N ---` or as Polygraphy does; a serialized .engine or .plan; and text compressed with gzip, bzip2 or xz.
+    `profile` is a `--exportProfile` file of the same engine; its median times (ns) become `Engine.trtexec_ns`.
+    Raises NsysmapError if a file is missing, of another kind, cut short or invalid.
     """
     engines = read_engines_in(path)
     engine = engines[-1]

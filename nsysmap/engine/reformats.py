@@ -1,4 +1,4 @@
-"""Why each reformat is in the engine, which of them take each other back, and which quantisations no neighbour took in."""
+"""Why each reformat is in the engine, which of them undo each other, and which quantisations no neighbour absorbed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds layers that do not need each other: products that could be merged into one, and runs that could run at the same time."""
+"""Finds independent layers: products that could be merged into one, and layers that could run concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every table that is worked out from the engine files alone."""
+"""Every table that follows from the engine files alone."""
 
 from __future__ import annotations
 

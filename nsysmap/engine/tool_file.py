@@ -1,4 +1,4 @@
-"""The text in a file that a tool of TensorRT wrote, whatever its encoding and compression; other kinds of files are refused by name."""
+"""The text in a file written by a TensorRT tool, whatever its encoding and compression; files of other kinds are named in the error."""
 
 from __future__ import annotations
 

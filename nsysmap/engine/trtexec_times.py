@@ -1,4 +1,4 @@
-"""What trtexec measured of a run without the profiler: a `--exportTimes` file, or the performance summary in its log."""
+"""What trtexec measured without the profiler: a `--exportTimes` file, or the performance summary in its log."""
 
 from __future__ import annotations
 

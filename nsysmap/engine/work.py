@@ -1,7 +1,7 @@
-"""How much a layer has to do: multiply-adds, operations and bytes, worked out from dimensions, types and parameters.
+"""How much work a layer has to do: multiply-adds, operations and bytes, computed from dimensions, types and parameters.
 
 Figures are what the layer's definition needs.  A Winograd or sparse kernel multiplies less, padding inside a kernel more; a tensor that
-stays in the level-2 cache never reaches memory.  One multiply-add (MAC) is two operations (FLOPs; on integers too).
+stays in the L2 cache never reaches memory.  One multiply-add (MAC) is two operations (FLOPs; on integers too).
 """
 
 from __future__ import annotations

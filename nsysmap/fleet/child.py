@@ -1,4 +1,4 @@
-"""Runs one report's task in a process of its own, and ends it at its limits: what goes wrong with a report goes wrong with it alone."""
+"""Runs one report's task in its own process and kills it at its limits, so that a bad report fails alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dataset that a fleet's results are: a folder a table, in it a Parquet file a report."""
+"""The dataset of a fleet's results: one folder per table, with one Parquet file per report."""
 
 from __future__ import annotations
 

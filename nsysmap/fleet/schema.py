@@ -1,4 +1,4 @@
-"""The declared tables of a fleet's dataset: one Parquet file a report and table."""
+"""The declared tables of a fleet's dataset: one Parquet file per report and table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reports a fleet has, and what each is labelled with."""
+"""Which reports a fleet has, and their labels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One report's part of a fleet, in a process of its own: python -m nsysmap.fleet.task, told what to do on its standard input.
+"""One report's part of a fleet, in its own process: python -m nsysmap.fleet.task, which reads its task from standard input.
 
-It ends when that input does: so it never outlives the worker that started it.
+It ends when that input ends, so it never outlives the worker that started it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Whether a capture keeps within a budget: limits on times, idle time, coverage and findings, absolute or against a baseline, for CI."""
+"""Whether a capture stays within a budget: limits on times, idle time, coverage and findings, absolute or against a baseline, for CI."""

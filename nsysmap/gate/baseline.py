@@ -1,4 +1,4 @@
-"""What a capture measured, in a small JSON file: what later captures are held against."""
+"""The measurements of a capture, in a small JSON file, for comparison with later captures."""
 
 from __future__ import annotations
 

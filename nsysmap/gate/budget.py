@@ -1,4 +1,4 @@
-"""A budget: what a capture may take at most, read from a TOML file."""
+"""A budget: the limits for a capture, read from a TOML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds a capture to the limits of a budget: what is kept, what is broken and by how much, what cannot be determined."""
+"""Checks a capture against the limits of a budget: which are met, which are exceeded and by how much, which cannot be determined."""
 
 from __future__ import annotations
 

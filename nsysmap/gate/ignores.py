@@ -1,4 +1,4 @@
-"""Findings that a budget does not count, each with a reason and an end."""
+"""Findings that a budget ignores, each with a reason and an expiry date."""
 
 from __future__ import annotations
 

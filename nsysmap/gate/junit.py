@@ -1,4 +1,4 @@
-"""The gate's verdict as JUnit XML: a test case a limit; what Ant's schema, the strictest there is, asks for stands in it."""
+"""The gate's verdict as JUnit XML, one test case per limit, valid by Ant's schema, the strictest there is."""
 
 from __future__ import annotations
 

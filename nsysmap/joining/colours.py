@@ -1,4 +1,4 @@
-"""Colours of the pieces of two networks: one colour where nothing in the whole structure tells pieces apart (colour refinement)."""
+"""Colours of the pieces of two networks: one colour for pieces that nothing in the whole structure distinguishes (colour refinement)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How alike the pieces of two networks are: by ONNX nodes and names, tensors, what they compute, and what stands around them."""
+"""How alike the pieces of two networks are: by ONNX nodes and names, tensors, what they compute, and what surrounds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which piece of one network is which piece of another, one to one: the best pairs first, then what stands beside them, then by order."""
+"""Which piece of one network is which piece of another, one to one: the best pairs first, then their neighbours, then by order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of the ONNX model that each layer of an engine computes: those it is called after, and what lies between its tensors."""
+"""The nodes of the ONNX model that each layer of an engine computes: those in its name, and those between its tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One side of a comparison as a network: its layers in order, what each computes, and who reads whom."""
+"""One side of a comparison as a network: its layers in order, what each computes, and which reads which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places kernels that no range explains in the layers of the engine that fits: one alignment for all inferences of a shape."""
+"""Maps kernels that no range explains to the layers of the engine that fits: one alignment for all inferences of a shape."""
 
 from __future__ import annotations
 

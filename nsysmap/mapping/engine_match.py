@@ -1,4 +1,4 @@
-"""Says of each engine file whether it ran in the trace, and how that is known."""
+"""Decides whether each engine file ran in the trace, with the evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells by their content which of the files that a person gives is the report, and which are engines."""
+"""Decides from their content which of the given files is the report, and which are engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aligns the kernels of one inference with the layers of an engine, in order, and says how sure each kernel's layer is."""
+"""Aligns the kernels of one inference with the layers of an engine, in order, and says how certain each kernel's layer is."""
 
 from __future__ import annotations
 

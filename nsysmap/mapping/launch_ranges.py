@@ -1,4 +1,4 @@
-"""For each kernel the layer range that it was launched in, or that its graph node was captured in."""
+"""For each kernel, the layer range in which it was launched, or in which its graph node was captured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel to layer: the strategies in their fixed order, each saying how it knows."""
+"""Kernel to layer: the strategies in their fixed order, each with its evidence."""
 
 from __future__ import annotations
 

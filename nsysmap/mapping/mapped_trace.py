@@ -97,9 +97,10 @@ def map_report(  # noqa: PLR0913  # one parameter an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """The report's kernels with their inferences and layers; ``model`` (of onnx_model.read_model) names the parts of opaque regions.
+    """Open a report and map each of its kernels to an inference and a layer of these engines.
 
-    With a ``selection``, of that part of the report only.
+    ``model`` (from onnx_model.read_model) names the parts of opaque regions.  ``selection`` restricts the result to a part of the report.
+    Raises NsysmapError for a report that cannot be read, and for a selection that is empty.
     """
     trace = open_trace(report, reader=reader, progress=progress)
     return map_trace(trace, engines, model=model, selection=selection, progress=progress)

@@ -1,4 +1,4 @@
-"""The finest name known of what each kernel inside an opaque Myelin region ran for, and what tells it."""
+"""The finest known name of what each kernel inside an opaque Myelin region ran for, and where it comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the parts of an opaque Myelin region on the nodes of the ONNX model that the engine was built from."""
+"""Assigns the parts of an opaque Myelin region to nodes of the ONNX model that the engine was built from."""
 
 from __future__ import annotations
 

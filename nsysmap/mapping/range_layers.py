@@ -1,4 +1,4 @@
-"""Says which engine layer each of TensorRT's layer ranges stands for."""
+"""Finds the engine layer of each TensorRT layer range."""
 
 from __future__ import annotations
 

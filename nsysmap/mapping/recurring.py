@@ -1,4 +1,4 @@
-"""What recurs in a stream of kernels: what the runs of an engine usually launch in each layer, and sequences that are no engine's."""
+"""What recurs in a stream of kernels: what the runs of an engine usually launch in each layer, and sequences that belong to no engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighs how well each kernel of an inference suits each layer of an engine, and what a layer without kernels or with several costs."""
+"""Scores how well each kernel of an inference fits each layer of an engine, and the cost of a layer without kernels or with several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the inferences of several engines in a stream that holds other kernels too, and lacks some: by aligning all of it at once."""
+"""Finds the inferences of several engines in a stream that also has other kernels and lacks some, by aligning all of it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aligns a sequence of items with a sequence of slots in order, by dynamic programming: the best path and how sure it is."""
+"""Aligns a sequence of items with a sequence of slots in order, by dynamic programming: the best path and how certain it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aligns a whole stream of items with tracks of slots that are run through again and again, with others' items anywhere between."""
+"""Aligns a whole stream of items with tracks of slots that repeat, with unrelated items anywhere between."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 
 
 def decode(name: str) -> KernelName:
-    """What a kernel, tactic, layer or range name says; never raises and never guesses, in time linear in the name's length."""
+    """The meaning of a kernel, tactic, layer or range name; never raises and never guesses, in time linear in the name's length."""
     return _remembered(name) if len(name) <= _LONGEST_REMEMBERED else _decode(name)
 
 

@@ -1,4 +1,4 @@
-"""What a kernel's name says of fusion: its products, norms, softmaxes and attention, in a few words or as facts."""
+"""What a kernel's name says about fusion: its products, norms, softmaxes and attention, in a few words or as facts."""
 
 from __future__ import annotations
 

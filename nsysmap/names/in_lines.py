@@ -1,4 +1,4 @@
-"""Finds names of kernels, tactics and Myelin's layers inside lines of text, as they stand in logs and tables."""
+"""Finds names of kernels, tactics and Myelin's layers inside lines of text, such as logs and tables."""
 
 from __future__ import annotations
 

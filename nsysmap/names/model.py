@@ -1,4 +1,4 @@
-"""What a decoded name is made of: the values that every reader of names returns."""
+"""A decoded name: the values that every reader of names returns."""
 
 from __future__ import annotations
 

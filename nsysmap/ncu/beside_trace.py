@@ -1,4 +1,4 @@
-"""What Nsight Compute counted, beside the kernels of the trace: the table `ncu_kernels`."""
+"""What Nsight Compute counted, matched to the kernels of the trace: the table `ncu_kernels`."""
 
 from __future__ import annotations
 

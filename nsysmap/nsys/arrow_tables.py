@@ -1,4 +1,4 @@
-"""Reads what `nsys export -t parquetdir`, `-t arrowdir` and `-t arrow` write: a file a table, or one after the other in one file."""
+"""Reads what `nsys export -t parquetdir`, `-t arrowdir` and `-t arrow` write: one file per table, or all tables in one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that nsys always writes and answers rest on: where an export lacks one, what is told without it is said to be so."""
+"""Columns that nsys always writes and that results depend on: if an export lacks one, a warning says what is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has nsys export a report to SQLite, into the cache; what nsys refuses is explained by what the file looks like."""
+"""Has nsys export a report to SQLite, into the cache; if nsys refuses, the error says what the file looks like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of exports and results: one folder of nsysmap's own, in which nothing is deleted but what nsysmap can prove to have made."""
+"""The cache of exports and results: one folder of nsysmap's own, in which it deletes only what it can prove to have written."""
 
 from __future__ import annotations
 

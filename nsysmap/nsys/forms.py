@@ -1,4 +1,4 @@
-"""Which form of nsys's tables stands at a path, and the tables in it: SQLite, a folder of Parquet or Arrow files, JSON lines."""
+"""Which form of nsys's tables is at a path, and the tables in it: SQLite, a folder of Parquet or Arrow files, JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what `nsys export -t json` and, from 2025 on, `-t jsonlines` write: one event a line, as the rows of nsys's own tables."""
+"""Reads what `nsys export -t json` and, from 2025 on, `-t jsonlines` write: one event per line, as the rows of nsys's own tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file looks like that is no report of nsys: it only chooses a message, after nsys had its say."""
+"""What a file that is not an nsys report looks like; this only chooses an error message, after nsys has refused the file."""
 
 from __future__ import annotations
 

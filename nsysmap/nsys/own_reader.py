@@ -1,4 +1,4 @@
-"""Reads a report itself, where no nsys is installed or it is older than the report: the same tables that nsys would export."""
+"""Reads a report without nsys, if none is installed or it is older than the report: the same tables that nsys would export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nsys program: finding it, and running it so that nothing of it is left."""
+"""The nsys program: finding it, and running it without leaving processes behind."""
 
 from __future__ import annotations
 

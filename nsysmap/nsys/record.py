@@ -1,4 +1,4 @@
-"""Has nsys capture a program with the flags that make the trace answerable for the version that is installed."""
+"""Has nsys capture a program with the flags that nsysmap needs, for the installed version of nsys."""
 
 from __future__ import annotations
 

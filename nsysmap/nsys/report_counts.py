@@ -1,4 +1,4 @@
-"""Holds the rows that were read against what nsys itself says it collected, in its messages within the report."""
+"""Checks the rows that were read against the counts in nsys's own messages within the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says besides its events: strings, threads, GPUs, contexts and streams, the options and the times of the capture."""
+"""What a report has besides its events: strings, threads, GPUs, contexts and streams, the options and the times of the capture."""
 
 from __future__ import annotations
 

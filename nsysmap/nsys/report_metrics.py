@@ -1,4 +1,4 @@
-"""GPU metrics of a report: what each counter is called and where it stands in a sample, and the samples themselves."""
+"""GPU metrics of a report: the name of each counter, its position in a sample, and the samples themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a ``.nsys-rep`` into the tables of an nsys export, with nsys's own names, and without nsys."""
+"""Reads a ``.nsys-rep`` into the tables of an nsys export, with nsys's own names, but without nsys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads chosen columns of a stranger's SQLite file, read-only and in bounded time and memory, into numpy arrays."""
+"""Reads chosen columns of an untrusted SQLite file into numpy arrays, read-only and in bounded time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that nsys writes, by name, whatever form of file they stand in: what every reader of a form answers."""
+"""The tables that nsys writes, by name, whatever the file format: the interface that every reader of a format implements."""
 
 from __future__ import annotations
 

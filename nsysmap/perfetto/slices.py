@@ -1,4 +1,4 @@
-"""Slices of one track, none of which crosses another: what crosses goes to a further track."""
+"""Sorts slices into tracks in which none crosses another; a slice that would cross goes to another track."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of an engine as one page of HTML that needs nothing else: move, zoom, search, and details of each layer."""
+"""The picture of an engine as one self-contained HTML page: move, zoom, search, and details of each layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The style sheets and scripts of a page that needs no other file, and the policy that lets the browser run these and nothing else."""
+"""The style sheets and scripts of a self-contained page, and the policy that lets the browser run only these."""
 
 from __future__ import annotations
 

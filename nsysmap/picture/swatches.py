@@ -1,4 +1,4 @@
-"""The colours of pictures and what each says: time, kind of work, data type, cause of idle time.
+"""The colours of pictures and their meaning: time, kind of work, data type, cause of idle time.
 
 Kinds and causes differ by at least 15 in CIE L*a*b* for eyes with and without colour blindness (tests/picture/test_swatches.py).
 """

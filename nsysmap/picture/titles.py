@@ -1,4 +1,4 @@
-"""Layers in a few words each, such that layers that differ have words that differ: `layer.3 … output/dense/MatMul`."""
+"""Short titles for layers, different for different layers: `layer.3 … output/dense/MatMul`."""
 
 from __future__ import annotations
 

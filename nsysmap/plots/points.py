@@ -1,4 +1,4 @@
-"""One point an inference over the run, and one a layer under the roofline."""
+"""One point per inference over the run, and one per layer under the roofline."""
 
 from __future__ import annotations
 

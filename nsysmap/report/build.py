@@ -1,4 +1,4 @@
-"""Works out the figures of a report from an analysis."""
+"""Computes the figures of a report from an analysis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 
 
 def report_of(analysis: Analysis) -> Report:
-    """The report of an analysis."""
+    """The report of an analysis: every figure that the report's writers show."""
     tables = analysis.tables
     capture = tables.capture.records()[0]
     inferences = tables.inferences

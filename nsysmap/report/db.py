@@ -1,7 +1,7 @@
 """The report as an SQLite database: the declared tables of the analysis, tied by foreign keys, with the meaning of every column.
 
-The schema is made of the declarations.  Tables with a row for each event of the trace are left out: `nsysmap map` and `nsysmap sql` write
-those.
+The schema is generated from the declarations.  Tables with a row for each event of the trace are left out; `nsysmap map` and `nsysmap sql`
+write those.
 """
 
 from __future__ import annotations

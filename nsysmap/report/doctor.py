@@ -1,4 +1,4 @@
-"""What of other tools is installed on this machine, and what that allows: what `nsysmap doctor` says."""
+"""Which other tools are installed on this machine, and what they enable: what `nsysmap doctor` shows."""
 
 from __future__ import annotations
 

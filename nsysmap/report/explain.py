@@ -1,4 +1,4 @@
-"""What `nsysmap map --explain` shows: one kernel, and everything that its layer rests on."""
+"""What `nsysmap map --explain` shows: one kernel, and all the evidence for its layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the map, one row a kernel with its layer, as CSV, Parquet or JSON."""
+"""Writes the map, one row per kernel with its layer, as CSV, Parquet or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `nsysmap layers` shows: the layers of an engine, with measured times where there are any, as text or JSON."""
+"""What `nsysmap layers` shows: the layers of an engine, with measured times if there are any, as text or JSON."""
 
 from __future__ import annotations
 

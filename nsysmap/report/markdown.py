@@ -1,4 +1,4 @@
-"""The report as Markdown that GitHub shows as it is meant, whatever the names hold."""
+"""The report as Markdown that GitHub renders as intended, whatever the names contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says: every figure of it as a value, so that all writers write the same."""
+"""A report's figures as values, so that all writers write the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `nsysmap sql` shows: which tables can be asked, and what a statement returned, as a table for a terminal, CSV, JSON or Parquet."""
+"""What `nsysmap sql` shows: which tables can be queried, and what a statement returned, as a table for a terminal, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what `nsysmap analyze` made of a large report, so that the same question is answered again without the work."""
+"""Caches what `nsysmap analyze` made of a large report, so that the same question is answered again without the work."""
 
 from __future__ import annotations
 

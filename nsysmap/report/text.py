@@ -1,4 +1,4 @@
-"""The report as people read it on a terminal: the answer on one screen; with everything behind it where it is asked for."""
+"""The report on a terminal: the answer on one screen, followed by all the details if requested."""
 
 from __future__ import annotations
 

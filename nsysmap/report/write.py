@@ -1,4 +1,4 @@
-"""Which writer a report file's suffix names, and writing whole files only."""
+"""Chooses the writer by a report file's suffix, and writes files completely or not at all."""
 
 from __future__ import annotations
 

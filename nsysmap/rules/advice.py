@@ -1,4 +1,4 @@
-"""A rule's advice: what is said to everybody, and what only to users of PyTorch or of some versions of TensorRT."""
+"""A rule's advice: parts for everyone, and parts only for users of PyTorch or of some versions of TensorRT."""
 
 from __future__ import annotations
 

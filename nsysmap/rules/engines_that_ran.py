@@ -1,4 +1,4 @@
-"""Leaves out of a rule's tables what stands there of engine files that did not run: findings on those would be about another program."""
+"""Removes engine files that did not run from a rule's tables: findings on those would be about another program."""
 
 from __future__ import annotations
 

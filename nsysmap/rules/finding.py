@@ -1,4 +1,4 @@
-"""What the rules answer: findings, and one outcome a rule."""
+"""What the rules answer: findings, and one outcome per rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of several rules about one problem at one place become one finding, with one price."""
+"""Findings of several rules about one problem at one place become one finding, with one cost."""
 
 from __future__ import annotations
 

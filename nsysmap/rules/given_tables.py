@@ -1,4 +1,4 @@
-"""Hands a table to the database as it is held, in little memory, with what makes the declared columns of it."""
+"""Passes a table to the database as stored, in little memory, with the SQL that makes the declared columns of it."""
 
 from __future__ import annotations
 

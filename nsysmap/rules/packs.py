@@ -1,4 +1,4 @@
-"""Which rules there are: those that come with nsysmap, and those of a user's folders."""
+"""Finds the rules: the built-in ones, and those in a user's folders."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def builtin_rules_dir() -> Path:
 
 
 def chosen_rules(packs: Sequence[Path | str] = (), *, params: Params | None = None, settings: Path | None = None) -> tuple[Rule, ...]:
-    """The rules that come with nsysmap and those of these folders, with parameters set.
+    """The built-in rules and those of these folders, with their parameters set.
 
-    ``params`` go before those of the settings: a .toml file, or the nsysmap.toml and pyproject.toml of a folder (the current one unless
-    given).  NsysmapError for a rule file, a settings file or a parameter that is wrong.
+    ``settings`` is a .toml file, or a folder with nsysmap.toml or pyproject.toml (default: the current folder); ``params`` override it.
+    Raises NsysmapError for an invalid rule file, settings file or parameter.
     """
     rules = load_rules([builtin_rules_dir(), *map(Path, packs)], check_own=False)
     return with_params(with_params(rules, load_params(settings if settings is not None else Path())), params or {})
 
 
 def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[Rule, ...]:
-    """Every rule in these folders, by folder and name; NsysmapError at the first file that is broken, or where two have one name.
+    """Every rule in these folders, by folder and name; NsysmapError at the first invalid file, or if two rules have the same name.
 
-    Unless ``check_own``, those that come with nsysmap are taken as sound until they run (see rule_file.read_rule) and have no cases.
+    Unless ``check_own``, the built-in rules are not checked until they run (see rule_file.read_rule) and have no cases.
     """
     rules: dict[str, Rule] = {}
     own = None if check_own else builtin_rules_dir()

@@ -1,4 +1,4 @@
-"""Runs rules over the tables of an analysis: what they are told, and what they answered."""
+"""Runs rules over the tables of an analysis: what they are given, and what they answer."""
 
 from __future__ import annotations
 

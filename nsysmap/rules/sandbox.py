@@ -1,4 +1,4 @@
-"""Runs a stranger's SELECT over declared tables: nothing else is allowed, within a time and a memory limit.
+"""Runs an untrusted SELECT over declared tables: nothing else is allowed, within a time and a memory limit.
 
 Two fences, either of which would do for most attacks.  The statement's syntax tree may hold only what is listed here (kinds of
 nodes, tables, functions: no function that reads a file, a setting, a variable or the clock, or whose answer changes from run to

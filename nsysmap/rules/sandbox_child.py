@@ -1,4 +1,4 @@
-"""The process in which strangers' statements run (see `strangers`): requests come from standard input, answers go to standard output."""
+"""The process in which untrusted statements run (see `strangers`): requests come from standard input, answers go to standard output."""
 
 from __future__ import annotations
 

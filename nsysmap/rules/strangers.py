@@ -1,4 +1,4 @@
-"""Runs strangers' statements in a process of their own, which is killed at its limits of time and memory; nsysmap's own run here."""
+"""Runs untrusted statements in a separate process, which is killed at its time and memory limits; nsysmap's own statements run here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the answer of an analysis's tables."""
+"""Makes the answer from an analysis's tables."""
 
 from __future__ import annotations
 

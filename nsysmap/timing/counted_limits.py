@@ -1,6 +1,6 @@
-"""What hardware counters say limits a layer: what they measured of memory, tensor cores, issue slots and SMs, each of its peak.
+"""What limits a layer according to hardware counters: memory, tensor cores, issue slots and SMs, each relative to its peak.
 
-The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): what reaches 60 % of its peak limits; where nothing does, latency does.
+The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): what reaches 60 % of its peak is the limit; if nothing does, latency is.
 """
 
 from __future__ import annotations

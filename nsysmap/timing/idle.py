@@ -1,4 +1,4 @@
-"""Finds the idle time of each GPU and gives every nanosecond of it one cause, with the host row that proves it.
+"""Finds the idle time of each GPU and assigns every nanosecond of it one cause, with the host row that proves it.
 
 A hole is the time between two pieces of GPU work of one device (kernels, copies, memsets, hidden graph runs; all processes
 and streams together).  What ends it is the next piece's launch call, so the thread of that call is asked:

@@ -1,4 +1,4 @@
-"""Finds attention, norms and softmaxes in pieces where the engine file hides them: from the kernels' decoded names and their order.
+"""Finds split attention, norms and softmaxes that the engine file hides, from the kernels' decoded names and their order.
 
 What this does not show: dimensions, data that other kernels read too, and whether the run really is one block (a product, a softmax
 and a product that follow one another nearly always are).

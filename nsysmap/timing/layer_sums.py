@@ -1,4 +1,4 @@
-"""Times of layers added up: by kind, and over layers whose names differ in numbers only, as those of repeated blocks do."""
+"""Sums of layer times: by kind, and over layers whose names differ only in numbers, as in repeated blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each layer took in all: from the kernels of the steady-state inferences, or from trtexec's profile where there is no trace."""
+"""The total time of each layer: from the kernels of the steady-state inferences, or from trtexec's profile if there is no trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace measured of the engines that ran in it: the step between the mapping and all that rests on times."""
+"""What a trace measured of the engines that ran in it: the step between the mapping and everything that needs times."""
 
 from __future__ import annotations
 

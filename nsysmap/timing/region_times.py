@@ -1,4 +1,4 @@
-"""What each Myelin region spends, by part: the answer to which node inside a ForeignNode takes the time."""
+"""The time of each Myelin region, by part: which node inside a ForeignNode takes the time."""
 
 from __future__ import annotations
 

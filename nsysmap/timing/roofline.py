@@ -1,7 +1,7 @@
-"""How near each layer comes to what the device allows: a roofline with a third case, layers too small to fill the GPU.
+"""How close each layer comes to the device's limits: a roofline with a third case, layers too small to fill the GPU.
 
 Floors are lower bounds: bytes over the memory bandwidth and operations over the peak rate (`peak_rates`), both at the clock that the
-trace names.  Each tensor is counted once; what stays in the level-2 cache can be faster than the bytes' floor.
+trace names.  Each tensor is counted once; what stays in the L2 cache can be faster than the bytes' floor.
 """
 
 from __future__ import annotations

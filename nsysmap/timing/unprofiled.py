@@ -1,4 +1,4 @@
-"""What trtexec measured without the profiler beside what this trace shows: what profiling cost."""
+"""What trtexec measured without the profiler, compared with this trace: the cost of profiling."""
 
 from __future__ import annotations
 

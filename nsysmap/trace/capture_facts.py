@@ -1,4 +1,4 @@
-"""Facts about the trace itself: what it holds, what it hides, how CUDA graphs were traced."""
+"""Facts about the trace itself: what it contains, what it hides, how CUDA graphs were traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which memory copies keep the host waiting."""
+"""Which memory copies block the host."""
 
 from __future__ import annotations
 

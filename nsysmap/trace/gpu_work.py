@@ -1,4 +1,4 @@
-"""All work of the GPUs, whatever its kind: kernels, copies, memsets, and whole CUDA graphs whose kernels the trace hides."""
+"""All GPU work of any kind: kernels, copies, memsets, and whole CUDA graphs with hidden kernels."""
 
 from __future__ import annotations
 

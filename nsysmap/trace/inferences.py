@@ -1,4 +1,4 @@
-"""Finds the executions of an engine: by ExecutionContext:: ranges, by graph launches, else by what the caller found to repeat."""
+"""Finds the executions of an engine: by ExecutionContext:: ranges, by graph launches, or by what the caller found to repeat."""
 
 from __future__ import annotations
 

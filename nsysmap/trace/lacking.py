@@ -1,4 +1,4 @@
-"""What a trace does not hold, why as far as it says, and the way to capture it that fits the nsys which wrote it."""
+"""What is missing from a trace, the reason if known, and how to capture it with the version of nsys that wrote the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which kernels were launched, and each one's place within its inference: defined here, once."""
+"""The order in which kernels were launched, and each one's position in its inference: defined here, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens whatever a person has of a trace: a report, which nsys exports or we read ourselves, or an export in any form."""
+"""Opens a trace in whatever form it is given: a report, which nsys exports or nsysmap reads itself, or an export in any form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the inferences of a trace in which neither ranges nor graph launches show them: by what repeats on its streams."""
+"""Finds the inferences of a trace without ranges or graph launches that show them, by what repeats on its streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of nsys's tables as they come: strings looked up by id, process ids taken apart, rows with impossible times left out and counted."""
+"""Raw rows of nsys's tables: strings looked up by id, process ids unpacked, rows with impossible times left out and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the declared tables of nsys's own, of any schema: columns are found by name, and additions ignored."""
+"""Makes the declared tables from nsys's own, whatever the schema version: columns are found by name, and additions ignored."""
 
 from __future__ import annotations
 

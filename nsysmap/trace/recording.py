@@ -1,6 +1,6 @@
-"""What a profiler's file says of its own recording: versions, what was traced, and what nsys warned of.
+"""What a report says about its own recording: versions, what was traced, and what nsys warned of.
 
-These tables hold the environment, the command line and the names of user and host too: only what is named here leaves this module.
+These tables also have the environment, the command line and the names of user and host: only what is named here leaves this module.
 """
 
 from __future__ import annotations

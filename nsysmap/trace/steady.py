@@ -1,4 +1,4 @@
-"""The steady-state inferences, and the part of the trace that they take."""
+"""The steady-state inferences, and the part of the trace that they cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a whole-graph trace still tells: how long replays took, how long the host took to launch them, and the time between."""
+"""What a whole-graph trace still shows: how long replays took, how long the host took to launch them, and the time between."""
 
 from __future__ import annotations
 

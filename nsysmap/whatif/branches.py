@@ -1,4 +1,4 @@
-"""What layers that do not depend on each other would bring on streams of their own."""
+"""The change of a timeline in which independent layers run on separate streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learns from a trace what a launch, a dispatch and a synchronisation cost on that machine, under the profiler."""
+"""Learns from a trace the cost of a launch, a dispatch and a synchronisation on that machine, under the profiler."""
 
 from __future__ import annotations
 

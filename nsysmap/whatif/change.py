@@ -1,4 +1,4 @@
-"""The changes that what-if knows, and which of an engine's layers they are about."""
+"""The changes that what-if knows, and the engine layers that they apply to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes need to know of the engines."""
+"""What changes need to know about the engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What share of a GPU a kernel takes while it runs: what two kernels need decides whether they can run at once."""
+"""The share of a GPU that a kernel takes while it runs, which decides whether two kernels can run at once."""
 
 from __future__ import annotations
 

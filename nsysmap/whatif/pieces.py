@@ -1,4 +1,4 @@
-"""The GPU work of a window, with the call that launched each piece and what each waited for."""
+"""The GPU work of a window, with the launch call of each piece and what it waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each change is made to a timeline, and what that assumes."""
+"""How each change is applied to a timeline, and its assumptions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a change to the program would bring: its timeline is replayed with and without it.
+"""What a change to the program would save: its timeline is replayed with and without the change.
 
-All figures are for a run without the profiler, in ns per inference: wall time over inferences, whatever their latency.  The replay
-must first reproduce the trace that it was made from, under the profiler; where it does not there is no answer.
+All figures are for a run without the profiler, in ns per inference: wall time divided by inferences, whatever their latency.  The replay
+must first reproduce the trace that it was made from, under the profiler; otherwise there is no answer.
 """
 
 from __future__ import annotations

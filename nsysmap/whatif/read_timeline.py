@@ -1,4 +1,4 @@
-"""Reads a timeline off a trace."""
+"""Reads a timeline from a trace."""
 
 from __future__ import annotations
 

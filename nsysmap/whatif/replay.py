@@ -1,4 +1,4 @@
-"""Replays a timeline: host threads step through their calls, queues run their work, and what must wait waits."""
+"""Replays a timeline: host threads step through their calls, queues run their work, and each waits for what it depends on."""
 
 from __future__ import annotations
 
