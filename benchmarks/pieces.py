@@ -16,7 +16,7 @@ from importlib import import_module
 rows = int(sys.argv.pop(1))
 for module, constant in (
     ("base.memory", "_ROWS_AT_ONCE"), ("base.intervals", "_AT_ONCE"), ("trace.inferences", "_AT_ONCE"),
-    ("timing.idle", "_AT_ONCE"), ("timing.totals", "_AT_ONCE"),
+    ("timing.idle", "_AT_ONCE"), ("timing.totals", "_AT_ONCE"), ("timing.region_times", "_AT_ONCE"),
 ):
     held = import_module(f"nsysmap.{module}")
     assert hasattr(held, constant)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from nsysmap.base.groups import distinct, sorted_order
+from nsysmap.base.intervals import Blocks
+from nsysmap.base.memory import in_pieces
 from nsysmap.base.result_schema import REGION_PARTS
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.names.decode import decode, summary
@@ -14,6 +19,7 @@ from nsysmap.names.fusion import part_words
 from nsysmap.timing.kernel_time import combinations
 from nsysmap.timing.precision import region_of
 
+_AT_ONCE = 1 << 19  # kernels whose parts are totalled together
 _TOLD_BY = {"pattern": "kernel", "onnx": "onnx"}  # of part_by; the others are ranges of the trace
 
 
@@ -24,28 +30,18 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
     of the trace, else what the kernels' names say, numbered in launch order within an inference ("layernorm #3"), or an ONNX node.
     `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences; without any the whole trace counts.
     """
-    inference = kernels.ints("inference")
-    wanted = np.isin(inference, steady) if len(steady) else np.ones(len(kernels), np.bool_)
     region = _region_of_layer(layers)
-    rows = np.flatnonzero(wanted & _in_region(kernels.ints("layer_id"), region))
-    if not len(rows):
-        return Table.empty(REGION_PARTS)
-    order = rows[np.lexsort((_launch_order(kernels)[rows], inference[rows]))]
-    label = _labels(kernels, layers, order)
-    engine, place = kernels.ints("engine")[order], region.codes[kernels.ints("layer_id")[order]].astype(np.int64)
-    (engines, places, labels), number = combinations(engine, place, label.codes.astype(np.int64))
-    time, count = np.zeros(len(engines), np.int64), np.bincount(number, minlength=len(engines))
-    np.add.at(time, number, (kernels.ints("end_ns") - kernels.ints("start_ns"))[order])
-    first = np.full(len(engines), len(order), np.int64)
-    np.minimum.at(first, number, np.arange(len(order)))
-    summaries = _summaries(kernels, order, number)
+    found: dict[tuple[int, int, str], _Part] = {}
+    before = 0
+    for order in _in_launch_order(kernels, region, steady):
+        _add(found, (kernels, layers, region), order, before)
+        before += len(order)
     whole: dict[tuple[int, int], int] = defaultdict(int)
-    for one, of_region, spent in zip(engines.tolist(), places.tolist(), time.tolist(), strict=True):
-        whole[one, of_region] += spent
+    for (one, of_region, _), spent in found.items():
+        whole[one, of_region] += spent.time_ns
     made: list[dict[str, object]] = []
-    for row in np.lexsort((first, places, engines)).tolist():
-        one, of_region, spent = int(engines[row]), int(places[row]), int(time[row])
-        told_by, _, part = label.values[labels[row]].partition(":")
+    for (one, of_region, label), spent in sorted(found.items(), key=lambda item: (*item[0][:2], item[1].first)):
+        told_by, _, part = label.partition(":")
         run = _runs(inferences, steady, one)
         made.append(
             {
@@ -53,14 +49,74 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
                 "region": region.values[of_region],
                 "part": part,
                 "told_by": told_by,
-                "summary": summaries[row],
-                "kernels": int(count[row]),
-                "time_ns": spent,
-                "mean_ns": round(spent / run) if run else None,
-                "share_of_region_time": spent / whole[one, of_region] if whole[one, of_region] else 0.0,
+                "summary": spent.summary(kernels.held_text("name").values),
+                "kernels": spent.kernels,
+                "time_ns": spent.time_ns,
+                "mean_ns": round(spent.time_ns / run) if run else None,
+                "share_of_region_time": spent.time_ns / whole[one, of_region] if whole[one, of_region] else 0.0,
             }
         )
     return Table.of_rows(REGION_PARTS, made)
+
+
+@dataclass
+class _Part:
+    """What one part of a region took."""
+
+    first: int  # where its first kernel stands in launch order
+    kernels: int = 0
+    by_name: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # time in ns
+
+    @property
+    def time_ns(self) -> int:
+        return sum(self.by_name.values())
+
+    def summary(self, names: Sequence[str]) -> str:
+        """What its kernels are, the costliest first."""
+        told = sorted((-spent, summary(decode(names[name]))) for name, spent in self.by_name.items())
+        return "; ".join(dict.fromkeys(text for _, text in told))
+
+
+def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator[IntArray]:
+    """The kernels in regions of the steady-state inferences, by inference and launch: those of some inferences at a time."""
+    parts = [np.zeros(0, np.int64)]
+    for rows, inference, layer in in_pieces(kernels.held_ints("inference"), kernels.held_ints("layer_id")):
+        wanted = np.isin(inference, steady) if len(steady) else np.ones(len(rows), np.bool_)
+        parts.append(rows[wanted & _in_region(layer, region)])
+    rows = np.concatenate(parts)
+    inference = kernels.held_ints("inference").take(rows)
+    cuts = [int(inference.min(initial=0)), int(inference.max(initial=0)) + 1]
+    if len(steady):
+        cuts[1:1] = (np.flatnonzero(np.diff(np.cumsum(np.bincount(inference)) // _AT_ONCE)) + 1).tolist()
+    blocks = Blocks.of(inference, inference)
+    for first, last in pairwise(sorted(set(cuts))):
+        at = blocks.near(first, last - 1)
+        at = at[(inference[at] >= first) & (inference[at] < last)]
+        mine = rows[at]
+        position = kernels.held_ints("position").take(mine)
+        yield mine[np.lexsort((np.where(position >= 0, position, mine), inference[at]))]
+
+
+def _add(found: dict[tuple[int, int, str], _Part], of: tuple[Table, Table, Text], order: IntArray, before: int) -> None:
+    """Add kernels, behind that many others in launch order."""
+    kernels, layers, region = of
+    if not len(order):
+        return
+    label = _labels(kernels, layers, order)
+    engine, layer, start, end = (kernels.held_ints(name).take(order) for name in ("engine", "layer_id", "start_ns", "end_ns"))
+    name = kernels.held_text("name").codes[order].astype(np.int64)
+    place = region.codes[layer].astype(np.int64)
+    keys, number = combinations(engine, place, label.codes.astype(np.int64), name)
+    time, count = np.zeros(len(keys[0]), np.int64), np.bincount(number, minlength=len(keys[0]))
+    np.add.at(time, number, end - start)
+    first = np.full(len(keys[0]), len(order), np.int64)
+    np.minimum.at(first, number, np.arange(len(order)))
+    columns = (*keys, time, count, first)
+    for one, of_region, text, code, spent, size, at in zip(*(column.tolist() for column in columns), strict=True):
+        part = found.setdefault((one, of_region, label.values[text]), _Part(before + at))
+        part.first = min(part.first, before + at)
+        part.kernels += size
+        part.by_name[code] += spent
 
 
 def _region_of_layer(layers: Table) -> Text:
@@ -76,29 +132,12 @@ def _in_region(layer: IntArray, region: Text) -> np.ndarray[tuple[int], np.dtype
     return result
 
 
-def _summaries(kernels: Table, order: IntArray, number: IntArray) -> list[str]:
-    """For each number what its kernels are, the costliest first."""
-    name = kernels.text("name").take(order)
-    (numbers, names), pair = combinations(number, name.codes.astype(np.int64))
-    time = np.zeros(len(numbers), np.int64)
-    np.add.at(time, pair, (kernels.ints("end_ns") - kernels.ints("start_ns"))[order])
-    told: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for one, code, spent in zip(numbers.tolist(), names.tolist(), time.tolist(), strict=True):
-        told[one].append((-spent, summary(decode(name.values[code]))))
-    return ["; ".join(dict.fromkeys(text for _, text in sorted(told[one]))) for one in range(len(told))]
-
-
-def _launch_order(kernels: Table) -> IntArray:
-    position = kernels.ints("position")
-    return np.where(position >= 0, position, np.arange(len(position)))
-
-
 def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     """What tells each kernel's part, a colon, and the part; kernels of one inference lie together, in launch order."""
-    layer = kernels.ints("layer_id")[order]
-    part = kernels.text("part").take(order)
+    layer = kernels.held_ints("layer_id").take(order)
+    part = kernels.held_text("part").take(order)
     opaque = layers.text("kind").equals("foreign_node")[layer]
-    name = kernels.text("name").take(order)
+    name = kernels.held_text("name").take(order)
     codes = np.where(opaque, np.where(part.codes >= 0, 0, 2), 1)
     nameless = np.zeros(len(layers), np.bool_)
     nameless[layer[codes == 2]] = True
@@ -106,9 +145,9 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     asked = set(distinct(name.codes[counted].astype(np.int64)).tolist())
     words = Text.of([part_words(decode(one)) if code in asked else "" for code, one in enumerate(name.values)])
     word = words.codes[name.codes].astype(np.int64)
-    number[counted] = _occurrence(np.stack([kernels.ints("inference")[order[counted]], layer[counted], word[counted]]))
+    number[counted] = _occurrence(np.stack([kernels.held_ints("inference").take(order[counted]), layer[counted], word[counted]]))
     own = np.where(codes == 0, part.codes, np.where(codes == 1, layer, word)).astype(np.int64)
-    by = kernels.text("part_by").take(order)
+    by = kernels.held_text("part_by").take(order)
     told = np.array([*(_TOLD_BY.get(value, "trace") for value in by.values), "trace"])
     of_part = np.full(len(part.values) + 1, "trace", told.dtype)
     of_part[part.codes] = told[by.codes]

@@ -18,7 +18,7 @@ from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.rules.packs import chosen_rules
-from nsysmap.timing import idle, totals
+from nsysmap.timing import idle, region_times, totals
 from nsysmap.trace import inferences
 from nsysmap.trace.reader import trace_of
 from tests.held_tables import STRINGS, TIMES, Held, analysed, changed, held, length, rows_of, told, with_other_process
@@ -69,7 +69,7 @@ def test_how_a_large_table_holds_its_integers_changes_nothing(name: str, monkeyp
 
 IN_PIECES = (
     (memory, "_ROWS_AT_ONCE"), (intervals, "_AT_ONCE"), (intervals, "_BLOCK"), (inferences, "_AT_ONCE"), (idle, "_AT_ONCE"),
-    (totals, "_AT_ONCE"),
+    (totals, "_AT_ONCE"), (region_times, "_AT_ONCE"),
 )  # fmt: skip
 
 
