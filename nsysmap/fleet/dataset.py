@@ -32,14 +32,14 @@ def open_dataset(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         mark = folder / MARK
         if not mark.exists() and any(folder.iterdir()):
-            raise NsysmapError(str(folder), "is not empty and no dataset of a fleet", "give a new folder, or that of an earlier run")
+            raise NsysmapError(str(folder), "is not empty, and is not a fleet's dataset", "give a new folder, or that of an earlier run")
         if mark.exists() and mark.read_text("utf-8") != _MARK_TEXT:
             raise NsysmapError(str(folder), "is a dataset of another version of nsysmap", "give a new folder")
         mark.write_text(_MARK_TEXT, encoding="utf-8")
         for spec in FLEET_TABLES:
             (folder / spec.name).mkdir(exist_ok=True)
     except OSError as error:
-        raise NsysmapError(str(folder), f"cannot be written ({error.strerror or error})", "give a folder that you can write") from error
+        raise NsysmapError(str(folder), f"cannot be written ({error.strerror or error})", "give a writable folder") from error
 
 
 def part(folder: Path, spec: Spec, key: str) -> Path:

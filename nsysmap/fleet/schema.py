@@ -30,7 +30,7 @@ FLEET_REPORTS = Spec(
         real("busy_share", "busy time of the GPUs over their windows", null=True),
         integer("findings", "what the rules found"),
         integer("skipped_rules", "rules that could not tell"),
-        integer("errors", "notes that say that something essential is missing"),
+        integer("errors", "notes about something essential that is missing"),
         text("first_error", "the first of them", null=True),
     ),
     key=("report",),
@@ -43,11 +43,11 @@ FLEET_INFERENCES = Spec(
         *OF_REPORT,
         integer("inference", "its number in the report"),
         text("engine", "the engine file that ran; none where no engine fits", null=True),
-        integer("start_ns", "begin of its first host call or GPU work, since the session began", "ns"),
+        integer("start_ns", "start of its first host call or GPU work, since the session began", "ns"),
         integer("device", "CUDA device ordinal", null=True),
         integer("gpu_time_ns", "union of its kernels, copies and memsets", "ns", null=True),
         integer("gpu_span_ns", "from the first to the last of them", "ns", null=True),
-        integer("idle_ns", "span less GPU time", "ns", null=True),
+        integer("idle_ns", "gpu_span_ns minus gpu_time_ns", "ns", null=True),
         integer("enqueue_ns", "host time to enqueue it", "ns", null=True),
         integer("kernels", "kernels"),
         flag("steady", "complete, and after the warm-up"),
@@ -57,7 +57,7 @@ FLEET_INFERENCES = Spec(
 
 FLEET_LAYERS = Spec(
     "layers",
-    "The layers that ran, with their times, one row a report and layer.",
+    "The layers that ran, with their times, one row per report and layer.",
     (
         *OF_REPORT,
         text("engine", "engine file; none for a layer known from ranges only", null=True),
@@ -72,7 +72,7 @@ FLEET_LAYERS = Spec(
 
 FLEET_FINDINGS = Spec(
     "findings",
-    "What the rules found, one row a report and finding.",
+    "What the rules found, one row per report and finding.",
     (
         *OF_REPORT,
         text("rule", "which rule"),
@@ -93,7 +93,7 @@ FLEET_IDLE = Spec(
         text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work or unknown"),
         integer("gaps", "how many"),
         integer("time_ns", "their time within the window", "ns"),
-        real("share_of_window", "of the device's window"),
+        real("share_of_window", "share of the device's window"),
         integer("ns_per_inference", "their time over the window's steady-state inferences", "ns", null=True),
     ),
 )

@@ -90,7 +90,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise NsysmapError(f"--label {pattern}", f"is no regular expression ({error})", r"write such as 'night(?P<night>\d+)'") from None
+        raise NsysmapError(f"--label {pattern}", f"is not a regular expression ({error})", r"write such as 'night(?P<night>\d+)'") from None
     if not compiled.groupindex:
         raise NsysmapError(f"--label {pattern}", "has no named group", r"name what it finds, such as 'night(?P<night>\d+)'")
     return compiled
@@ -134,7 +134,9 @@ def _lines(path: Path) -> list[str]:
     try:
         lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     except UnicodeDecodeError as error:
-        raise NsysmapError(str(path), "is neither a report nor a list of reports", "a list is a text file, one path a line") from error
+        raise NsysmapError(
+            str(path), "is neither a report nor a list of reports", "a list is a text file with one path per line"
+        ) from error
     paths = [line for line in lines if line and not line.startswith("#")]
     return [line if "://" in line or "::" in line else str(path.parent / line) for line in paths]
 

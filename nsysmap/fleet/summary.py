@@ -116,9 +116,9 @@ def _reports(database: duckdb.DuckDBPyConnection) -> Section:
     lacking = f", {broken:,} with an error: see the last column" if broken else ""
     return _cut(
         "Reports",
-        "Those first that are slowest beside their group's median. GPU time: that of an inference in which a kernel, copy or memset of it "
-        "ran; enqueue: host time to launch it; both medians of the steady-state inferences. Busy: the GPU's share of the time from the "
-        "first to the last of them. Layers known: share of kernel time.",
+        "The slowest first, relative to their group's median. GPU time: time during which a kernel, copy or memset of an inference ran; "
+        "enqueue: the host time to launch it; both are medians of the steady-state inferences. Busy: the GPU's busy share of the time from "
+        "the first to the last of them. Layers known: share of kernel time.",
         _Columns(("report", "GPU", "inferences", "GPU time", "enqueue", "busy", "layers known", "findings", "error"), "nnrrrrrrn"),
         shown,
         (f"{counted(len(rows), 'report')}{lacking}.", "No report was analysed."),
@@ -148,8 +148,8 @@ def _medians(database: duckdb.DuckDBPyConnection) -> Section:
     shown = [(group, engine or "–", f"{n:,}", f"{count:,}", *map(duration, times)) for group, engine, n, count, *times in rows]
     return _cut(
         "Medians by group",
-        "GPU time is the time of an inference in which a kernel, copy or memset of it ran: the median of a report's steady-state "
-        "inferences; then the median, least and greatest of the group's reports.",
+        "GPU time is the time during which a kernel, copy or memset of an inference ran, the median of a report's steady-state "
+        "inferences; shown are the median, minimum and maximum over the group's reports.",
         _Columns(("group", "engine", "reports", "inferences", "GPU time", "least", "greatest", "enqueue"), "nnrrrrrr"),
         shown,
         (_spread_words([row[4] for row in rows]), "No report has steady-state inferences."),
@@ -158,7 +158,7 @@ def _medians(database: duckdb.DuckDBPyConnection) -> Section:
 
 def _spread_words(medians: Sequence[float]) -> str:
     if len(medians) == 1:
-        return f"An inference has {duration(medians[0])} of GPU time."
+        return f"An inference takes {duration(medians[0])} of GPU time."
     return f"From {duration(min(medians))} to {duration(max(medians))} of GPU time per inference over {counted(len(medians), 'group')}."
 
 
@@ -179,7 +179,7 @@ def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
     return _cut(
         "Stragglers",
         f"Reports whose median GPU time is at least {_STRAGGLES:g} times the median of their group's reports, of three or more.",
-        _Columns(("report", "rank", "engine", "GPU time", "of its group", "ratio"), "nrnrrr"),
+        _Columns(("report", "rank", "engine", "GPU time", "group median", "ratio"), "nrnrrr"),
         shown,
         (
             f"{shown[0][0]} takes {shown[0][-1]} its group's median; {counted(len(shown), 'straggler')}." if shown else "",
@@ -231,13 +231,13 @@ def _drift(database: duckdb.DuckDBPyConnection) -> Section:
     drifted = [row for row in shown if row[4] != "–"]
     return _cut(
         "Drift over time",
-        "The change is from the first capture to the last, by the median slope over all pairs of a group's reports (Theil-Sen). "
-        "It is called a drift where Kendall's test of order is sure of it at 95 %.",
+        "The change is from the first capture to the last: the median slope over all pairs of a group's reports (Theil-Sen). "
+        "It is called a drift if Kendall's rank test confirms it at 95 %.",
         _Columns(("group", "engine", "reports", "time between", "change", "verdict"), "nnrrrn"),
         shown,
         (
-            "; ".join(f"{row[0]} is {row[5]} ({row[4]})" for row in drifted[:3]) + "." if drifted else "None that is sure.",
-            "Cannot tell: no group has four reports of one engine that tell when they were captured, at different times.",
+            "; ".join(f"{row[0]} is {row[5]} ({row[4]})" for row in drifted[:3]) + "." if drifted else "None is certain.",
+            "Cannot tell: no group has four reports of one engine with different, known capture times.",
         ),
     )
 
@@ -256,7 +256,7 @@ def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
     order = float(np.sign(difference[later]).sum())
     spread = (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
     sure = abs(order) - 1 > _SURE * spread
-    return (f"{100 * slope:+.1f}%", "slower" if order > 0 else "faster") if sure else ("–", "no drift that is sure")
+    return (f"{100 * slope:+.1f}%", "slower" if order > 0 else "faster") if sure else ("–", "no certain drift")
 
 
 def _apart(time_ns: int) -> str:
@@ -278,7 +278,7 @@ def _findings(database: duckdb.DuckDBPyConnection) -> Section:
     ]
     return _cut(
         "Findings by count",
-        "The share is of the measured time, the median of the findings that have a cost. Costs of different rules overlap: never add them.",
+        "Shares are of the measured time, the median of the findings with a cost. Costs of different rules overlap: do not add them.",
         _Columns(("rule", "severity", "reports", "findings", "share"), "nnrrr"),
         shown,
         (
@@ -334,8 +334,8 @@ def _idle(database: duckdb.DuckDBPyConnection) -> Section:
     worst = max(rows, key=lambda row: row[4], default=None)
     return _cut(
         "Idle time by cause",
-        "The share is of the window from the begin of the first to the end of the last steady-state inference; the median of the reports "
-        "that have such idle time, and the greatest.",
+        "The share is that of the window from the start of the first to the end of the last steady-state inference: the median over the "
+        "reports that have such idle time, and the maximum.",
         _Columns(("group", "cause", "reports", "share", "greatest", "of report"), "nnrrrn"),
         shown,
         (

@@ -98,9 +98,9 @@ def read_baseline(path: str | Path) -> Baseline:
     except FileNotFoundError:
         raise NsysmapError(str(file), "there is no such file", _REMEDY) from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError):
-        raise NsysmapError(str(file), "is no baseline", _REMEDY) from None
+        raise NsysmapError(str(file), "is not a baseline", _REMEDY) from None
     if not isinstance(values, dict) or values.get("schema") != SCHEMA:
-        raise NsysmapError(str(file), f"is no baseline of the form {SCHEMA}", _REMEDY)
+        raise NsysmapError(str(file), f"is not a baseline in the format {SCHEMA}", _REMEDY)
     try:
         return Baseline(
             source=str(values["source"]),
@@ -116,7 +116,7 @@ def read_baseline(path: str | Path) -> Baseline:
             findings={str(rule): _count(number) for rule, number in values["findings"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise NsysmapError(str(file), "is a baseline that was changed or cut short", _REMEDY) from None
+        raise NsysmapError(str(file), "is a baseline that was edited or cut short", _REMEDY) from None
 
 
 def _none(constant: str) -> float:

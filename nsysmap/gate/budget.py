@@ -40,7 +40,7 @@ def read_budget(path: str | Path) -> tuple[Limit, ...]:
     document = read_toml(file, "docs/gate.md shows a budget")
     found = [limit for section, held in document.items() for limit in _section(str(file), section, held)]
     if not found:
-        raise NsysmapError(str(file), "limits nothing", "docs/gate.md shows a budget")
+        raise NsysmapError(str(file), "has no limits", "docs/gate.md shows a budget")
     if len(found) > _LIMITS:
         raise NsysmapError(str(file), f"has more than {_LIMITS:,} limits", "use patterns for layers, such as 'encoder.layer.*'")
     return tuple(found)
@@ -50,7 +50,7 @@ def _section(file: str, section: str, held: object) -> list[Limit]:
     if section not in SECTIONS:
         raise NsysmapError(file, f"has a section [{section}]", f"the sections are {', '.join(SECTIONS)}")
     if not isinstance(held, Mapping):
-        raise NsysmapError(file, f"{section} is no section", f"write [{section}] above its limits")
+        raise NsysmapError(file, f"{section} is not a section", f"write [{section}] above its limits")
     return [limit for name, value in held.items() for limit in _limits(file, section, str(name), value)]
 
 
@@ -63,16 +63,16 @@ def _limits(file: str, section: str, name: str, value: object) -> list[Limit]:
         return [limit for one in value for limit in _limits(file, section, name, one)]
     if section == "findings":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_FINDINGS:
-            raise NsysmapError(file, f"findings.{name} is no number of findings", "write how many there may be, such as 0")
+            raise NsysmapError(file, f"findings.{name} is not a number of findings", "write the maximum number, such as 0")
         return [Limit(section, name, "count", float(value))]
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise NsysmapError(file, f"{section}.{name} is no limit", _EXPECTED)
+        raise NsysmapError(file, f"{section}.{name} is not a limit", _EXPECTED)
     share = match["unit"] == "%"
     amount = float(match["number"]) * (0.01 if share else _UNITS[match["unit"]])
     kind = ("more-" if match["more"] else "") + ("share" if share else "time")
     if section == "coverage" and kind != "share":
-        raise NsysmapError(file, f"coverage.{name} is no share", 'write how much of the kernel time must have a layer, such as "99 %"')
+        raise NsysmapError(file, f"coverage.{name} is not a share", 'write the minimum share of kernel time with a layer, such as "99 %"')
     if section == "time" and kind == "share":
         raise NsysmapError(file, f"time.{name} is a share of itself", 'write a time, or an increase over the baseline: "+2 %"')
     return [Limit(section, name, kind, amount)]

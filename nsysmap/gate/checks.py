@@ -93,7 +93,7 @@ class _Rules:
 
 def _unlike(measured: Baseline, baseline: Baseline) -> list[str]:
     was, now = baseline.tensorrt_version, measured.tensorrt_version
-    return [f"Another TensorRT than the baseline's: {now}, was {was}."] if was and now and was != now else []
+    return [f"TensorRT differs from the baseline's: {now}, was {was}."] if was and now and was != now else []
 
 
 def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _Rules) -> Check:
@@ -104,12 +104,12 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
         if measured.mapped is None:
             return Check(name, f"at least {percent(limit.value, 1)}", "–", UNKNOWN, "the trace has no kernels")
         kept = measured.mapped >= limit.value
-        told = "" if kept else f"{percent(limit.value - measured.mapped, 1, 2)} of the kernel time too little has a layer"
+        told = "" if kept else f"{percent(limit.value - measured.mapped, 1, 2)} too little of the kernel time has a layer"
         return Check(name, f"at least {percent(limit.value, 1)}", percent(measured.mapped, 1, 2), KEPT if kept else BROKEN, told)
     if math.isnan(measured.time.value):
         return Check(name, _words(limit), "–", UNKNOWN, measured.profiled)
     if limit.section == "time" and limit.name == "per_inference" and measured.profiled:
-        return Check(name, _words(limit), "–", UNKNOWN, f"the profiler's cost cannot be taken out: {measured.profiled}")
+        return Check(name, _words(limit), "–", UNKNOWN, f"the profiler's cost cannot be subtracted: {measured.profiled}")
     now = _now(limit, measured)
     if isinstance(now, str):
         return Check(name, _words(limit), "–", UNKNOWN, now)
@@ -129,7 +129,7 @@ def _now(limit: Limit, measured: Baseline) -> Mean | str:
         return measured.time if limit.name == "per_inference" else measured.recorded
     if limit.section == "idle":
         if not measured.idle:
-            return "idle time is not known: the trace hides work on the GPU"
+            return "idle time is unknown: the trace hides GPU work"
         causes = [cause for cause in measured.idle if limit.name in ("total", cause)]
         if not causes:
             return f"there is no cause {limit.name}; the causes are {', '.join(measured.idle)}, or total"
@@ -158,9 +158,9 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
         return Check(name, _words(limit), duration(now.value), UNKNOWN, "there is no baseline; give one with --baseline")
     if bool(baseline.profiled) != bool(measured.profiled) or (measured.profiled and baseline.cuda_graph != measured.cuda_graph):
         why = measured.profiled or baseline.profiled
-        return Check(name, _words(limit), duration(now.value), UNKNOWN, f"the profiler's cost is in one of the two only: {why}")
+        return Check(name, _words(limit), duration(now.value), UNKNOWN, f"only one of the two includes the profiler's cost: {why}")
     if baseline.gpu and measured.gpu and baseline.gpu != measured.gpu:
-        told = f"measured on another GPU, {measured.gpu}, than the baseline, {baseline.gpu}; make a baseline on this one"
+        told = f"measured on another GPU ({measured.gpu}) than the baseline ({baseline.gpu}); make a baseline on this one"
         return Check(name, _words(limit), duration(now.value), UNKNOWN, told)
     was = _now(limit, baseline)
     if isinstance(was, str):
@@ -169,7 +169,7 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
     found = difference(was, now, slack=_run_to_run(limit, was, baseline))
     value = f"{duration(now.value)}, was {duration(was.value)}"
     if math.isnan(found.low):
-        return Check(name, _words(limit), value, UNKNOWN, "too few inferences to tell from noise")
+        return Check(name, _words(limit), value, UNKNOWN, "too few inferences to distinguish it from noise")
     if found.value <= allowed:
         return Check(name, _words(limit), value, KEPT, "")
     interval = f"95 % interval {duration(found.low)} to {duration(found.high)}"
@@ -179,9 +179,9 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
             _words(limit),
             value,
             KEPT,
-            f"{duration(found.value)} more, within the noise ({interval}, what two runs differ by included)",
+            f"{duration(found.value)} more, within the noise ({interval}, including the difference between two runs)",
         )
-    over = f"{duration(found.value - allowed)} over what is allowed"
+    over = f"{duration(found.value - allowed)} over the limit"
     told = f"{duration(found.value)} more ({percent(found.value, was.value)}), {over}; {interval}"
     return Check(name, _words(limit), value, BROKEN, told)
 

@@ -50,18 +50,18 @@ def read_ignores(path: str | Path) -> list[Ignore]:
     document = read_toml(file, "docs/gate.md shows an ignore file")
     rows = document.get("ignore")
     if set(document) != {"ignore"} or not isinstance(rows, list):
-        raise NsysmapError(str(file), "has no [[ignore]], or something else", "docs/gate.md shows an ignore file")
+        raise NsysmapError(str(file), "has no [[ignore]], or other sections", "docs/gate.md shows an ignore file")
     return [_ignore(str(file), row) for row in rows]
 
 
 def _ignore(file: str, row: object) -> Ignore:
     if not isinstance(row, dict) or not set(row) <= {"rule", "place", "reason", "until"}:
-        raise NsysmapError(file, "an [[ignore]] has something else than rule, place, reason and until", "docs/gate.md shows one")
+        raise NsysmapError(file, "an [[ignore]] has a key other than rule, place, reason and until", "docs/gate.md shows one")
     rule, reason, place, until = (row.get(key) for key in ("rule", "reason", "place", "until"))
     if not isinstance(rule, str) or not rule or not isinstance(reason, str) or not reason.strip():
         raise NsysmapError(file, "an [[ignore]] lacks its rule or its reason", 'write rule = "…" and reason = "…"')
     if place is not None and not isinstance(place, str):
-        raise NsysmapError(file, f"the place of {rule} is no text", "write the layer's name")
+        raise NsysmapError(file, f"the place of {rule} is not text", "write the layer's name")
     if until is not None and (isinstance(until, datetime.datetime) or not isinstance(until, datetime.date)):
-        raise NsysmapError(file, f"until of {rule} is no date", "write it as 2027-01-31, without quotes")
+        raise NsysmapError(file, f"until of {rule} is not a date", "write it as 2027-01-31, without quotes")
     return Ignore(rule, place or "", reason, until)

@@ -65,7 +65,7 @@ def layout(boxes: int, links: Sequence[Link]) -> Layout:
     if not boxes:
         return Layout(0, 0, (), tuple(() for _ in links))
     if boxes > MOST_BOXES:
-        raise _too_large(f"{boxes:,} boxes, and is drawn up to {MOST_BOXES:,}")
+        raise _too_large(f"{boxes:,} boxes, but at most {MOST_BOXES:,} are drawn")
     trunks = _trunks_of(links)
     row = _rows_of(boxes, links)
     rows: list[list[int]] = [[] for _ in range(max(row) + 1)]
@@ -248,14 +248,14 @@ def _check_work(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
     """NsysmapError where lanes or pieces of line are beyond all bounds: they are counted before they are made."""
     lanes = sum(count * count for count in _passing(len(grid.rows), grid.row, trunks))
     if lanes > MOST_LANES:
-        raise _too_large(f"too many tensors side by side ({lanes:,} by the squares of those that pass a row, of at most {MOST_LANES:,})")
+        raise _too_large(f"too many parallel tensors ({lanes:,} as the sum of squares over rows, at most {MOST_LANES:,})")
     pieces = 0
     for trunk in trunks.values():
         for column, readers in Counter(grid.column[end] for end in trunk.ends).items():
             first, end = grid.columns[column]
             pieces += readers * min(readers, end - first)
     if pieces > MOST_PIECES:
-        raise _too_large(f"up to {pieces:,} pieces of line, and is drawn up to {MOST_PIECES:,}")
+        raise _too_large(f"up to {pieces:,} pieces of line, but at most {MOST_PIECES:,} are drawn")
 
 
 def _passing(rows: int, row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]) -> list[int]:

@@ -150,9 +150,9 @@ def picture(engine: Engine, times: Times | None, *, mode: str | None = None, col
         try:
             views.append(_view(engine, times, told, (_EVERY, ())))
         except NsysmapError as error:
-            notes.append(f"The view of every layer is left out: {error.what}.")
+            notes.append(f"The view of all layers is left out: {error.what}.")
     if any(edge.order for edge in views[0].edges):
-        notes.append("The file shows no tensors: dashed lines are the order of execution, not data.")
+        notes.append("The file has no tensors: dashed lines show the order of execution, not data.")
     title = f"{engine.source}: {counted(len(engine.layers), 'layer')}"
     if groups:
         title += f" in {counted(len(views[0].boxes), 'box')} ({name})"

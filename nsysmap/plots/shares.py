@@ -26,7 +26,7 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     """
     rows = list(analysis.tables.repeated_layers)
     if not rows:
-        raise NsysmapError(analysis.source, "has no layer with a time", "give a report whose kernels are traced, with its engine file")
+        raise NsysmapError(analysis.source, "has no layer with a time", "give a report with traced kernels, and its engine file")
     shown, rest = rows[:_MOST_BARS], rows[_MOST_BARS:]
     names, times, fills = [], [], []
     used: dict[Swatch, None] = {}
@@ -58,7 +58,7 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
     """
     gpus = [row for row in analysis.tables.device_times if row.maybe_real("busy_share") is not None]
     if not gpus:
-        raise NsysmapError(analysis.source, "does not tell how busy its GPUs were", "capture it again with --cuda-graph-trace=node")
+        raise NsysmapError(analysis.source, "does not show how busy its GPUs were", "capture it again with --cuda-graph-trace=node")
     names: dict[str, str] = {}
     for place, gpu in enumerate(gpus):
         idle = [row for row in analysis.tables.idle_totals if row.integer("device") == gpu.integer("device")]

@@ -193,7 +193,7 @@ def test_a_view_that_would_be_too_large_is_left_out_with_a_note(monkeypatch: pyt
     monkeypatch.setattr("nsysmap.picture.layout.MOST_BOXES", 100)
     drawn = picture(decoder(20), None, all_views=True)
     assert [view.name for view in drawn.views] == ["repeated blocks"]
-    assert drawn.notes[-1].startswith("The view of every layer is left out: it has 163 boxes")
+    assert drawn.notes[-1].startswith("The view of all layers is left out: it has 163 boxes")
 
 
 def test_sizes_of_tensors_are_told() -> None:
