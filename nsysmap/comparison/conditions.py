@@ -65,7 +65,7 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
         differs("copies of an inference", (_copies(before), _copies(after)))
         differs("inferences of a pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
         differs("engines that ran", (len(before.engines) or None, len(after.engines) or None))
-        found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in _warm_up(side, own)]
+        found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in (*_warm_up(side, own), *_mixed(side, own))]
         found += _grids(before, after)
     if before.traced == after.traced and _enough(before, after):
         found += _clocks(joined)
@@ -183,6 +183,14 @@ def _warm_up(name: str, side: Side) -> list[Condition]:
         told = f"The times of {name.upper()} drift by {moved} from first to last: warm-up or clocks; the interval allows for it."
         found.append(Condition(f"drift of {name}", side.source if name == "before" else "", side.source if name == "after" else "", told))
     return found
+
+
+def _mixed(name: str, side: Side) -> list[Condition]:
+    """Whether the runs of a side are of several kinds of GPUs."""
+    if not side.gpus:
+        return []
+    told = f"The runs of {name.upper()} are of different GPUs ({', '.join(side.gpus)}): these differ by more than runs of one do."
+    return [Condition(f"GPUs of the runs of {name}", "", "", told, other_work=True)]
 
 
 def _clocks(joined: Table) -> list[Condition]:

@@ -434,12 +434,12 @@ def _predictions(found: Comparison) -> Grid:
             one.change,
             duration(one.predicted_ns),
             f"{duration(one.low_ns)} to {duration(one.high_ns)}",
-            f"{duration(one.measured_ns)} ({duration(one.measured_low_ns)} to {duration(one.measured_high_ns)})",
+            duration(one.measured_ns),
             _held(one),
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured (95 %)", "range held"), cells, "lrrrl")
+    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held"), cells, "lrrrl")
 
 
 def _held(one: Prediction) -> str:

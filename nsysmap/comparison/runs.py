@@ -41,7 +41,10 @@ def together(runs: Sequence[Side]) -> Side:
             raise NsysmapError(one.source, "has no time per inference", "give captures with inferences, or each side one file")
         if [layer.name for layer in one.layers] != [layer.name for layer in first.layers]:
             raise NsysmapError(one.source, f"has other layers than {first.source}", "give captures of one program a side")
-    return replace(first, source=f"{first.source} and {len(runs) - 1} more", merged=_merged([one.pace for one in runs]))
+    gpus = sorted({name for one in runs for name in one.tables["devices"].text("name").list() if name})
+    alike = len({tuple(one.tables["devices"].text("name").list()) for one in runs}) == 1
+    source = f"{first.source} and {len(runs) - 1} more"
+    return replace(first, source=source, gpus=() if alike else tuple(gpus), merged=_merged([one.pace for one in runs]))
 
 
 def _merged(paces: Sequence[Pace]) -> Pace:

@@ -34,6 +34,7 @@ class Side:
     traced: bool
     analysis: Analysis | None = None  # that all of it comes from, of several captures the first one's; None for an engine file alone
     by_kernel: bool = False  # its layers are kernel names that stand for them
+    gpus: tuple[str, ...] = ()  # of several captures, where those of one are not those of another
     merged: Pace | None = None  # of several captures
     compute_ns: int | None = None  # GPU compute time of a query, the median in trtexec's log: of an engine file alone
 

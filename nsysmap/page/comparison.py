@@ -47,6 +47,7 @@ class Beside:
     word: str  # before or after
     file: str
     one: str = "layer"  # what stands before the number of a layer
+    title: str = ""
     several: str | None = "layers"  # … before those of several, dots between; None where the page shows one at a time
 
     def address(self, places: str) -> str:
@@ -71,7 +72,7 @@ def page_html(
     """
     code = inlined([_STYLE])
     links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
-    pages = " · ".join(f'<a href="{_inert(quote(one.file))}">all of {one.word}</a>' for one in beside if one is not None)
+    pages = " · ".join(f'<a href="{_inert(quote(one.file))}">{one.title or f"all of {one.word}"}</a>' for one in beside if one is not None)
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -208,7 +209,7 @@ def _write_side(side: Side, comparison: Path, word: str) -> Beside | None:
     links = [("comparison", quote(comparison.name)), (other.suffixes[-2].removeprefix("."), quote(other.name))]
     if side.analysis is not None:
         write_page(side.analysis, report_of(side.analysis), path, links=links)
-        return Beside(word, path.name)
+        return Beside(word, path.name, title="" if side.merged is None else f"the first run of {word}")
     if not side.engines or not side.engines[0].layers:
         return None
     engine = side.engines[0]

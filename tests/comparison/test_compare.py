@@ -164,6 +164,7 @@ def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
     found = compare(before, after, engine_before=engine, engine_after=engine)
     assert (found.before.runs, found.after.runs) == (2, 2)
     assert "2 and 2 runs" in found.test
+    assert any(one.told.startswith("The runs of BEFORE are of different GPUs") for one in found.conditions)
     assert sum(one.ns for one in found.contributions) == found.difference_ns
     once = compared("graph")
     assert found.interval_ns is not None and once.interval_ns is not None
