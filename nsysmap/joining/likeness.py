@@ -56,13 +56,14 @@ def likeness(first: Network, second: Network) -> Likeness:
     mine, yours = [first.pieces[place] for place in ours], [second.pieces[place] for place in theirs]
     alike = _signature_scores(mine, yours)
     around = alike + _surroundings(first, second, (ours, theirs))
-    held = _without_other_counts(alike, [piece.weights for piece in mine], [piece.weights for piece in yours])
+    told = tuple([bool(piece.shapes or piece.ops) for piece in side] for side in (mine, yours))
+    held = _without_other_counts(alike, told, [piece.weights for piece in mine], [piece.weights for piece in yours])
     nodes = _believed(alike, *held)
     places = _believed(alike, _places(mine), _places(yours))
     weights = _believed(
         alike, [dict.fromkeys(piece.constants, 1) for piece in mine], [dict.fromkeys(piece.constants, 1) for piece in yours]
     )
-    called = _without_other_counts(alike, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
+    called = _without_other_counts(alike, told, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
     names = _believed(alike, *called)
     tensors = _believed(alike, _tensors(first, ours), _tensors(second, theirs))
     scores = around.copy() if nodes else around + _WORDING * _same_wording(mine, yours)
@@ -274,10 +275,11 @@ def _believed(alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[
     return _trusted(_shared(mine, yours), alike, numbered=_are_numbered(*names))
 
 
-def _without_other_counts(alike: Scores, mine: _Names, yours: _Names) -> tuple[_Names, _Names]:
+def _without_other_counts(alike: Scores, told: Sequence[Sequence[bool]], mine: _Names, yours: _Names) -> tuple[_Names, _Names]:
     """The names without those that a counter numbered otherwise on the other side: LayerNorm-4 where there are more of them before it.
 
     They are the names that differ in their last number alone, if too few of those that both sides have are of pieces that are alike.
+    Only pieces of which something is told besides their kind (``told``) can be unlike each other.
     """
     holders = [defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)]
     for places, side in zip(holders, (mine, yours), strict=True):
@@ -287,7 +289,7 @@ def _without_other_counts(alike: Scores, mine: _Names, yours: _Names) -> tuple[_
     agree: dict[str, list[bool]] = defaultdict(list)
     for name in holders[0].keys() & holders[1].keys():
         stem, number = _COUNTED.fullmatch(name), (holders[0][name], holders[1][name])
-        if stem and all(len(places) == 1 for places in number):
+        if stem and all(len(places) == 1 and side[places[0]] for places, side in zip(number, told, strict=True)):
             agree[stem[1]].append(float(alike[number[0][0], number[1][0]]) >= _AGREE_NUMBERED)
     wrong = {stem for stem, told in agree.items() if len(told) >= _FEWEST_COUNTED and sum(told) < _TRUST * len(told)}
     if not wrong:

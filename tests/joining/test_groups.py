@@ -194,6 +194,12 @@ def test_a_counter_that_numbers_plugins_otherwise_is_not_believed() -> None:
     assert [pairs[f"LayerNorm-{was}"] for was in (0, 2, 4, 5)] == [f"LayerNorm-{at}" for at in range(4)]
 
 
+def test_a_counter_is_believed_where_nothing_speaks_against_it() -> None:
+    names = ("/a/Conv", "norm-0", "/b/Conv", "norm-1", "/c/Conv", "norm-2", "/d/Conv", "norm-3")
+    side = network([layer(name, "", "", kind="plugin" if "norm" in name else None) for name in names])
+    assert {by for _, _, _, by in told(side, side)} == {"name"}
+
+
 def test_a_layer_that_only_one_file_knows_to_run_nothing_is_joined_by_its_name() -> None:
     named = [layer(name, "", "") for name in ("/a/Conv", "/b/Conv", "/c/Conv")]
     before = network([named[0], layer("__mye4000_0_myl0_0", "", "", kind="unknown"), *named[1:]])
