@@ -60,6 +60,7 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "kernels": [_kernel(name) for name in events.texts["kernels_classes"]["name"]],
         "methods": METHODS,
         "engines": [escaped(engine.source) for engine in analysis.engines],
+        "short_engines": [escaped(name) for name in words.engine_names(analysis.summary)],
         "layer_time": report.layer_time,
         "per": "per inference, the mean" if _inferences(tables) else "over the whole trace",
         "layers": _layers(analysis, swatch_of),

@@ -6,7 +6,7 @@ const MOST_ROWS = 300, NO_LAYER = "#8a94a0";
 function layersOf(trace, place, on) {
   const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
   const filter = document.getElementById("layer-filter"), grouped = document.getElementById("layer-group");
-  let sort = "time", down = true, all = false, selection = null;
+  let sort = doc.engines.length > 1 ? "share" : "time", down = true, all = false, selection = null;
   const metrics = doc.layers.some(layer => layer.measured) ? Object.keys(doc.metrics) : [];
   for (const metric of metrics) place.querySelector("th[data-by=index]").before(element("th", doc.metrics[metric], null, "right tight"));
   const heads = [...place.querySelectorAll("th[data-by]")], engines = heads.some(head => head.dataset.by === "source");
@@ -29,7 +29,7 @@ function layersOf(trace, place, on) {
     let rows = doc.layers.map(layer => {
       const sum = part && part.get(layer.id);
       return {
-        ...layer, source: doc.engines[layer.engine] || "", layers: [layer], time: part ? (sum ? sum.time : null) : layer.time, count: part ? (sum ? sum.kernels : null) : layer.kernels,
+        ...layer, source: doc.short_engines[layer.engine] || "", layers: [layer], time: part ? (sum ? sum.time : null) : layer.time, count: part ? (sum ? sum.kernels : null) : layer.kernels,
         share: part ? (sum ? sum.time / whole : null) : layer.share,
       };
     });
@@ -80,13 +80,13 @@ function layersOf(trace, place, on) {
     const cell = element("td", null, made, "name");
     if (row.layers.length) button(row.title, cell, () => on.layers(row.layers.map(layer => layer.id), row.title)).title = row.name;
     else cell.append(row.title);
+    if (engines) element("td", row.source || "–", made);
     element("td", row.count === null || row.count === undefined ? "–" : row.count.toLocaleString("en"), made, "right");
     element("td", row.kind, made);
     element("td", row.precision || "", made);
     element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${row.verdict || ""}`, made, "right").title = row.reason || "";
     for (const metric of metrics) element("td", row.layers.length === 1 && row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     element("td", row.layers.length > 1 ? row.layers.length + " ×" : row.index ?? "–", made, "right");
-    if (engines) element("td", row.source || "–", made);
     return made;
   }
   return { update(given) { selection = given; update(); } };
