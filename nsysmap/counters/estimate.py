@@ -17,6 +17,7 @@ from nsysmap.counters.series import LEFT_OPEN, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 8.0  # times what is usual for samples of the same kernels: set aside
+_LOOKS = 3  # for outliers, at most
 _NEAR_ALL = 0.2  # more samples than this part of all are no outliers
 _LITTLE = 1e-3  # by that part the stiffness of the steps is changed to see what hangs on it
 _ROUNDED2 = 1.0 / 12.0  # variance of rounding to whole numbers
@@ -83,11 +84,17 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = series_of(samples, problem.values)
     fit = _fit(problem, series)
-    predicted = [problem.shares.applied(rates) for rates in fit.rates]
-    outliers = _outliers(problem, series, predicted, fit.noise)
-    series = [each.corrected(row) for each, row in zip(series, predicted, strict=True)]
-    problem = without(problem, outliers) if outliers.any() else problem
-    fit = _fit(problem, series, like=fit)
+    printed = series
+    outliers = np.zeros(problem.shares.samples, np.bool_)
+    for _ in range(_LOOKS):  # the wildest hide others
+        predicted = [problem.shares.applied(rates) for rates in fit.rates]
+        more = _outliers(problem, series, predicted, fit.noise)
+        series = [each.corrected(row) for each, row in zip(printed, predicted, strict=True)]
+        outliers |= more
+        problem = without(problem, more) if more.any() else problem
+        fit = _fit(problem, series, like=fit)
+        if not more.any():
+            break
     linear = _linear(problem, series, fit)
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row])
