@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nsysmap.base.table import Row, Table
+from nsysmap.base.units import duration
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.side import Side
 
@@ -26,11 +28,12 @@ class FindingChange:
     before_ns: int | None  # their cost per inference
     after_ns: int | None
     message: str  # of the costliest one
-    told: str = ""  # why it cannot be determined
+    told: str = ""  # why it cannot be determined, or that its layer has not changed
 
 
-def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], scale: int) -> tuple[FindingChange, ...]:
-    """What changed, the worst first; what stayed is left out."""
+def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joined: Table, scale: int) -> tuple[FindingChange, ...]:
+    """What changed, the worst first; what stayed is left out.  ``joined`` is JOINED_LAYERS, a row a group."""
+    rows = list(joined)
     found = _of_single_rules([_by_place(side, groups, at, scale) for at, side in enumerate(sides)])
     skipped = [{one.rule: one.skipped for one in side.outcomes if one.skipped is not None} for side in sides]
     result = []
@@ -44,6 +47,7 @@ def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], sca
             change, told = _change(ours, theirs), ""
         shown = theirs or ours
         assert shown is not None
+        told = told or (_still_there(change, rows[shown.group]) if shown.group is not None and shown.group < len(rows) else "")
         if change != "same" and any(one is not None and one.stands for one in (ours, theirs)):
             result.append(
                 FindingChange(
@@ -77,6 +81,7 @@ class _Found:
     cost_ns: int | None
     message: str
     costliest: int
+    group: int | None  # of layers, where it is about that one alone
     stands: bool = False  # by itself; else other rules' findings stand for it
 
 
@@ -91,9 +96,11 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
     for outcome in side.outcomes:
         for one in (*outcome.findings, *outcome.folded):
             held, cause = by_name.get(one.layer or "", set()), one.evidence.get("cause")
-            place = f"cause {cause}" if cause is not None else f"group {min(held)}" if len(held) == 1 else one.layer or ""
+            group = min(held) if len(held) == 1 and cause is None else None
+            place = f"cause {cause}" if cause is not None else one.layer or "" if group is None else f"group {group}"
             cost = None if one.cost_ns is None else round(one.cost_ns * scale / inferences)
-            entry = found.setdefault((one.rule, place), _Found(one.severity, one.layer or "", 0, None, one.message, -1))
+            alone = group if len(one.about) <= 1 else None
+            entry = found.setdefault((one.rule, place), _Found(one.severity, one.layer or "", 0, None, one.message, -1, alone))
             entry.count += 1
             entry.stands |= one in outcome.findings
             if cost is not None:
@@ -101,6 +108,19 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
             if (cost or 0) > entry.costliest:
                 entry.costliest, entry.message = cost or 0, one.message
     return found
+
+
+def _still_there(change: str, row: Row) -> str:
+    """What is to be said of a finding that came or went though its layer is the same and takes no less: a share crossed a threshold."""
+    times = row.maybe_integer("before_ns"), row.maybe_integer("after_ns")
+    if change not in ("new", "gone") or row.text("change") != "same" or times[0] is None or times[1] is None:
+        return ""
+    before, after = duration(times[0]), duration(times[1])
+    if change == "gone" and times[1] * _WORSE >= times[0]:
+        return f"the layer is still there and takes {after} instead of {before}, by now less than the rule's thresholds."
+    if change == "new" and times[0] * _WORSE >= times[1]:
+        return f"the layer was there before and takes {after} instead of {before}, only now more than the rule's thresholds."
+    return ""
 
 
 def _change(ours: _Found | None, theirs: _Found | None) -> str:

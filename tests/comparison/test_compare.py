@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze
+from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import Table
 from nsysmap.comparison.compare import Comparison, compare
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.pages import comparison_text
@@ -254,8 +256,23 @@ def test_findings_of_a_cause_are_compared_by_it_whatever_layer_is_its_longest() 
         replace(side, outcomes=(Outcome("reformat-cost", "reformat", "warning", (replace(finding, layer=layer, cost_ns=cost),)),))
         for layer, cost in (("one", 5_000_000), ("another", 1_000_000))
     ]
-    (found,) = finding_changes((sides[0], sides[1]), (), 1)
+    (found,) = finding_changes((sides[0], sides[1]), (), Table.empty(JOINED_LAYERS), 1)
     assert (found.change, found.before, found.after) == ("better", 1, 1)
+
+
+def test_a_finding_is_not_simply_gone_where_its_layer_is_as_it_was(tmp_path: Path) -> None:
+    """Where all other layers are slower, the share of one falls below a rule's threshold."""
+    folder = FIXTURES / "bert_trt10"
+    rows = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
+    for row in rows[1:]:
+        for key in ("timeMs", "averageMs", "medianMs"):
+            row[key] *= 1.0 if row["name"].startswith("Reformatting") else 100.0
+    (tmp_path / "slow.json").write_text(json.dumps(rows), encoding="utf-8")
+    sides = (folder / "profile.json", tmp_path / "slow.json")
+    for files, change, words in ((sides, "gone", "is still there"), (sides[::-1], "new", "was there before")):
+        found = compare(*files, engine_before=ENGINE, engine_after=ENGINE)
+        (one,) = [one for one in found.findings if one.rule == "reformat-at-output"]
+        assert one.change == change and words in one.told and words in comparison_text(found)
 
 
 def test_a_finding_that_another_rule_told_is_not_new_when_it_tells_it_itself() -> None:
@@ -266,7 +283,7 @@ def test_a_finding_that_another_rule_told_is_not_new_when_it_tells_it_itself() -
         (Outcome(slow.rule, slow.group, "warning", (slow,)), Outcome(hot.rule, hot.group, "warning", (), folded=(hot,))),
         (Outcome(slow.rule, slow.group, "warning"), Outcome(hot.rule, hot.group, "warning", (replace(hot, cost_ns=1_000_000),))),
     )
-    found = finding_changes((replace(side, outcomes=outcomes[0]), replace(side, outcomes=outcomes[1])), (), 1)
+    found = finding_changes((replace(side, outcomes=outcomes[0]), replace(side, outcomes=outcomes[1])), (), Table.empty(JOINED_LAYERS), 1)
     assert {(one.rule, one.change) for one in found} == {("tensor-cores-missed", "gone"), ("hot-layer", "better")}
 
 
