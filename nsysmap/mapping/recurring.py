@@ -28,6 +28,8 @@ _PART, _BLOCK = (
     0.8,
     3,
 )  # share of a kind's kernels that another one has, with so many more, mostly in one place: it is that one among others
+_GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
+_WHOLE = 0.9  # share of a known sequence that is there, and of its place that it fills, for it to be that sequence
 _PART_RUNS = 0.1  # … if it has so many runs for each of the other's
 _PRESENCE = (1.5, 0.25, -2.5, 2.0)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
 _USUAL, _USUAL_LEAST = 2.0, 3.0  # nats for a kernel in its usual place: besides what its name says, and at least
@@ -236,7 +238,7 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
     often = usual.often.copy()
     for slot in np.unique(usual.slot).tolist():  # a layer's usual kernels are that in their own places only
         often[by_name[:, usual.slot == slot].any(axis=1), slot] = 0.0
-    often = np.where(scores.foreign[:, None] & (often < _USUALLY), 0.0, often)[:, whole]
+    often = np.where(scores.foreign[:, None], 0.0, often)[:, whole]  # what comes at no fixed place is not the layer's
     at = np.flatnonzero(taken)
     told = np.where(by_name, _SAME_NAME, np.where(by_work, _SAME_WORK, _ELSE))
     added = habit(often)
@@ -272,6 +274,48 @@ def neighbours(items: tuple[IntArray, BoolArray, BoolArray], runs: Runs, kind: I
             if 0 <= place < len(row) and not explained[place]:
                 found[at][side, int(row[place])] += 1
     return found
+
+
+Signature = tuple[tuple[int, ...], ...]  # for each slot its kernels, and those in none behind it
+
+
+def distance(signature: Signature, usual: Signature, name: Sequence[int], *, cut: bool) -> float:
+    """The share of the usual kernels in which a run differs, one of them left out; of a run that is cut within what it reached.
+
+    ``name``: the number of each distinct kernel's name.  One that differs in its grid only counts for less.
+    """
+    differs, counted = 0.0, 0
+    used = [at for at in range(0, len(signature), 2) if signature[at]]
+    low, high = (used[0], used[-1] + 1) if cut and used else (0, len(signature))
+    for at in range(low, high):
+        mine, theirs = signature[at], usual[at]
+        counted += len(theirs)
+        if mine != theirs:
+            exact = _differing(mine, theirs)
+            named = _differing([name[row] for row in mine], [name[row] for row in theirs])
+            differs += named + _GRID_ONLY * max(exact - named, 0)
+    return max(differs - 1.0, 0.0) / max(counted, 1)
+
+
+def _differing(mine: Sequence[int], theirs: Sequence[int]) -> int:
+    ours, others = Counter(mine), Counter(theirs)
+    return max(sum((ours - others).values()), sum((others - ours).values()))
+
+
+def in_slots(signature: Signature) -> list[tuple[int, int]]:
+    """The kernels that are in slots, each with its slot."""
+    return [(row, at // 2) for at in range(0, len(signature), 2) for row in signature[at]]
+
+
+def within(items: Sequence[int], known: Sequence[tuple[int, int]]) -> IntArray | None:
+    """The slots of items among which a known sequence (item and slot) stands nearly whole and in one place; None where it does not."""
+    places = common_places([item for item, _ in known], items)
+    if len(places) < _WHOLE * len(known) or places[-1][1] + 1 - places[0][1] > len(known) / _WHOLE:
+        return None
+    slots = np.full(len(items), -1, np.int64)
+    for mine, theirs in places:
+        slots[theirs] = known[mine][1]
+    return slots
 
 
 def common_sequence(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

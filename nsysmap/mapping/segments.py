@@ -14,10 +14,13 @@ from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.kernel_alignment import ACCEPTED, EngineMatch, engine_match, optimization_profiles
 from nsysmap.mapping.recurring import (
+    Signature,
     Usual,
     common_places,
+    distance,
     habit,
     how_often,
+    in_slots,
     is_part,
     least_share,
     missing_rate,
@@ -26,6 +29,7 @@ from nsysmap.mapping.recurring import (
     steady,
     usual_kernels,
     usual_track,
+    within,
 )
 from nsysmap.mapping.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, kept, likeliest_runs, run_of, sureness
@@ -38,7 +42,6 @@ _FOREIGN_SELDOM = -8.0  # … or costs that
 _FILLED, _EMPTY = 0.7, 0.15  # share of the runs in which a slot has a kernel, for it to be taken as one that always, that never has
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
 _SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
-_GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
 _NEAR = 0.9  # share of kernels placed and layers used of a single run whose tactics are not the file's: a warm-up, another profile
 _STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
@@ -123,6 +126,7 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
         stream = _learnt(first, judged.runs, lanes, believed if believed.any() else np.ones_like(believed))
     if best is None:
         return None
+    best = (*best[:2], _cut_to_known(kernels, lanes, best[2], engines))
     plain = tuple(Form(number) for number in range(len(lanes)))
     forms, (_, stream, judged) = plain, best
     for _ in range(_REFINED):
@@ -251,7 +255,7 @@ def _forms(
         learnt: list[tuple[int, Usual]] = []
         while kinds:
             most = judged.usual[kinds[0]][1]
-            pool = [at for at in kinds if at == kinds[0] or _distance(judged.usual[at][1], most, name, cut=True) < _POOLED]
+            pool = [at for at in kinds if at == kinds[0] or distance(judged.usual[at][1], most, name, cut=True) < _POOLED]
             kinds = [at for at in kinds if at not in pool]
             runs = np.flatnonzero(np.isin(judged.kind, pool)).tolist()
             runs = [at for at in runs if not _maybe_cut(judged.runs, at, len(kernels.row))]
@@ -285,9 +289,6 @@ def _formed(stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged
 
 
 # --- which runs are believed ----------------------------------------------------------------------------------------
-
-
-Signature = tuple[tuple[int, ...], ...]  # for each slot its kernels, and those in none behind it
 
 
 def _signature(stream_row: IntArray, runs: Runs, at: int, slots: int) -> Signature:
@@ -366,6 +367,24 @@ def _judged(
     return _without_parts(kernels.row, lanes[0].scores.foreign, found)
 
 
+def _cut_to_known(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]) -> _Judged:
+    """The same with runs that no engine can have run cut to what a proven kind of the lane launches, where that is in them."""
+    name, runs, slot = lanes[0].scores.name[kernels.row], judged.runs, judged.runs.slot.copy()
+    first, last = runs.first.copy(), runs.last.copy()
+    unknown = ~judged.believed
+    for kind, (lane, signature) in zip(judged.kinds, judged.usual, strict=True):
+        known = [(int(lanes[0].scores.name[row]), place) for row, place in in_slots(signature)]
+        for at in np.flatnonzero(unknown & (runs.track == lane)).tolist() if kind.believed and kind.match.accepted else []:
+            items = np.arange(runs.first[at], runs.last[at] + 1)
+            found = within(name[items].tolist(), known)
+            if found is not None:
+                slot[items] = found
+                first[at], last[at] = items[found >= 0][0], items[found >= 0][-1]
+    if (slot == runs.slot).all():
+        return judged
+    return _judged(kernels, lanes, replace(runs, first=first, last=last, slot=slot), engines)
+
+
 def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judged:
     """The same without kinds that are a part of what another engine runs.
 
@@ -377,9 +396,9 @@ def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judge
     kinds = list(judged.kinds)
     for at, one in enumerate(judged.kinds):
         own = [other for other, known in enumerate(judged.kinds) if known.engine == one.engine and known.match.accepted]
-        ((where, times),) = beside[at].most_common(1) or [((0, -1), 0)]
-        if one.believed and not one.match.accepted and own and times >= max(_SEVERAL, one.runs / 2):
-            kinds[at] = replace(one, believed=any(beside[other][where] for other in own))
+        strange = (where for where, times in beside[at].items() if 2 * times > one.runs and not any(beside[other][where] for other in own))
+        if own and one.believed and not one.match.accepted and next(strange, None) is not None:
+            kinds[at] = replace(one, believed=False)
     return replace(judged, kinds=tuple(kinds))
 
 
@@ -418,32 +437,9 @@ def _maybe_cut(runs: Runs, at: int, count: int) -> bool:
 
 def _nearest(groups: Sequence[_Group], signature: Signature, name: Sequence[int], *, cut: bool) -> _Group | None:
     """The group of runs that this one is like, None where it is like none."""
-    distances = [_distance(signature, group.consensus(), name, cut=cut) for group in groups]
+    distances = [distance(signature, group.consensus(), name, cut=cut) for group in groups]
     best = min(range(len(groups)), key=distances.__getitem__, default=-1)
     return groups[best] if best >= 0 and distances[best] < _LIKE else None
-
-
-def _distance(signature: Signature, usual: Signature, name: Sequence[int], *, cut: bool) -> float:
-    """The share of the usual kernels in which a run differs, one of them left out; of a run that is cut within what it reached.
-
-    ``name``: the number of each distinct kernel's name.  One that differs in its grid only counts for less.
-    """
-    differs, counted = 0.0, 0
-    used = [at for at in range(0, len(signature), 2) if signature[at]]
-    low, high = (used[0], used[-1] + 1) if cut and used else (0, len(signature))
-    for at in range(low, high):
-        mine, theirs = signature[at], usual[at]
-        counted += len(theirs)
-        if mine != theirs:
-            exact = _differing(mine, theirs)
-            named = _differing([name[row] for row in mine], [name[row] for row in theirs])
-            differs += named + _GRID_ONLY * max(exact - named, 0)
-    return max(differs - 1.0, 0.0) / max(counted, 1)
-
-
-def _differing(mine: Sequence[int], theirs: Sequence[int]) -> int:
-    ours, others = Counter(mine), Counter(theirs)
-    return max(sum((ours - others).values()), sum((others - ours).values()))
 
 
 def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Group], engines: Sequence[Engine]) -> tuple[RunKind, ...]:
@@ -489,7 +485,7 @@ def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequ
     like = {
         believed: min(
             (
-                _distance(mine, other.consensus(), name, cut=True)
+                distance(mine, other.consensus(), name, cut=True)
                 for other, judged in zip(groups, found, strict=True)
                 if other.lane == group.lane and judged.believed == believed and other is not group
             ),

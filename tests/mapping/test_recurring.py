@@ -15,11 +15,14 @@ from nsysmap.mapping.recurring import (
     common_places,
     common_sequence,
     how_often,
+    in_slots,
     is_but_for_a_block,
     is_part,
     least_share,
+    neighbours,
     steady,
     usual_kernels,
+    within,
 )
 from nsysmap.mapping.scores import KernelFacts, score
 from nsysmap.mapping.stream_alignment import Runs
@@ -119,3 +122,26 @@ def test_a_block_is_found_wherever_it_is_in_a_sequence() -> None:
         assert is_but_for_a_block(whole, np.insert(whole, at, [97, 98, 99]))
     assert not is_but_for_a_block(whole, np.insert(whole, [2, 7], [98, 99]))
     assert not is_but_for_a_block(whole, whole)
+
+
+def test_a_known_sequence_is_found_among_others_where_it_is_nearly_whole_and_in_one_place() -> None:
+    known = [(kernel, slot) for slot, kernel in enumerate(range(20))]
+    missing_one = [*range(7), *range(8, 20)]
+    found = within([50, 51, 3, *missing_one, 52], known)
+    assert found is not None
+    assert found.tolist() == [-1, -1, -1, *missing_one, -1]
+    assert within(list(range(15)), known) is None  # a quarter lacks
+    assert within([*range(10), *range(50, 60), *range(10, 20)], known) is None  # others stand within
+
+
+def test_the_kernels_in_slots_are_those_of_the_even_cells() -> None:
+    assert in_slots(((4,), (9,), (), (), (5, 6), ())) == [(4, 0), (5, 2), (6, 2)]
+
+
+def test_what_stands_beside_the_runs_of_a_kind_is_counted_past_what_is_overlooked() -> None:
+    row = np.array([7, 0, 1, 8, 0, 1, 9, 7, 0, 1])
+    runs = Runs(np.zeros(3, np.int64), np.array([1, 4, 8]), np.array([2, 5, 9]), np.zeros(10, np.int64), 0.0)
+    overlooked = np.arange(10) == 9
+    explained = np.isin(row, [0, 1])
+    found = neighbours((row, overlooked, explained), runs, np.array([0, 0, 1]), 2)
+    assert [dict(one) for one in found] == [{(-1, 7): 1, (1, 8): 1, (-1, 8): 1, (1, 7): 1}, {(-1, 7): 1}]

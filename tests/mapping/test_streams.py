@@ -192,6 +192,15 @@ def test_many_kernel_names_that_never_come_again_are_not_aligned(tmp_path: Path)
     assert not result.mapped.placed.streams.asked.any()
 
 
+def test_an_opaque_region_takes_no_kernels_that_come_often_but_anywhere(tmp_path: Path) -> None:
+    chosen = random.Random(3)
+    items = [inference("bert_trt85") for _ in range(12)]
+    for number, group in enumerate(items):
+        for _ in range(number % 4 > 0):  # nine of the twelve
+            group.insert(chosen.randrange(8, len(group) - 8), ("normalize_kernel", None))
+    assert layers(mapped(items, [engine_of("bert_trt85")], tmp_path)) == truth(items)
+
+
 def test_an_opaque_region_takes_no_kernels_of_an_engine_that_sometimes_follows_without_a_pause(tmp_path: Path) -> None:
     ours = inference("bert_trt85")
     theirs: list[Item] = [(name, None) for name, _ in inference("bert_trt103")]
