@@ -10,7 +10,7 @@ import pytest
 
 from tests.places import ROOT
 
-BINARY = {".nsys-rep", ".sqlite", ".png", ".parquet", ".plan"}
+BINARY = {".nsys-rep", ".sqlite", ".png", ".parquet", ".plan", ".npz"}
 HOSTS = [f"{name}.{end}" for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org/debian"))]
 MACHINE = [re.escape(word) for word in ("/wo" + "rk/", "--index" + "-url", "extra-index" + "-url", "trusted" + "-host", *HOSTS)]
 
