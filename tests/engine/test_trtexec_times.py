@@ -164,8 +164,8 @@ def test_without_the_profiler_stands_beside_the_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("enqueue", "told"),
     [
-        (0.02, "too far apart to be the cost of profiling"),
-        (5.0, "too far apart"),
+        (0.02, "too different to be the cost of profiling"),
+        (5.0, "too different"),
         (0.4, "less here than with trtexec: the conditions differ"),
     ],
 )
