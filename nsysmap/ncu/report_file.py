@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from nsysmap.base.errors import NsysmapError
-from nsysmap.ncu.printed import NcuKernel, parse_ncu_csv, read_ncu_csv
+from nsysmap.ncu.printed import Conditions, NcuKernel, parse_ncu_csv, read_ncu_csv
 
 INSTALL_FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*", "/opt/cuda/bin")
 """Where installers put ncu; looked through after NCU and PATH, the newest first."""
 
 _MAGIC = b"NVR\0"
 _LIMIT_S = 600.0
+_COMMAND = re.compile(r'^"?Profiler Command Line"?,"?(.*)', re.MULTILINE)
 _THERE = "run `ncu --import FILE --csv --page raw > ncu.csv` where Nsight Compute is installed and give --ncu the CSV"
 
 
 def read_ncu(path: Path) -> tuple[NcuKernel, ...]:
     """The kernels that Nsight Compute profiled, in the order in which they ran; NsysmapError where they cannot be read."""
-    return parse_ncu_csv(_printed(path), str(path)) if _is_report(path) else read_ncu_csv(path)
+    if not _is_report(path):
+        return read_ncu_csv(path)
+    kernels = parse_ncu_csv(_printed(path, "raw"), str(path))
+    conditions = _conditions(path)
+    return tuple(replace(kernel, conditions=conditions) for kernel in kernels)
+
+
+def _conditions(path: Path) -> Conditions:
+    """Of the command line with which the report was made, which the page ``session`` of newer versions shows."""
+    try:
+        found = _COMMAND.search(_printed(path, "session"))
+    except NsysmapError:
+        return Conditions()
+    if found is None:
+        return Conditions()
+    left = {what for what in ("cache", "clock") if re.search(rf"--{what}-control[ =]+none\b", found.group(1))}
+    return Conditions("left alone" if "cache" in left else "emptied", "left alone" if "clock" in left else "locked")
 
 
 def _is_report(path: Path) -> bool:
@@ -33,11 +52,11 @@ def _is_report(path: Path) -> bool:
     return begin == _MAGIC or (path.suffix == ".ncu-rep" and not begin.startswith((b'"', b"=", b"\xef\xbb\xbf")))
 
 
-def _printed(path: Path) -> str:
-    """The page ``raw`` of a report, as ncu prints it."""
+def _printed(path: Path, page: str) -> str:
+    """That page of a report, as ncu prints it."""
     program = _program(path)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
-        command = [str(program), "--import", str(path.absolute()), "--csv", "--page", "raw"]
+        command = [str(program), "--import", str(path.absolute()), "--csv", "--page", page]
         try:
             process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=said, timeout=_LIMIT_S, check=False)
         except subprocess.TimeoutExpired:

@@ -31,9 +31,30 @@ def report(tmp_path: Path) -> Path:
 
 def test_a_report_is_what_ncu_prints_of_it(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tmp_path / "asked"
-    monkeypatch.setenv("NCU", str(program(tmp_path, f'echo "$@" > {asked}; cat {CSV}')))
+    monkeypatch.setenv("NCU", str(program(tmp_path, f'echo "$@" >> {asked}; cat {CSV}')))
     assert read_ncu(report) == read_ncu_csv(CSV)
-    assert asked.read_text().split() == ["--import", str(report), "--csv", "--page", "raw"]
+    pages = [line.split() for line in asked.read_text().splitlines()]
+    assert pages == [["--import", str(report), "--csv", "--page", page] for page in ("raw", "session")]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--set basic --cache-control none --clock-control=none", ("left alone", "left alone")),
+        ("--clock-control none -o report", ("emptied", "left alone")),
+        ("--set full", ("emptied", "locked")),
+        (None, (None, None)),
+    ],
+)
+def test_the_command_line_of_a_report_tells_the_conditions(
+    options: str | None, told: tuple[str | None, str | None], report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page ``session`` as ncu 2025.3 prints it; older versions have no such page."""
+    session = f'Launch Settings\n"Launch Attribute","Value"\n"Profiler Command Line","/opt/ncu -f {options} app"\n'
+    (tmp_path / "session").write_text(session)
+    shown = "exit 1" if options is None else f"cat {tmp_path / 'session'}"
+    monkeypatch.setenv("NCU", str(program(tmp_path, f'case "$*" in *session) {shown};; *) cat {CSV};; esac')))
+    assert {(each.conditions.caches, each.conditions.clocks) for each in read_ncu(report)} == {told}
 
 
 def test_a_csv_needs_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
