@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with what parts it from the one before
 _LONGEST_SPLIT = 4000  # characters; of a longer name the middle goes first
@@ -66,15 +66,20 @@ def shortened(text: str, width: int) -> str:
 def told_apart(names: Sequence[str], width: int) -> list[str]:
     """The names in at most that many columns each: a longer one loses first the words that come most often in them.
 
-    Names that differ stay different; where cutting words is not enough, the later ones end in a number.
+    Of names that would then be the same, the words in which they differ stay.  Names that differ stay different; where cutting words
+    is not enough, the later ones end in a number.
     """
     if all(len(name) <= width and columns(name) <= width for name in names):
         return list(names)
     words = {name: _WORD.findall(name if len(name) <= _LONGEST_SPLIT else shortened(name, _LONGEST_SPLIT)) for name in dict.fromkeys(names)}
     held = Counter(word for mine in words.values() for word in mine)
+    cut = {name: _without_shared(mine, held, width) for name, mine in words.items()}
+    for same in _alike(cut):
+        found = Counter(word for name in same for word in set(words[name]))
+        told = Counter({word: held[word] if count == len(same) else 1 for word, count in found.items()})
+        cut |= {name: _without_shared(words[name], told, width) for name in same}
     taken: dict[str, str] = {}
-    for name, mine in words.items():
-        short = _without_shared(mine, held, width)
+    for name, short in cut.items():
         number, fits = 2, short
         while fits in taken.values():
             mark = f"~{number}"
@@ -82,6 +87,14 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
             number += 1
         taken[name] = fits
     return [taken[name] for name in names]
+
+
+def _alike(cut: Mapping[str, str]) -> list[list[str]]:
+    """The names, those together that were cut to the same; without those that stand alone."""
+    found: dict[str, list[str]] = {}
+    for name, short in cut.items():
+        found.setdefault(short, []).append(name)
+    return [same for same in found.values() if len(same) > 1]
 
 
 def _without_shared(words: Sequence[str], held: Counter[str], width: int) -> str:

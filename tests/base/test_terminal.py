@@ -59,3 +59,15 @@ def test_what_names_share_comes_back_where_there_is_room() -> None:
         "__myl_AddMeanSubMulMeanAddSq…_myl0_9",
         "__myl_AddMeanSubMulMeanAddS…_myl0_13",
     ]
+
+
+def test_words_in_which_names_differ_stay_before_those_that_are_rare_elsewhere() -> None:
+    names = [
+        f"/inception{block}/branch{branch}/conv{layer}/Conv + /inception{block}/branch{branch}/relu{layer}/Relu"
+        for block in range(8)
+        for branch in (2, 3)
+        for layer in (1, 2)
+    ]
+    short = told_apart(names, 42)
+    assert len(set(short)) == len(names)
+    assert [name for name in short if "~" in name or columns(name) > 42] == []
