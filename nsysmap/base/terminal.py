@@ -39,14 +39,28 @@ def plain(text: str) -> str:
 
 def columns(text: str) -> int:
     """Columns that the text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _fits(text: str, width: int) -> bool:
+    """Whether the text takes at most that many columns; of a long one no more is looked at than takes more."""
     if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+        return len(text) <= width
+    room = width
+    for char in text:
+        room -= _columns(char)
+        if room < 0:
+            return False
+    return True
 
 
 def shortened(text: str, width: int) -> str:
     """The text in at most that many columns: what is longer loses its middle."""
-    if len(text) <= 2 * width and columns(text) <= width:
+    if _fits(text, width):
         return text
     if text.isascii():
         room = max(width - 1, 0)
