@@ -110,7 +110,7 @@ def test_findings_and_precision_of_an_engine_file_alone(capfd: pytest.CaptureFix
 def test_findings_on_an_engine_have_the_times_of_a_report(capfd: pytest.CaptureFixture[str]) -> None:
     told = run(capfd, "layers", ENGINE, REPORT, "--findings")
     assert told.status == 0
-    assert re.search(r"attention-not-fused, 1\d\.\d+ µs an inference", told.out)
+    assert re.search(r"attention-not-fused, 1\d\.\d+ µs per inference", told.out)
 
 
 @pytest.mark.parametrize("color", ["time", "kind", "precision"])
