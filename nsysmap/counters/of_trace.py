@@ -15,7 +15,7 @@ from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.run_facts import clock_run, others_work
+from nsysmap.counters.run_facts import clock_run, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import taking_part
 from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, command, told, why_not
@@ -174,11 +174,12 @@ def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int,
     )
     if shift is None:
         return facts
+    moved = joined(samples.start_ns, samples.end_ns, work, shift)
     if "gpc_clock" in samples.metrics:
-        clock = clock_run(samples.values[samples.metrics.index("gpc_clock")], samples.start_ns, samples.end_ns, work, shift)
+        clock = clock_run(samples.values[samples.metrics.index("gpc_clock")], moved, work)
         if clock is not None:
             facts |= {"first_clock_hz": clock.first_hz, "last_clock_hz": clock.last_hz, "lowest_clock_hz": clock.lowest_hz}
-    others = others_work(samples.values[activity[0]], samples.start_ns, samples.end_ns, work, shift)
+    others = others_work(samples.values[activity[0]], moved, work)
     if others is not None:
         facts |= {"idle_share": others.idle_share, "others_share": others.active_share, "others_percent": others.mean_percent}
     return facts

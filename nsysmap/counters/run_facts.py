@@ -43,10 +43,24 @@ class OthersWork:
     samples: int  # of idle time
 
 
-def clock_run(clock_hz: FloatArray, start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> ClockRun | None:
-    """How the clock went over the repeats; None where there are too few, or no sample is of work alone."""
+@dataclass(frozen=True)
+class Joined:
+    """The samples on the kernels' clock, and how much of each the work covers."""
+
+    start: FloatArray
+    end: FloatArray
+    share: FloatArray
+
+
+def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Joined:
+    """The samples over these intervals of their own clock."""
     start, end = shift.moved(start_ns), shift.moved(end_ns)
-    share = busy_time(work).share(start, end)
+    return Joined(start, end, busy_time(work).share(start, end) if len(work.start_ns) else np.zeros(len(start)))
+
+
+def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
+    """How the clock went over the repeats; None where there are too few, or no sample is of work alone."""
+    start, end, share = samples.start, samples.end, samples.share
     inside = work.repeat >= 0
     if not inside.any():
         return None
@@ -66,13 +80,14 @@ def clock_run(clock_hz: FloatArray, start_ns: IntArray, end_ns: IntArray, work: 
     return ClockRun(tenths[0], tenths[-1], min(tenths), float(np.median(idle)) if len(idle) else float("nan"), len(mean))
 
 
-def others_work(sm_active: FloatArray, start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> OthersWork | None:
+def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWork | None:
     """How active SMs were between the trace's work; None where there was hardly a moment without."""
-    start, end = shift.moved(start_ns), shift.moved(end_ns)
     if not len(work.start_ns):
         return None
-    within = (start >= work.start_ns.min()) & (end <= work.end_ns.max())  # outside, the program's own work may not have been traced
-    idle = _idle(busy_time(work).share(start, end)) & within
+    within = (samples.start >= work.start_ns.min()) & (
+        samples.end <= work.end_ns.max()
+    )  # outside, the program's own work may not have been traced
+    idle = _idle(samples.share) & within
     if idle.sum() < _FEWEST:
         return None
     values = sm_active[idle]

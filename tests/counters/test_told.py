@@ -9,7 +9,7 @@ from nsysmap.counters.amounts import bytes_moved, tensor_cycles, tensor_operatio
 from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.run_facts import clock_run, others_work
+from nsysmap.counters.run_facts import clock_run, joined, others_work
 from nsysmap.counters.told import FASTEST_HZ, command, frequency_for, remedies_for, told, why_not
 from tests.counters.made import sampled, sequence
 
@@ -99,18 +99,18 @@ def test_a_falling_clock_is_seen() -> None:
     work = sequence([20_000, 20_000], [0, 0], 100)
     samples = sampled(work, [1.0, 1.0], 5000, percent=False)
     hertz = np.linspace(1.9e9, 1.5e9, samples.values.shape[1])
-    found = clock_run(hertz, samples.start_ns, samples.end_ns, work, Shift())
+    found = clock_run(hertz, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
     assert found is not None
     assert found.fell == pytest.approx(0.19, abs=0.02)
-    assert clock_run(hertz * 0 + 1.7e9, samples.start_ns, samples.end_ns, work, Shift()).fell == 0  # type: ignore[union-attr]
+    assert clock_run(hertz * 0 + 1.7e9, joined(samples.start_ns, samples.end_ns, work, Shift()), work).fell == 0  # type: ignore[union-attr]
 
 
 def test_activity_between_the_traces_work_is_someone_elses() -> None:
     work = sequence([20_000], [400_000], 30)
     samples = sampled(work, [90.0], 5000)
-    quiet = others_work(samples.values[0], samples.start_ns, samples.end_ns, work, Shift())
+    quiet = others_work(samples.values[0], joined(samples.start_ns, samples.end_ns, work, Shift()), work)
     assert quiet is not None and quiet.active_share == 0
-    busy = others_work(np.maximum(samples.values[0], 30.0), samples.start_ns, samples.end_ns, work, Shift())
+    busy = others_work(np.maximum(samples.values[0], 30.0), joined(samples.start_ns, samples.end_ns, work, Shift()), work)
     assert busy is not None and (busy.active_share, busy.mean_percent) == (1.0, 30.0)
 
 
