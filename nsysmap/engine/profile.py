@@ -11,7 +11,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.engine.layer_info import is_profile, parse_json
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.tool_file import head_of, is_binary, refuse_other_files, text_of
+from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
 from nsysmap.names.decode import layer_kind
 
 _NAMES_SHOWN = 3
@@ -47,7 +47,10 @@ def profile_engine(path: str | Path) -> Engine | None:
     """The layers that a `--exportProfile` file lists, with their times, as an engine known by names only; None where it is no such file."""
     file = Path(path)
     head = head_of(file)
-    if is_binary(head) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[" or not is_profile(parse_json(text_of(file).strip(), str(file))):
+    if is_binary(head):
+        return None
+    text = text_of(file).strip()
+    if not begins_json_list(text) or not is_profile(parse_json(text, str(file))):
         return None
     rows = _profile_rows(file)
     layers = tuple(Layer(at, name, layer_kind(name, None)) for at, (name, _) in enumerate(rows))

@@ -11,7 +11,7 @@ from nsysmap.base.note import Note
 from nsysmap.base.plain_json import plain_json
 from nsysmap.engine.layer_info import REBUILD, Document, documents_of, engine_of, parse_json, parse_json_values
 from nsysmap.engine.model import Engine
-from nsysmap.engine.tool_file import head_of, is_binary, refuse_other_files, text_of
+from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
 
 _PLAN_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
 _PLAN_MAGIC = (b"ftrt", b"ptrt")
@@ -62,7 +62,7 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
     stripped = text.strip()
     if not stripped:
         raise NsysmapError(source, "is empty", REBUILD)
-    if stripped[0] in '{"' or (stripped[0] == "[" and stripped[1:].lstrip()[:1] in '{"]'):
+    if stripped[0] in '{"' or begins_json_list(stripped):
         values = parse_json_values(stripped, source)
         return tuple(document for value in values for document in documents_of(value, source))
     from nsysmap.engine.log import documents_in_log

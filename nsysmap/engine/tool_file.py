@@ -57,6 +57,11 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head and _encoding(head) is None
 
 
+def begins_json_list(text: str) -> bool:
+    """Whether the text begins as a JSON list of trtexec does, not as its log: a date or a word in brackets."""
+    return text[:1] == "[" and not text[1:].lstrip()[:1].isalnum()
+
+
 def _encoding(head: bytes) -> str | None:
     """UTF-16 in its forms, also without the mark that says so; None for all else."""
     if head.startswith(_UTF16):

@@ -14,7 +14,7 @@ from typing import Any
 from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.layer_info import parse_json
 from nsysmap.engine.log import tensorrt_version
-from nsysmap.engine.tool_file import head_of, is_binary, refuse_other_files, text_of
+from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
 
 MEASURES = ("enqueue", "h2d", "gpu_compute", "d2h", "latency", "interval")
 """In trtexec's order: host time of the enqueue, the three parts of the latency on the GPU, their sum, and the time between two queries."""
@@ -70,7 +70,7 @@ def read_times(path: str | Path) -> TrtexecTimes:
     found = _summary(text, file.name)
     if found is not None:
         return found
-    if text.lstrip()[:1] != "[" or text.lstrip()[1:2].isdigit():
+    if not begins_json_list(text.lstrip()):
         raise NsysmapError(str(file), "has no performance summary of trtexec", _EXPECTED)
     return _exported(parse_json(text.strip(), str(file)), file)
 
