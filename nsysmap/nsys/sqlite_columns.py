@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.memory import give_back_large_arrays
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
 from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, decoded, numbering, read_table
@@ -33,6 +34,7 @@ _STEPS_BETWEEN = 100_000  # looks at the clock
 _WHOLE_REAL = 2**53  # beyond it, a real number stands for several integers
 _INTEGER_TEXT = re.compile(rb"-?\d{1,18}")
 _PLAIN_TABLE = "CREATE TABLE "  # as SQLite itself writes it, whatever was typed
+_MEMORY_COUNTS_BYTES = 2 << 30  # some 9 million kernels: from there on memory may run out, below it time counts for more
 _NSYS_TABLE = re.compile(r"CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|StringIds|CUDA_GRAPH_|OSRT_API|TARGET_INFO_|META_DATA_", re.IGNORECASE)
 _DAMAGED = "export the report again: nsys export -t sqlite REPORT.nsys-rep"
 
@@ -80,6 +82,8 @@ class Database:
 def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables:
     """The tables of an SQLite export; NsysmapError as :meth:`Database.open`.  ``progress`` is told how many percent are read."""
     database = Database.open(path)
+    if path.stat().st_size > _MEMORY_COUNTS_BYTES:
+        give_back_large_arrays()
     if progress is not None:
         database = replace(database, passed=_percent(path.stat().st_size, progress))
     views = [name for name in database.views if _NSYS_TABLE.match(name)]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,3 +81,23 @@ def test_codes_of_texts_take_as_few_bytes_as_they_need(values: int, kind: type) 
     held = small_codes(codes, values)
     assert held.dtype == kind
     assert held.tolist() == codes.tolist()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+@pytest.mark.parametrize("gives_back", [False, True])
+def test_freed_memory_is_kept_but_for_large_arrays_of_a_large_report(gives_back: bool) -> None:
+    program = f"""
+import numpy as np
+from nsysmap.base.memory import give_back_large_arrays, keep_freed_memory
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+keep_freed_memory()
+if {gives_back}:
+    give_back_large_arrays()
+large = np.ones(1 << 27, np.uint8)
+held = resident()
+del large
+print(held - resident() > 1 << 26)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(gives_back)
