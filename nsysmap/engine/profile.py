@@ -1,7 +1,8 @@
-"""The times per layer that `trtexec --exportProfile` measured, matched to an engine's layers."""
+"""The times per layer that trtexec measured (`--exportProfile`, or `--dumpProfile` in its log), matched to an engine's layers."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,14 @@ from nsysmap.names.decode import layer_kind
 
 _NAMES_SHOWN = 3
 _MEASURE = "measure again with trtexec --exportProfile=FILE"
-_EXPECTED = "give the file that trtexec --exportProfile=FILE wrote"
+_EXPECTED = "give the file that trtexec --exportProfile=FILE wrote, or the log of trtexec --dumpProfile"
+# [I] === Profile (18362 iterations ) ===, then a heading and a row for each layer, and one for their total
+_TABLE = re.compile(
+    r"=== Profile \(\d+ iterations ?\) ===[^\n]*\n[^\n]*\] +Time\(ms\) +Avg\.\(ms\)( +Median\(ms\))? +Time\(%\) +Layer *\r?\n"
+)
+_STAMPED = re.compile(r"\[\d\d/|\[[A-Z]\]|&&&&")  # the first line of a log
+_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_TABLE_ROW = re.compile(rf"[^\n]*?\[I\] +(?P<numbers>{_NUMBER}(?: +{_NUMBER}){{2,3}}) +(?P<name>[^ \r\n][^\r\n]*?) *\r?(?:\n|$)")
 
 
 def with_profile(engine: Engine, path: str | Path) -> Engine:
@@ -57,12 +65,30 @@ def profile_engine(path: str | Path) -> Engine | None:
     return Engine(file.name, layers, detailed=False, trtexec_ns=tuple(time for _, time in rows))
 
 
+def _table_rows(text: str) -> list[tuple[str, int]] | None:
+    """Name and nanoseconds of each layer in the last table of `--dumpProfile`; None where there is none."""
+    headings = list(_TABLE.finditer(text))
+    if not headings:
+        return None
+    at, median = headings[-1].end(), headings[-1][1] is not None
+    rows: list[tuple[str, int]] = []
+    while (row := _TABLE_ROW.match(text, at)) is not None and row["name"] != "Total":
+        rows.append((row["name"], round(float(row["numbers"].split()[2 if median else 1]) * 1e6)))
+        at = row.end()
+    return rows
+
+
 def _profile_rows(file: Path) -> list[tuple[str, int]]:
     head = head_of(file)
     refuse_other_files(file, head, "a profile", _MEASURE)
     if is_binary(head):
         raise NsysmapError(str(file), "is a binary file, not a profile", _EXPECTED)
-    value = parse_json(text_of(file).strip(), str(file))
+    text = text_of(file).strip()
+    if (table := _table_rows(text)) is not None:
+        return table
+    if _STAMPED.match(text):
+        raise NsysmapError(str(file), "has no times of layers", _EXPECTED)
+    value = parse_json(text, str(file))
     if isinstance(value, dict) and any(str(key).lower() == "layers" for key in value):
         raise NsysmapError(str(file), "is an engine's layers, not a profile", _EXPECTED)
     if not is_profile(value):

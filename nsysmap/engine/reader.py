@@ -72,7 +72,9 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
         return found
     if _TRTEXEC_LOG.search(text):
         what, remedy = "is a trtexec log without layers", "add --dumpLayerInfo to that command, or " + REBUILD
-        raise NsysmapError(source, what, remedy + "; its times are read with --times")
+        raise NsysmapError(
+            source, what, remedy + "; nsysmap analyze reads its times with --times, nsysmap layers those of --dumpProfile with --profile"
+        )
     if _NETWORK.search(text):
         raise NsysmapError(source, "lists the layers of a network before the build, not those of an engine", REBUILD)
     if (value := _bare_json(stripped)) is not None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.layer_info import Document, engine_of
 from nsysmap.engine.log import documents_in_log, tensorrt_version
 from nsysmap.engine.reader import read_engine
@@ -168,6 +169,26 @@ def test_a_listing_that_names_a_layer_which_it_lacks_is_an_excerpt_and_its_edges
     assert "conv_7, which is not among them" in excerpt.notes[0].text
     assert [found.cause for found in engine_reformats(excerpt)] == ["layout"]
     assert [found.cause for found in engine_reformats(whole)] == ["input", "output"]
+
+
+@pytest.mark.parametrize("median", [True, False])
+def test_the_times_of_dump_profile_are_read_off_a_log(median: bool, tmp_path: Path) -> None:
+    layers = "\n".join(f"Layer(CaskConvolution): conv {at}, Tactic: 0x02d9, t{at} (Half[1,8]) -> t{at + 1} (Half[1,8])" for at in range(3))
+    heading, middle = ("   Median(ms)", "       0.0018") if median else ("", "")
+    rows = "".join(f"{STAMP}[I]       31.40       0.00{at + 20}{middle}       2.1   conv {at}\n" for at in range(3)).replace(
+        "[V] [TRT] ", ""
+    )
+    table = f"[I] === Profile (18362 iterations ) ===\n[I]    Time(ms)     Avg.(ms){heading}   Time(%)   Layer\n{rows}"
+    log = tmp_path / "build.log"
+    log.write_text(f"{STAMP}Engine Layer Information:\n{layers}\n{table}[I]     1529.13       0.0833{middle}     100.0   Total\n[I] \n")
+    assert read_engine(log, profile=log).trtexec_ns == ((1800,) * 3 if median else (2000, 2100, 2200))
+
+
+def test_a_log_without_times_is_no_profile(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text(f"{STAMP}Layers:\n{CONV}\n")
+    with pytest.raises(NsysmapError, match=r"has no times of layers; .*--dumpProfile"):
+        read_engine(log, profile=log)
 
 
 def test_a_log_without_layers_has_none() -> None:
