@@ -199,7 +199,7 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
         printed = done.out.replace(f"page: {folder}", "page: ").replace(f"→ {out}", "→ ")  # where the user asked for it
         assert leaked(printed, done.err.replace(str(out), "")) == [], command
     written = sorted(path for where in (out, folder / "after" / "fleet") for path in where.rglob("*") if path.is_file())
-    assert len(written) == 4 + 3 + 3 + 1 + 4 + 5 + 3 + 2 * 5 + 3
+    assert len(written) == 4 + (3 + 2) + (3 + 2) + 1 + 4 + 5 + 3 + 2 * 5 + 3  # a comparison's page has one of each side beside it
     for path in written:
         assert leaked(contents(path)) == [], path.name
 
