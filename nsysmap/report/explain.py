@@ -39,7 +39,7 @@ def explain_text(held: Explanation) -> str:
     took = duration(held.end_ns - held.start_ns)
     where = f"device {held.device}, context {'–' if held.context is None else held.context}, stream {held.stream}, pid {held.pid}"
     sizes = f"grid {_by(held.grid)}, block {_by(held.block)}"
-    lines = [f"{held.source}: kernel {held.kernel_id}"]
+    lines = [f"{escaped(held.source)}: kernel {held.kernel_id}"]
     lines += _said("name", held.name, whole=True) + _said("says", held.says)
     lines += _said("ran", f"{took} from {_at(held.start_ns)}; {where}; {sizes}")
     lines += ["", *_launch_lines(held)]

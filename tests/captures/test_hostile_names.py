@@ -8,11 +8,14 @@ import re
 import shutil
 import sqlite3
 import xml.dom.minidom
+import zlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from nsysmap.analysis import analyze
+from tests.browser import Browser
 from tests.captures.test_privacy import cut
 from tests.commands import run
 from tests.places import FIXTURES
@@ -47,7 +50,7 @@ def hostile(folder: Path) -> tuple[Path, Path]:
     return report, engine
 
 
-def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_are_inert_in_every_output(browser: Browser, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     report, engine = hostile(tmp_path)
     budget, out = tmp_path / "budget.toml", tmp_path / "out"
     budget.write_text(BUDGET)
@@ -61,7 +64,14 @@ def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.C
         (0, ["analyze", report, engine, *to("a", "html perfetto-trace md db")]),
         (0, ["compare", report, report, "--engine-before", engine, "--engine-after", sound, *to("c", "html md json")]),
         (0, ["compare", engine, sound, *to("e", "html md")]),
-        (0, ["inference", report, engine, "slowest"]),
+        (0, ["inference", report, engine, "slowest", *to("i", "html md json")]),
+        (0, ["layers", engine, report, "--sort", "time"]),
+        (0, ["layers", engine, report, "--findings"]),
+        (0, ["map", report, engine, *to("map", "csv json")]),
+        (0, ["map", report, engine, "--explain", "3"]),
+        (0, ["graph", engine, report, *to("graph", "html svg")]),
+        (0, ["what-if", report, engine]),
+        (0, ["decode", HOSTILE.splitlines()[0]]),
         (0, ["inference", report, "p99", "--json"]),
         (0, ["baseline", report, engine, *to("base", "json")]),
         (1, ["gate", report, engine, "--budget", budget, "--ignore", "x\x1b[31m", *to("g", "xml sarif md json")]),
@@ -81,7 +91,7 @@ def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.C
         assert RAW.findall(done.out + done.err) == [], command
         assert len(done.out) < 3_000_000
     pages = [path for where in (out, tmp_path / "fl\x1b[3meet") for path in where.rglob("*") if path.suffix in TEXT_SUFFIXES]
-    assert len(pages) == 12 + 1
+    assert len(pages) == 21 + 1  # those of both sides lie beside the pages of comparisons
     for path in pages:
         text = path.read_text(encoding="utf-8")
         assert RAW.findall(text) == [], path.name
@@ -91,13 +101,50 @@ def test_hostile_names_are_inert_in_every_output(tmp_path: Path, capfd: pytest.C
         if path.suffix in (".svg", ".xml"):
             xml.dom.minidom.parseString(text)
         if path.suffix == ".md":
-            assert "](javascript" not in re.sub(r"`[^`\n]*`", "", text)
+            assert (
+                re.search(r"(?<!\\)\]\(javascript", re.sub(r"(?<!\\)`[^`\n]*`", "", text)) is None
+            )  # a bracket after a backslash is no link
     before = csv.field_size_limit(1 << 22)
-    with (out / "q.csv").open(encoding="utf-8", newline="") as file:
-        cells = [cell for row in csv.reader(file) for cell in row]
+    for name in ("q.csv", "map.csv"):
+        with (out / name).open(encoding="utf-8", newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert any("alert(1)" in cell for cell in cells)
+        assert [cell for cell in cells if cell.startswith(("=", "+", "@")) or re.match(r"-\D", cell)] == [], name
     csv.field_size_limit(before)
-    assert any("alert(1)" in cell for cell in cells)
-    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+    shown = analyze(report, engine)._repr_html_()
+    assert RAW.findall(shown) == []
+    assert "<script" not in shown and "<img" not in shown and "alert(1)" in shown
+    assert_opened(browser, [path for path in pages if path.suffix == ".html"])
+    assert_plain_in_perfetto(out / "a.perfetto-trace")
+
+
+def assert_opened(browser: Browser, pages: list[Path]) -> None:
+    """Every page runs its own script and nothing else, asks for nothing and logs no error (the fixture looks)."""
+    for path in pages:
+        page = browser.open(path)
+        page.on("dialog", lambda dialog: browser.wrong.append(dialog.message))
+        if page.locator("#lanes").count():
+            page.wait_for_selector("body[data-ready]")
+            page.fill("#find", "alert")
+            page.locator("#hits li").first.wait_for()
+            page.locator("#hits button").first.click()
+            assert "alert(1)" in page.inner_text("#details")
+        assert page.locator("img").count() == 0
+
+
+def assert_plain_in_perfetto(path: Path) -> None:
+    """No name that Perfetto shows holds a control character."""
+    pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    outer, trace = pb.Trace(), pb.Trace()
+    outer.ParseFromString(path.read_bytes())
+    for packet in outer.packet:
+        trace.MergeFromString(zlib.decompress(packet.compressed_packets))
+    told = [packet.interned_data for packet in trace.packet if packet.HasField("interned_data")]
+    names = [one.name for data in told for kind in (data.event_names, data.debug_annotation_names) for one in kind]
+    names += [one.str.decode() for data in told for one in data.debug_annotation_string_values]
+    names += [packet.track_descriptor.name for packet in trace.packet]
+    assert any("alert(1)" in name for name in names)
+    assert [name for name in names if RAW.search(name)] == []
 
 
 TEXT_SUFFIXES = (".html", ".md", ".xml", ".sarif", ".svg", ".csv")

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
-from tests.browser import browser_of
+from tests.browser import Browser
 from tests.commands import run
 from tests.places import FIXTURES
 
@@ -69,21 +69,21 @@ def test_the_page_needs_no_other_file_and_escapes_names(tmp_path: Path, capfd: p
     assert waterfall.count("<svg") == len(waterfall.split("<tr>")) - 3
 
 
-def test_the_pages_of_both_sides_lie_beside_it_and_are_linked_layer_by_layer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_pages_of_both_sides_lie_beside_it_and_are_linked_layer_by_layer(
+    browser: Browser, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     before = FIXTURES / "bert_trt85"
     files = (before / "sync.nsys-rep", SYNC, "--engine-before", before / "engine.json", "--engine-after", ENGINE)
     assert run(capfd, "compare", *files, "-o", tmp_path / "a c.html").status == 0
     assert {path.name for path in tmp_path.iterdir()} == {"a c.html", "a c.before.html", "a c.after.html"}
     region = next(line for line in (tmp_path / "a c.html").read_text(encoding="utf-8").split("<tr>") if "moved-out-of-region</td>" in line)
-    with browser_of() as browser:
-        for word, layers, names in (("before", 1, "{ForeignNode["), ("after", 55, "__myl_GathGath")):
-            file, _, fragment = unquote(re.findall(rf'href="([^"]*)">{word}</a>', region)[0]).partition("#")
-            page = browser.open(tmp_path / file, fragment)
-            page.wait_for_selector("body[data-ready]")
-            assert fragment.count(".") + 1 == layers
-            assert f"{layers} layers" in page.inner_text("#chips") if layers > 1 else names in page.inner_text("#chips")
-            assert page.get_attribute("nav a:has-text('comparison')", "href") == "a%20c.html"
-        browser.close_pages()
+    for word, layers, names in (("before", 1, "{ForeignNode["), ("after", 55, "__myl_GathGath")):
+        file, _, fragment = unquote(re.findall(rf'href="([^"]*)">{word}</a>', region)[0]).partition("#")
+        page = browser.open(tmp_path / file, fragment)
+        page.wait_for_selector("body[data-ready]")
+        assert fragment.count(".") + 1 == layers
+        assert f"{layers} layers" in page.inner_text("#chips") if layers > 1 else names in page.inner_text("#chips")
+        assert page.get_attribute("nav a:has-text('comparison')", "href") == "a%20c.html"
 
 
 def test_of_engine_files_alone_the_pictures_are_linked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

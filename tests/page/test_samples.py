@@ -9,17 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis, analyze, analyze_mapped
 from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
 from nsysmap.base.table import MISSING, Table
+from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.names.metric_names import metric
 from nsysmap.page.events import Events, events_of
 from nsysmap.page.samples import of_names, sampled_of
 from nsysmap.page.windows import Windows, windows_of
 from nsysmap.page.write import write_page
+from nsysmap.perfetto.write import write_trace
 from nsysmap.report.build import report_of
 from nsysmap.trace.gpu_metrics import GpuMetrics, GpuSamples
 from tests.browser import Browser
+from tests.counters.test_of_trace import LONG
+from tests.counters.test_of_trace import sampled as samples_of
+from tests.exports import exported
+from tests.perfetto.test_write import read
 from tests.places import FIXTURES
 
 NAMES = ("SMs Active [Throughput %]", "Tensor Active [Throughput %]", "PCIe RX Throughput [Throughput %]", "GPC Clock Frequency [MHz]")
@@ -131,3 +137,32 @@ def test_the_page_shows_counters_below_the_streams_and_beside_kernel_and_layer(b
     assert "Hardware counters of GPU 0" in told
     assert re.search(r"SM clock\s+1,900 MHz", told)
     assert "could not be joined" in told
+
+
+def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_and_over_time(browser: Browser, tmp_path: Path) -> None:
+    """Samples made for a capture with an engine, taken through the whole analysis: no capture has both."""
+    mapped = map_report(exported("bert_trt10/graph"), read_engines([FIXTURES / "bert_trt10" / "engine.json"]))
+    trace = replace(mapped.trace, gpu_metrics=GpuMetrics(samples_of(mapped.trace.kernels)))
+    held = analyze_mapped(replace(mapped, trace=trace), rules=())
+    write_page(held, report_of(held), tmp_path / "x.html")
+    write_trace(held, tmp_path / "x.pftrace")
+    _, tracks = read(tmp_path / "x.pftrace")
+    active = next(values for name, values in tracks.items() if name.startswith("SMs active"))
+    assert max(value for _, value in active) == pytest.approx(LONG, abs=1)
+    assert {"DRAM read", "DRAM write", "SM clock"} <= {name.partition(",")[0] for name in tracks}
+    page = browser.open(tmp_path / "x.html")
+    page.wait_for_selector("body[data-ready]")
+    heads = page.locator("#layers thead th").all_inner_texts()
+    assert "DRAM read" in heads
+    rows = page.locator("#layers tbody tr")
+    told = [rows.nth(at).locator("td").nth(heads.index("DRAM read")).inner_text() for at in range(5)]  # the costliest take 8 µs each
+    assert all(abs(int(text.rstrip("%")) - LONG / 2) <= 3 for text in told), told
+    rows.first.locator("button").click()
+    assert re.search(r"DRAM read\s+4\d% ± \d", page.inner_text("#details"))
+    page.get_by_text("first kernel in the timeline").click()
+    assert re.search(r"Hardware counters .*\n[\s\S]*DRAM read\s+4\d% ± \d", page.inner_text("#details"))
+    canvas = page.locator("#lanes canvas").bounding_box()
+    assert canvas is not None
+    page.mouse.click(canvas["x"] + canvas["width"] / 2, canvas["y"] + 22 + 21 + 23 + 37 + 10)
+    assert "Hardware counters of GPU 0" in page.inner_text("#details")
+    assert "could not be joined" not in page.inner_text("#details")
