@@ -87,7 +87,9 @@ def pairs(rows: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> li
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str, *, indent: int = 2) -> list[Line]:
-    """Columns side by side: l left, r right, n names that stay different however short, d left and dim, w wrapped, h a wrapped dim hint.
+    """Columns side by side: l left, k left and never cut, r right, n names that stay different however short, d left and dim.
+
+    The last one may be wrapped: w, or h as a dim hint.
 
     Where all of them are too wide the last one gives way down to half of the width, then the widest other text columns.
     """
@@ -115,7 +117,7 @@ def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], columns_are: s
     last, others = len(widths) - 1, sorted(range(len(widths) - 1), key=lambda i: -widths[i])
     for i, least in [(last, int(_FAIR * width)), *((i, _NARROWEST_COLUMN) for i in others), (last, _NARROWEST_COLUMN)]:
         too_wide = indent + sum(widths) + _GAP * (len(widths) - 1) - width
-        if too_wide > 0 and columns_are[i] != "r":
+        if too_wide > 0 and columns_are[i] not in "kr":
             widths[i] = max(min(least, widths[i]), widths[i] - too_wide)
     return widths
 

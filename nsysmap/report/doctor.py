@@ -43,7 +43,7 @@ def doctor() -> tuple[Found, ...]:
 def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
     """One paragraph a thing: whether it is there, what was found, what that allows."""
     rows = [row for one in found for row in ((_TOLD[one.state], one.thing, escaped(one.what)), ("", "", escaped(one.allows)))]
-    return rendered(table(("", "", ""), rows, max(60, width), "llw", indent=0), colour=False)
+    return rendered(table(("", "", ""), rows, max(60, width), "kkw", indent=0), colour=False)
 
 
 def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:

@@ -40,7 +40,7 @@ def table_text(spec: Spec, rows: int | None = None, *, width: int = 100) -> str:
     """One table: what a row of it is, and each column with kind, unit and meaning."""
     held = "" if rows is None else f" ({counted(rows, 'row')})"
     lines = [styled(line) for line in folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)]
-    lines += table(("", "", ""), [(one.name, _declared(one), one.comment) for one in spec.columns], max(60, width), "llw")
+    lines += table(("", "", ""), [(one.name, _declared(one), one.comment) for one in spec.columns], max(60, width), "kkw")
     return rendered(lines, colour=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nsysmap.base.lines import folded
+from nsysmap.base.lines import Line, folded, rendered, styled, table
 from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import Spec
 from nsysmap.base.terminal import escaped
@@ -19,13 +19,11 @@ _SEVERITY = 7  # columns
 def rules_list(rules: Sequence[Rule]) -> str:
     """One line a rule, by group."""
     wide = max(len(rule.name) for rule in rules)
-    lines: list[str] = []
+    lines: list[Line] = []
     for group in (group for group in GROUPS if any(rule.group == group for rule in rules)):
-        lines.append(group)
-        for rule in (rule for rule in rules if rule.group == group):
-            head = f"  {rule.name:<{wide}}  {rule.severity:<{_SEVERITY}}  "
-            lines += folded(escaped(rule.summary), WIDTH, first=head, later=" " * len(head))
-    return "\n".join([*lines, ""])
+        rows = [(rule.name.ljust(wide), rule.severity.ljust(_SEVERITY), escaped(rule.summary)) for rule in rules if rule.group == group]
+        lines += [styled(group), *table(("", "", ""), rows, WIDTH, "kkw")]
+    return rendered(lines, colour=False)
 
 
 def rule_text(rule: Rule) -> str:
