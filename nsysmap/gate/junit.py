@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from xml.sax.saxutils import escape, quoteattr
 
 from nsysmap.base.terminal import escaped
@@ -17,8 +18,10 @@ def junit_xml(verdict: Verdict) -> str:
     when = f'timestamp="{verdict.day.isoformat()}T00:00:00" hostname="localhost"'
     lines.append(f'  <testsuite id="0" package="nsysmap.gate" name={_quoted(verdict.source)} {when} {counts} time="0">')
     lines.append("    <properties/>")
+    limits = Counter(check.name for check in verdict.checks)
     for check in verdict.checks:
         section, _, name = check.name.partition(".")
+        name += f": {check.limit}" if limits[check.name] > 1 else ""
         case = f'    <testcase classname={_quoted("budget." + section)} name={_quoted(name)} time="0"'
         if check.status == KEPT:
             lines.append(case + "/>")

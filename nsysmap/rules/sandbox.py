@@ -189,7 +189,7 @@ class Sandbox:
             raise QueryError("is nested too deeply") from None
         if tree["error"]:
             message = str(tree.get("error_message", "cannot be parsed"))
-            raise QueryError("is not a SELECT" if "Only SELECT statements" in message else message)
+            raise QueryError("is not a SELECT" if "Only SELECT statements" in message else _first_lines(message))
         if len(tree["statements"]) != 1:
             raise QueryError(f"holds {len(tree['statements'])} statements" if tree["statements"] else "is empty")
         nodes.pop()  # the envelope
@@ -390,6 +390,6 @@ def _words(name: object) -> str:
     return str(name).lower().replace("_", " ")
 
 
-def _first_lines(error: Exception) -> str:
-    """An engine's message without its drawing of the statement."""
-    return " ".join(str(error).split("\n\nLINE")[0].split("\nLINE")[0].split())[:400]
+def _first_lines(error: Exception | str) -> str:
+    """DuckDB's message without its drawing of the statement, and without advice to change a setting, which is refused here."""
+    return " ".join(str(error).split("\n\nLINE")[0].split("\nLINE")[0].split(' Use "SET ')[0].split()).rstrip(".")[:400]

@@ -164,6 +164,14 @@ def test_junit_has_a_case_a_limit() -> None:
     assert [[child.tag for child in case] for case in cases] == [["failure"], [], ["error"], ["failure"]]
 
 
+def test_cases_of_one_name_are_told_apart_by_their_limits() -> None:
+    verdict = held(ALL[0], Limit("time", "per_inference", "time", 9_000), ALL[1])
+    (suite,) = ElementTree.fromstring(junit_xml(verdict))
+    names = [case.get("name") for case in suite.findall("testcase")]
+    assert names == [f"per_inference: {verdict.checks[0].limit}", f"per_inference: {verdict.checks[1].limit}", "mapped"]
+    assert names[0] != names[1]
+
+
 def test_markdown_has_a_row_a_limit() -> None:
     text = verdict_markdown(held(*ALL))
     assert text.splitlines()[0].startswith("## nsysmap gate: budget broken")

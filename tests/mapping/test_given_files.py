@@ -56,6 +56,11 @@ def test_two_reports_are_one_too_many() -> None:
         given_files([str(CAPTURE / "sync.nsys-rep"), ENGINE, str(CAPTURE / "sync.sqlite")])
 
 
+def test_an_empty_path_is_named_for_what_it_is() -> None:
+    with pytest.raises(NsysmapError, match="an empty text: stands where a file is expected"):
+        given_files([str(CAPTURE / "sync.sqlite"), ""])
+
+
 def test_of_a_command_about_one_engine_the_report_may_be_missing_and_the_engine_may_not() -> None:
     report = str(CAPTURE / "sync.sqlite")
     assert one_engine([ENGINE]) == (ENGINE, None)
