@@ -297,14 +297,14 @@ def test_layers_to_drop_can_be_named_with_a_star() -> None:
 
 
 def test_a_misspelt_layer_is_a_mistake_that_names_the_layers_near_it() -> None:
-    with pytest.raises(NsysmapError, match=r"--layer __myl_AddTahn_myl0_55: no layer.*take one of these: __myl_AddTanh_myl0_55"):
+    with pytest.raises(NsysmapError, match=r"--layer __myl_AddTahn_myl0_55: no layer.*did you mean __myl_AddTanh_myl0_55"):
         predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["__myl_AddTahn_myl0_55"])
     with pytest.raises(NsysmapError, match="nsysmap layers lists"):
         predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["no such layer"])
 
 
 def test_a_change_that_does_not_exist_is_a_user_s_mistake() -> None:
-    with pytest.raises(NsysmapError, match="take one of: cuda-graph"):
+    with pytest.raises(NsysmapError, match="use one of: cuda-graph"):
         chosen_changes(["cuda-grpah"], [])
     with pytest.raises(NsysmapError, match="add --change drop-layers"):
         chosen_changes(["cuda-graph"], ["a layer"])
