@@ -24,13 +24,7 @@ class ClockRun:
     first_hz: float  # over the first tenth of the repeats
     last_hz: float
     lowest_hz: float  # of a tenth
-    idle_hz: float  # while nothing ran; NaN where something always did
     repeats: int
-
-    @property
-    def fell(self) -> float:
-        """By which part of the first the last is lower."""
-        return 1.0 - self.last_hz / self.first_hz if self.first_hz > 0 else float("nan")
 
 
 @dataclass(frozen=True)
@@ -76,8 +70,7 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
     mean = np.bincount(repeat, clock_hz[busy], len(repeats))[seen > 0] / seen[seen > 0]
     count = max(int(len(mean) * _ENDS), 1)
     tenths = [float(np.median(each)) for each in np.array_split(mean, max(len(mean) // count, 1))]
-    idle = clock_hz[_idle(share) & (clock_hz > 0)]
-    return ClockRun(tenths[0], tenths[-1], min(tenths), float(np.median(idle)) if len(idle) else float("nan"), len(mean))
+    return ClockRun(tenths[0], tenths[-1], min(tenths), len(mean))
 
 
 def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWork | None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.counters.amounts import tensor_cycles, tensor_operations
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import Samples, Shift, Work
@@ -23,6 +22,7 @@ from nsysmap.ncu.match import SequenceKernel, match_kernels
 from nsysmap.ncu.printed import read_ncu_csv
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.trace.gpu_metrics import read_gpu_metrics
+from tests.counters.amounts import tensor_cycles, tensor_operations
 from tests.places import CAPTURES
 
 SHARED = CAPTURES / "gpu_metrics"

@@ -1,4 +1,4 @@
-"""Rates converted into totals of a kernel: bytes of device memory, cycles and operations of the tensor cores."""
+"""Rates converted into totals of a kernel, cycles and operations of the tensor cores: what the tests hold against known work."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ class Amount:
 
     value: FloatArray
     error: FloatArray
-
-
-def bytes_moved(estimates: Estimates, metrics: tuple[Values, ...], bandwidth_bytes_per_s: float) -> Amount:
-    """What went over the memory's interface while the kernel ran: the caches' write-backs of what kernels before it wrote, too."""
-    scale = bandwidth_bytes_per_s / 100.0 * estimates.layout.duration_ns / 1e9
-    value = np.sum([each.value for each in metrics], axis=0) * scale
-    error = np.sqrt(np.sum([each.error**2 for each in metrics], axis=0)) * scale
-    return Amount(value, error)
 
 
 def tensor_cycles(estimates: Estimates, tensor: Values, clock: Values, hertz: float = 1.0) -> Amount:
