@@ -249,7 +249,7 @@ def test_nsys_own_count_is_held_against_the_rows(report: Reading) -> None:
 
     assert report(kernel(1, 2), call(0, 2), call(27, 3), said(2)).disagreements == ()
     assert report(kernel(1, 2), call(0, 2), said(1), said(2)).disagreements == (
-        "nsys says that it collected 3 CUDA events, 2 are in the report",
+        "nsys says that it collected 3 CUDA events, but the report has 2",
     )
 
 
