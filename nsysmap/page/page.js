@@ -254,7 +254,8 @@ async function start() {
 
   document.addEventListener("keydown", event => {
     const typed = event.target.closest("input, select, textarea");
-    if (event.key === "Escape") { find.value = ""; search(); timeline.pick(null); details.close(); change({ inference: null, layer: null, range: null }); return; }
+    if (event.key === "Escape" && find.value) { find.value = ""; search(); return; }
+    if (event.key === "Escape") { timeline.pick(null); details.close(); change({ inference: null, layer: null, range: null }); return; }
     if (typed || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") { event.preventDefault(); find.select(); }
     else if (event.key === "n") jump(1);

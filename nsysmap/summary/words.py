@@ -334,7 +334,7 @@ def engine_names(summary: Summary) -> list[str]:
 
 def replayed(summary: Summary) -> str:
     """How well the replay that predictions rest on reproduces the time that was captured."""
-    return "" if summary.replay_error is None else f"the replay of the trace is off by {percent(abs(summary.replay_error), 1)}"
+    return "" if summary.replay_error is None else f"the replay reproduces the captured time to {percent(abs(summary.replay_error), 1)}"
 
 
 def inside(summary: Summary) -> str:
