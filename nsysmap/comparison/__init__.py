@@ -1,1 +1,1 @@
-"""What changed between two captures, engines or builds, where the time went, and whether the difference is more than noise."""
+"""What changed between two captures, engines or builds, where, and whether the difference is more than noise."""

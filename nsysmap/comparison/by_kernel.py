@@ -1,4 +1,4 @@
-"""A side whose kernels have no layers: each kernel name stands for a layer, so that the two sides can be joined all the same."""
+"""A side whose kernels have no layers: each kernel name stands in for a layer, so that the sides can still be joined."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nsysmap.base.table import MISSING, Table, Text
 from nsysmap.comparison.side import Side
 from nsysmap.names.layers import layer_kind
 
-_MOST = 2_000  # names with a layer of their own, those that take most time
+_MOST = 2_000  # kernel names that become layers: the ones with the most time
 
 
 def without_layers(side: Side) -> bool:
-    """Whether no kernel of the inferences that count has a layer."""
+    """Whether none of the kernels in the counted inferences has a layer."""
     return side.pace.known and not side.pace.hidden and not (side.pace.kernels > 0).any()
 
 

@@ -1,4 +1,4 @@
-"""Two captures, engines or builds compared: what an inference takes, whether that changed, where, and what else is different."""
+"""Compare two captures, engines or builds: the time per inference, whether and where it changed, and what else differs."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from nsysmap.mapping.mapped_trace import Progress
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
-_ANOTHER = 1.5  # times as many kernels
+_ANOTHER = 1.5  # a ratio of kernel counts
 _UNKNOWN_COST = 0.06
-"""Of what the profiler adds to one side more than to the other that share may be wrong, whatever the host: within captures whose nodes took
-longer to trace in one half than in the other, the times without the profiler differed by up to 5 % of that (benchmarks/compare.py)."""
+"""Uncertainty of a difference in profiler overhead between the sides, as a share of it: in captures whose graph nodes took longer to trace
+in one half than in the other, the times without the profiler differed by up to 5 % of it (benchmarks/compare.py)."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """The time per inference (or pass) of one side, in ns."""
+    """The time per inference (or pass) of one side, in nanoseconds."""
 
     source: str
     engines: tuple[str, ...]
     runs: int  # captures
-    inferences: int  # that count; of several captures runs
-    held_up: int  # others that took 1.5 times their like's median
-    held_up_ns: int | None  # what those would add to the mean
+    inferences: int  # counted inferences; the number of runs if the side has several captures
+    held_up: int  # inferences excluded because they took 1.5 times the median of their kind or more
+    held_up_ns: int | None  # what these would add to the mean
     time_ns: int | None  # without the profiler
-    low_ns: int | None  # on a quicker host and driver
+    low_ns: int | None  # on a faster host and driver
     high_ns: int | None  # on a slower one
     recorded_ns: int | None  # as the trace has it
     per_second: float | None
-    effective: float | None  # independent inferences that would tell as much
+    effective: float | None  # effective number of independent inferences
     drift_ns: int | None
-    profiled: str  # why the profiler's cost is still in it; empty where it is not
+    profiled: str  # why the profiler's overhead is included; empty if it is not
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from one side to the other; times in ns per inference, or per pass of ``inferences_a_pass``."""
+    """What changed from BEFORE to AFTER; times in nanoseconds per inference, or per pass of ``inferences_a_pass`` inferences."""
 
     before: Timed
     after: Timed
@@ -65,10 +65,10 @@ class Comparison:
     verdict: str
     difference_ns: int | None
     interval_ns: tuple[int, int] | None
-    noise_ns: tuple[int, int] | None  # the same interval by the noise of the inferences alone
+    noise_ns: tuple[int, int] | None  # the interval from the noise of the inferences alone
     p: float | None
     significant: bool
-    run_to_run_ns: int | None  # two runs of one program may differ by so much
+    run_to_run_ns: int | None  # how much two runs of one program may differ
     test: str
     contributions: tuple[Contribution, ...]
     layers: Table  # comparison_schema.JOINED_LAYERS
@@ -80,7 +80,7 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-def compare(  # noqa: PLR0913  # one parameter a file
+def compare(  # noqa: PLR0913  # one parameter per file
     before: str | Path | Sequence[str | Path],
     after: str | Path | Sequence[str | Path],
     *,
@@ -115,16 +115,16 @@ def read_sides(
 
 
 def compare_read(sides: tuple[Side, Side], *, model: OnnxModel | None = None) -> Comparison:
-    """The comparison of two sides; ``model`` is the one that they were read with."""
+    """The comparison of two sides; ``model`` is the ONNX model they were read with."""
     found = compare_sides(*sides)
     return found if model is None else replace(found, notes=(*found.notes, *_of_another_model(sides, model)))
 
 
 def _of_another_model(sides: Sequence[Side], model: OnnxModel) -> list[str]:
-    """Engines that have nothing of the model."""
+    """Notes on the engines in which nothing of the model was found."""
     nodes = {node.name for node in model.nodes}
     others = {
-        engine.source: f"{model.source} has no node or tensor of {engine.source}: it is not its model, or the engine file tells no names."
+        engine.source: f"{model.source} has no node or tensor of {engine.source}: it is the wrong model, or the engine file has no names."
         for side in sides
         for engine in side.engines
         if not any(node in nodes for layer in engine.layers for node in layer.onnx)
@@ -143,7 +143,7 @@ def compare_sides(before: Side, after: Side) -> Comparison:
     unmapped = [side.source for side in (before, after) if without_layers(side)]
     if unmapped and before.pace.runs == after.pace.runs == 1:
         found = _captures_compared(by_kernel_name(before), by_kernel_name(after))
-        note = f"The kernels of {' and '.join(unmapped)} have no layers: kernels are joined by their names, and stand for layers."
+        note = f"The kernels of {' and '.join(unmapped)} have no layers: kernels are joined by name instead."
         return replace(found, notes=(*found.notes, note))
     return _captures_compared(before, after)
 
@@ -191,7 +191,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
 
 
 def _pass(before: Side, after: Side) -> int:
-    """Inferences of a pass, where it is the same on both sides."""
+    """Inferences per pass, if both sides have the same number."""
     found = []
     for side in (before, after):
         loops = [row for row in side.tables["inference_loops"] if row.maybe_integer("device") == side.pace.device]
@@ -201,7 +201,7 @@ def _pass(before: Side, after: Side) -> int:
 
 
 def _as_recorded(before: Side, after: Side) -> bool:
-    """Whether the profiler's cost stays in both: it cannot be taken out of one."""
+    """Whether both times include the profiler's overhead because it cannot be subtracted from one of them."""
     return bool(before.pace.profiled or after.pace.profiled)
 
 
@@ -228,7 +228,7 @@ def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
         per_second=None if value is None else 1e9 / value,
         effective=round(pace.noise.effective, 1) if pace.known else None,
         drift_ns=_rounded(pace.noise.drift * scale),
-        profiled=pace.profiled or ("it is compared with one of which it cannot be taken out" if as_recorded else ""),
+        profiled=pace.profiled or ("it cannot be subtracted from the other side" if as_recorded else ""),
     )
 
 
@@ -244,7 +244,7 @@ class _Told:
     verdict: str
     interval_ns: tuple[int, int] | None
     noise_ns: tuple[int, int] | None
-    single_ns: tuple[int, int] | None  # without what two runs differ by
+    single_ns: tuple[int, int] | None  # without the difference between runs
     p: float | None
     test: str
     notes: list[str]
@@ -264,7 +264,7 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     few = [side.source for side in (before, after) if math.isnan(side.pace.noise.error)]
     if few:
         names = f"{' and '.join(few)} {'has' if len(few) == 1 else 'have'}"
-        told = f"no test: {names} fewer than {FEWEST} inferences of a thread that count; capture more of them"
+        told = f"no test: {names} fewer than {FEWEST} counted inferences per thread; capture more"
         return _Told(TOO_FEW, None, None, None, None, told, [])
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
@@ -276,12 +276,12 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     ends = found.low + min(low, 0.0), found.high + max(high, 0.0)
     single = round(ends[0] * scale), round(ends[1] * scale)
     interval = round((ends[0] - apart) * scale), round((ends[1] + apart) * scale)
-    unknown = " what is not known of the profiler's cost"
+    unknown = " the uncertainty of the profiler's overhead"
     test += f", by{unknown}{_BY_RUNS}" if apart else f" and by{unknown}" if ours.runs == 1 else f" by{unknown}"
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     notes = [
-        f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not known and not compared, and what the "
-        "profiler adds is taken for 0 to 6 %. Capture with --cuda-graph-trace=node to see where the difference comes from."
+        f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not known and not compared, and the "
+        "profiler's overhead is assumed to be 0 to 6 %. Capture with --cuda-graph-trace=node to see where the difference comes from."
         for side in (before, after)
         if side.pace.hidden
     ]
@@ -292,14 +292,14 @@ def _test_words(ours: Pace, theirs: Pace) -> str:
     if ours.runs > 1:
         return f"Welch's t-test on the times of {ours.runs} and {theirs.runs} runs; 95 % interval, widened"
     return (
-        "Welch's t-test on the inferences' times, each side's number lowered by their serial correlation (Geyer's initial positive "
+        "Welch's t-test on the inferences' times, each side's number reduced for serial correlation (Geyer's initial positive "
         f"sequence: {ours.noise.effective:.0f} of {ours.noise.count} and {theirs.noise.effective:.0f} of {theirs.noise.count}); "
         "95 % interval, widened by the drift within each side"
     )
 
 
 def _another_inference(before: Side, after: Side) -> str:
-    """Why an inference of one side is not the same thing as one of the other; empty where nothing tells so."""
+    """Why an inference of one side is not the same unit of work as one of the other; empty if there is no sign of that."""
     kernels, periods = [], []
     for side in (before, after):
         inferences = side.tables["inferences"]
@@ -310,13 +310,13 @@ def _another_inference(before: Side, after: Side) -> str:
         return ""
     found = before.source if periods[0] else after.source
     return (
-        f"the inferences of {found} are repeats found by period, without ranges, and one has {kernels[1]:.0f} kernels where it had "
-        f"{kernels[0]:.0f}: they are not the same thing"
+        f"the inferences of {found} were found by period, without ranges, and the number of kernels per inference differs: "
+        f"{kernels[0]:.0f} and {kernels[1]:.0f}. They are not the same unit of work"
     )
 
 
 def _slack(before: Side, after: Side, *, recorded: bool) -> float:
-    """What the difference may be wrong by beside noise: the profiler's cost, and another GPU of a program that runs on several."""
+    """Uncertainty of the difference beside noise: the profiler's overhead, and a different GPU if the program runs on several."""
     ours, theirs = before.pace, after.pace
     cost = 0.0 if recorded else _UNKNOWN_COST * abs(_cost(theirs) - _cost(ours))
     if ours.device == theirs.device:
@@ -331,35 +331,35 @@ def _between_devices(side: Side, one: int, other: int) -> float:
 
 
 def _cost(pace: Pace) -> float:
-    """What the profiler adds to an inference, by estimate."""
+    """Estimated overhead of the profiler per inference."""
     return 0.0 if pace.hidden else pace.recorded - pace.likely
 
 
 def _noise(pace: Pace, *, recorded: bool) -> Mean:
-    """Of the time that is compared."""
+    """Noise of the times that are compared."""
     return pace.recorded_noise if recorded else pace.noise
 
 
 def _told_recorded(before: Side, after: Side, p: float, intervals: tuple[tuple[int, int], tuple[int, int]], test: str) -> _Told:
-    """Times as recorded are compared only where the profiler costs the same on both sides; by noise alone, and by two runs' too."""
+    """The differences of times as recorded, by noise alone and with run-to-run differences; only if both sides have the same overhead."""
     noise, interval = intervals
     why = [f"{side.source}: {side.pace.profiled}" for side in (before, after) if side.pace.profiled]
-    told = "Times are as recorded, with what the profiler adds: " + "; ".join(why) + "."
+    told = "Times are as recorded, profiler included: " + "; ".join(why) + "."
     if _launching(before) != _launching(after):
         notes = [
             told,
-            "On the other side kernels are launched in another way, so the profiler adds another time: the two are not compared.",
+            "The other side launches its kernels in a different way, so its profiler overhead is different: the two are not compared.",
         ]
         return _Told(CANNOT_TELL, None, noise, noise, p, test, notes)
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     return _Told(verdict, interval, noise, noise, p, test, [told])
 
 
-_BY_RUNS = " and by what two runs of one program may differ by"
+_BY_RUNS = " and by what two runs of one program may differ"
 
 
 def _run_to_run(before: Side, after: Side) -> float:
-    """By how much the difference may be off because each side is one run; nothing where both are one capture."""
+    """How much the difference may be off because each side is a single run; 0 if both are of the same capture."""
     return 0.0 if before.capture == after.capture else max(before.pace.run_to_run, after.pace.run_to_run)
 
 
@@ -368,9 +368,9 @@ def _launching(side: Side) -> tuple[bool, str]:
 
 
 def _machines(before: Side, after: Side) -> tuple[float, float]:
-    """What the difference is at least and most beside the likely one, by how quick host and driver are without the profiler.
+    """How far the difference may lie below and above the likely one, depending on the speed of host and driver without the
 
-    Of two captures of one machine both are quick or both slow; of two machines either may be.
+    profiler. On one machine both sides are fast or both slow; on two machines they may differ.
     """
     ours, theirs = before.pace, after.pace
     likely = theirs.likely - ours.likely
@@ -389,7 +389,7 @@ def _gpus(side: Side) -> tuple[str | None, ...]:
 
 
 def _engines_compared(before: Side, after: Side) -> Comparison:
-    """What engine files and profiles tell without a trace."""
+    """The comparison of engine files and profiles without a trace."""
     groups, layers = joined_table(before, after)
     by_layer = any((side.tables["layers"].ints("trtexec_ns") >= 0).any() for side in (before, after) if not side.traced)
     timed = [_timed(side, 1, as_recorded=False) if side.traced else _profiled(side, by_layer=by_layer) for side in (before, after)]
@@ -410,7 +410,7 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
             for row in sorted(layers, key=lambda row: -abs(row.maybe_integer("difference_ns") or 0))
             if row["difference_ns"] is not None and (row["before_ns"] or row["after_ns"])
         )
-    why = "one of the two is no capture" if before.traced != after.traced else "no capture was given"
+    why = "one of the two is not a capture" if before.traced != after.traced else "no capture was given"
     return Comparison(
         before=timed[0],
         after=timed[1],
@@ -422,7 +422,7 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         p=None,
         significant=False,
         run_to_run_ns=None,
-        test=f"no test: {why}; a profile has one time a layer and tells nothing of the noise",
+        test=f"no test: {why}; a profile has one time per layer and says nothing about noise",
         contributions=parts,
         layers=layers,
         regions=Table.empty(REGION_KINDS),
@@ -439,20 +439,18 @@ _COMPUTE = "GPU compute time of a query (trtexec)"
 
 def _of_profiles(before: Side, after: Side, *, known: bool, by_layer: bool) -> tuple[str, ...]:
     if known and not by_layer:
-        return ("Times are the median GPU compute time in trtexec's performance summary; it has none of single layers.",)
+        return ("Times are the median GPU compute time in trtexec's performance summary; it has no times of single layers.",)
     if known:
-        return ("Times are the sum of the layers' in trtexec's profile, measured layer by layer.",)
+        return ("Times are sums over the layers in trtexec's profile, which measures layer by layer.",)
     if before.traced == after.traced:
         return ()
     alone = before if after.traced else after
-    told = (
-        f"{alone.source} is no capture: layers are joined, but times of a capture and of a profile are not measured alike and not compared."
-    )
+    told = f"{alone.source} is not a capture: layers are joined, but times of a capture and of a profile are not compared."
     return (told,)
 
 
 def _profiled(side: Side, *, by_layer: bool) -> Timed:
-    """The sum of the layers' times in a profile, or else what trtexec's log says of the whole."""
+    """The sum of the layers' times in a profile, or otherwise the time of the whole engine in trtexec's log."""
     times = side.tables["layers"].ints("trtexec_ns")
     value = int(times[times >= 0].sum()) if (times >= 0).any() else None if by_layer else side.compute_ns
     return Timed(

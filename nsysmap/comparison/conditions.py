@@ -1,4 +1,4 @@
-"""What is different about two captures besides the program: GPU, clocks, shapes, streams, warm-up, versions."""
+"""What differs between two captures besides the program: GPU, clocks, shapes, streams, warm-up, versions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.side import Side
 from nsysmap.trace.copies import hold_the_host
 
-_CLOCK = 0.01  # the same kernels are that much slower or quicker throughout
-_TIGHT = 0.75  # … with so many of them on the same side of half of it
-_THROUGHOUT = 0.95  # … or so many of them slower, or quicker, by whatever
+_CLOCK = 0.01  # from this ratio on, the same kernels are slower or faster throughout …
+_TIGHT = 0.75  # … if at least this share of them is on the same side of half of it
+_THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
 _FEWEST_KERNELS = 5
-_ANOTHER_NETWORK = 0.1  # of the kernel time has a counterpart at the most
+_ANOTHER_NETWORK = 0.1  # share of the kernel time with a counterpart, below which these are different networks
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One thing that is different."""
+    """One difference in the conditions."""
 
     what: str
     before: str
     after: str
     told: str = ""  # what it means for the comparison
-    other_work: bool = False  # an inference is not the same work, or runs on something else: a prediction of a change is not checked by it
+    other_work: bool = False  # an inference does other work or runs on other hardware, so predictions cannot be checked against it
 
 
 def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...]:
-    """What is different, and what it means; what both sides do not tell is left out."""
+    """What is different, and what it means; facts that one side lacks are omitted."""
     found: list[Condition] = []
 
     def differs(what: str, pair: tuple[object, object], told: str = "", *, work: bool = False) -> None:
@@ -40,30 +40,30 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
             found.append(Condition(what, str(ours), str(theirs), told, work))
 
     differs("TensorRT", (_version(before), _version(after)))
-    told = "Another amount of work: times are not of the same thing."
+    told = "A different amount of work: the times do not measure the same thing."
     differs("shapes of inputs and outputs", _binding_shapes(before, after), told, work=True)
     if before.traced and after.traced:
         sides = (before, after)
-        differs("GPU", (_gpu(before), _gpu(after)), "Times of different GPUs; what is joined is the network.", work=True)
-        told = "The program runs on several GPUs, and most of its inferences on another one: the interval allows for what they differ by."
-        differs("GPU that most inferences ran on", (_known(before.pace.device), _known(after.pace.device)), told)
-        differs("GPU clock", (_clock(before), _clock(after)), "It is the highest that the device reports, not the one it ran at.")
+        differs("GPU", (_gpu(before), _gpu(after)), "Times are from different GPUs; only the networks can be compared.", work=True)
+        told = "The program runs on several GPUs, most inferences on a different one: the interval includes the difference between them."
+        differs("GPU of most inferences", (_known(before.pace.device), _known(after.pace.device)), told)
+        differs("GPU clock", (_clock(before), _clock(after)), "This is the maximum that the device reports, not the clock at which it ran.")
         capture = [side.tables["capture"].only() for side in sides]
         differs(
             "nsys",
             (capture[0].maybe_text("nsys_version"), capture[1].maybe_text("nsys_version")),
-            "Another profiler may cost another time.",
+            "Another version of the profiler may have another overhead.",
         )
         differs("CUDA graph", (_launched(before), _launched(after)))
         differs(
             "threads that run inferences",
             (before.pace.threads or None, after.pace.threads or None),
-            "Time is wall time per inference of all of them.",
+            "The time per inference is wall time divided by the inferences of all threads.",
         )
         differs("streams with GPU work", (capture[0].integer("streams") or None, capture[1].integer("streams") or None))
-        differs("kernels of an inference", (_kernels(before), _kernels(after)))
-        differs("copies of an inference", (_copies(before), _copies(after)))
-        differs("inferences of a pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
+        differs("kernels per inference", (_kernels(before), _kernels(after)))
+        differs("copies per inference", (_copies(before), _copies(after)))
+        differs("inferences per pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
         differs("engines that ran", (len(before.engines) or None, len(after.engines) or None))
         found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in (*_warm_up(side, own), *_mixed(side, own))]
         found += _grids(before, after)
@@ -74,12 +74,12 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
 
 
 def _enough(before: Side, after: Side) -> bool:
-    """Whether the times of layers are means of more than a few inferences: profiles of trtexec are."""
+    """Whether the layers' times are means over more than a few inferences, as in trtexec's profiles."""
     return not before.traced or before.pace.runs > 1 or min(side.pace.noise.count for side in (before, after)) >= FEWEST
 
 
 def _network(joined: Table) -> list[Condition]:
-    """Whether hardly anything of one side has its counterpart on the other."""
+    """Whether hardly any layer of one side has a counterpart on the other."""
     shares = []
     for key in ("before_ns", "after_ns"):
         known = [(row.integer(key), _counterpart(row)) for row in joined if row[key] is not None]
@@ -90,8 +90,8 @@ def _network(joined: Table) -> list[Condition]:
     if max(shares) >= _ANOTHER_NETWORK:
         return []
     told = (
-        "Hardly any layer is found on the other side by its nodes, name or structure: these may be different networks, whose times tell "
-        "no change."
+        "Hardly any layer has a counterpart by ONNX nodes, name or structure: these may be different networks, and their times say "
+        "nothing about a change."
     )
     return [Condition("kernel time of layers with a counterpart", percent(shares[0], 1), percent(shares[1], 1), told, other_work=True)]
 
@@ -107,7 +107,7 @@ def _version(side: Side) -> str | None:
 
 
 def _binding_shapes(before: Side, after: Side) -> tuple[str | None, str | None]:
-    """The shapes of inputs and outputs that both sides name; nothing where they are the same."""
+    """The shapes of inputs and outputs that both sides name; nothing if they are equal."""
     shapes: list[dict[str, tuple[int, ...]]] = []
     for side in (before, after):
         names = {name for engine in side.engines for name in engine.bindings}
@@ -167,7 +167,7 @@ def _copies(side: Side) -> str | None:
     number = len(side.pace.inferences) + side.pace.held_up
     holding = int(np.count_nonzero(inside & hold_the_host(memcpys)))
     count = round(int(np.count_nonzero(inside)) / number)
-    return f"{count}, {round(holding / number)} that hold the host" if count else "none"
+    return f"{count}, {round(holding / number)} that block the host" if count else "none"
 
 
 def _passes(side: Side) -> int | None:
@@ -180,26 +180,26 @@ def _warm_up(name: str, side: Side) -> list[Condition]:
     drift = side.pace.noise.drift
     if side.pace.known and drift > 0:
         moved = duration(2 * drift)
-        told = f"The times of {name.upper()} drift by {moved} from first to last: warm-up or clocks; the interval allows for it."
+        told = f"The times of {name.upper()} drift by {moved} from first to last: warm-up or clocks; the interval includes it."
         found.append(Condition(f"drift of {name}", side.source if name == "before" else "", side.source if name == "after" else "", told))
     return found
 
 
 def _mixed(name: str, side: Side) -> list[Condition]:
-    """Whether the runs of a side are of several kinds of GPUs."""
+    """Whether the runs of a side used several GPU models."""
     if not side.gpus:
         return []
-    told = f"The runs of {name.upper()} are of different GPUs ({', '.join(side.gpus)}): these differ by more than runs of one do."
+    told = f"The runs of {name.upper()} used different GPUs ({', '.join(side.gpus)}), which differ by more than runs on one GPU."
     return [Condition(f"GPUs of the runs of {name}", "", "", told, other_work=True)]
 
 
 def _clocks(joined: Table) -> list[Condition]:
-    """Whether the same kernels are slower or quicker throughout."""
+    """Whether the same kernels are slower or faster throughout."""
     rows = [row for row in joined if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
     if len(rows) < _FEWEST_KERNELS:
         return []
     tested = [row.flag("significant") for row in rows if row["low_ns"] is not None]
-    if tested and 2 * sum(tested) < len(tested):  # a mixture of shapes may be another by chance
+    if tested and 2 * sum(tested) < len(tested):  # the mixture of shapes may differ by chance
         return []
     ratios = np.array([row.integer("after_ns") / row.integer("before_ns") for row in rows])
     middle = float(np.median(ratios))
@@ -208,14 +208,14 @@ def _clocks(joined: Table) -> list[Condition]:
     if abs(middle - 1) < _CLOCK or (same_way < _TIGHT and throughout < _THROUGHOUT):
         return []
     told = (
-        f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (the median): "
-        "another clock, power limit, GPU or shape, not the build."
+        f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (median): "
+        "this comes from another clock, power limit, GPU or shape, not from the build."
     )
-    return [Condition("pace of the same kernels", "1.000", f"{middle:.3f}", told, other_work=True)]
+    return [Condition("speed of the same kernels", "1.000", f"{middle:.3f}", told, other_work=True)]
 
 
 def _grids(before: Side, after: Side) -> list[Condition]:
-    """Whether kernels of the same names have other grids: other shapes."""
+    """Whether kernels of the same names have other grids, which means other shapes."""
     sizes: list[dict[str, set[int]]] = []
     for side in (before, after):
         kernels = side.tables["kernels"]
@@ -230,5 +230,9 @@ def _grids(before: Side, after: Side) -> list[Condition]:
     other = [name for name in common if not sizes[0][name] & sizes[1][name]]
     if len(common) < _FEWEST_KERNELS or len(other) < len(common) / 2:
         return []
-    told = "Kernels of the same names run with other grids: another batch or shape. Times are not of the same amount of work."
-    return [Condition("grids of the same kernels", f"{len(common)} kernel names", f"{len(other)} of them otherwise", told, other_work=True)]
+    told = "Kernels of the same names have other grids: another batch size or shape. The times are for different amounts of work."
+    return [
+        Condition(
+            "grids of the same kernels", f"{len(common)} kernel names", f"{len(other)} of them with other grids", told, other_work=True
+        )
+    ]

@@ -1,4 +1,4 @@
-"""Findings of the rules that are gone, new, worse or better, by rule and by the layers that they are about."""
+"""Which findings of the rules are gone, new, worse or better, by rule and by layer."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from nsysmap.base.units import duration
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.side import Side
 
-_WORSE = 1.1  # as often, or as costly per inference, as before
+_WORSE = 1.1  # a ratio of counts or of costs per inference
 _LEAST_NS = 500
 
 
 @dataclass(frozen=True)
 class FindingChange:
-    """What became of one rule's findings at one place."""
+    """What became of one rule's findings for one layer or cause."""
 
-    change: str  # gone, new, worse, better, same; cannot-tell where a side's rule was skipped
+    change: str  # gone, new, worse, better, same; cannot-tell if the rule was skipped on one side
     rule: str
     severity: str
-    place: str  # layer of AFTER (of BEFORE where it is gone); empty where a finding is about no layer
+    place: str  # layer of AFTER (of BEFORE if it is gone); empty if the finding is not about a layer
     before: int  # findings
     after: int
     before_ns: int | None  # their cost per inference
     after_ns: int | None
-    message: str  # of the costliest one
-    told: str = ""  # why it cannot be determined, or that its layer has not changed
+    message: str  # message of the costliest one
+    told: str = ""  # why it cannot be determined, or a note that the layer has not changed
 
 
 def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joined: Table, scale: int) -> tuple[FindingChange, ...]:
-    """What changed, the worst first; what stayed is left out.  ``joined`` is JOINED_LAYERS, a row a group."""
+    """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table JOINED_LAYERS."""
     rows = list(joined)
     found = _of_single_rules([_by_place(side, groups, at, scale) for at, side in enumerate(sides)])
     skipped = [{one.rule: one.skipped for one in side.outcomes if one.skipped is not None} for side in sides]
@@ -68,7 +68,7 @@ def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joi
 
 
 def _of_single_rules(found: list[dict[tuple[str, str], _Found]]) -> list[dict[tuple[str, str], _Found]]:
-    """Without the place of rules that find one thing at most on each side: it may be about the whole, and name its largest part."""
+    """Drop the place for rules with at most one finding per side: it may be about the whole engine and name only the largest part."""
     single = {rule for rule, _ in (*found[0], *found[1]) if all(sum(one == rule for one, _ in side) <= 1 for side in found)}
     return [{(rule, "" if rule in single else place): one for (rule, place), one in side.items()} for side in found]
 
@@ -81,8 +81,8 @@ class _Found:
     cost_ns: int | None
     message: str
     costliest: int
-    group: int | None  # of layers, where it is about that one alone
-    stands: bool = False  # by itself; else other rules' findings stand for it
+    group: int | None  # a row of layers, if the finding is about exactly one
+    stands: bool = False  # false if findings of other rules represent it
 
 
 def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int) -> dict[tuple[str, str], _Found]:
@@ -111,15 +111,15 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
 
 
 def _still_there(change: str, row: Row) -> str:
-    """What is to be said of a finding that came or went though its layer is the same and takes no less: a share crossed a threshold."""
+    """A note on a finding that came or went although its layer is unchanged and takes no less time: it crossed a threshold."""
     times = row.maybe_integer("before_ns"), row.maybe_integer("after_ns")
     if change not in ("new", "gone") or row.text("change") != "same" or times[0] is None or times[1] is None:
         return ""
     before, after = duration(times[0]), duration(times[1])
     if change == "gone" and times[1] * _WORSE >= times[0]:
-        return f"the layer is still there and takes {after} instead of {before}, by now less than the rule's thresholds."
+        return f"the layer is still there and takes {after} instead of {before}; it is now below the rule's threshold."
     if change == "new" and times[0] * _WORSE >= times[1]:
-        return f"the layer was there before and takes {after} instead of {before}, only now more than the rule's thresholds."
+        return f"the layer was there before and takes {after} instead of {before}; it is now above the rule's threshold."
     return ""
 
 

@@ -1,4 +1,4 @@
-"""One inference against the median one of its kind: what made it slow, kernel by kernel and gap by gap.  Times are as recorded."""
+"""One inference beside the median one of its kind: what made it slow, kernel by kernel and gap by gap. Times are as recorded."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SLOWEST, P99 = "slowest", "p99"
 
 @dataclass(frozen=True)
 class OneInference:
-    """An inference beside the median one."""
+    """An inference beside the median inference."""
 
     source: str
     inference: int
-    like: int  # steady-state inferences that launch the same kernels
-    rank: int  # of those and itself, from the slowest, 1
+    like: int  # the number of steady-state inferences with the same kernel sequence
+    rank: int  # its rank among these, 1 for the slowest
     warmup: bool
-    time_ns: int  # from the end of the one before on its thread to its own
-    usual: int  # the inference of the median time
+    time_ns: int  # from the end of the previous inference on its thread to its own end
+    usual: int  # the inference with the median time
     usual_ns: int
     contributions: tuple[Contribution, ...]  # add up to the difference
     kernels: Table  # comparison_schema.INFERENCE_KERNELS
@@ -37,7 +37,7 @@ class OneInference:
 
 @dataclass(frozen=True)
 class _Times:
-    """Every inference with the time from the end of the one before on its thread."""
+    """Every inference with the time since the end of the previous one on its thread."""
 
     begin_ns: IntArray
     end_ns: IntArray
@@ -50,11 +50,11 @@ class _Times:
 
 
 def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneInference:
-    """What made that inference slow; ``which`` is its number, slowest or p99.  NsysmapError where there is none."""
+    """What made an inference slow; ``which`` is its number, ``slowest`` or ``p99``. Raises NsysmapError if there is no such inference."""
     inferences = tables["inferences"]
     if not len(inferences):
         raise NsysmapError(
-            source, "has no inference that was recognised", "capture NVTX ranges (-t cuda,nvtx), or a run of several inferences"
+            source, "no inference was recognised in it", "capture NVTX ranges (-t cuda,nvtx), or a run of several inferences"
         )
     times = _times(tables)
     row = _row(tables, source, which)
@@ -62,7 +62,7 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
     if not len(like):
         raise NsysmapError(
             f"{source}: inference {inferences.ints('inference')[row]}",
-            "no steady-state inference launches the same kernels",
+            "no other steady-state inference has the same kernels",
             "choose another",
         )
     usual = int(like[np.argsort(times.time_ns[like], kind="stable")[(len(like) - 1) // 2]])
@@ -101,20 +101,20 @@ def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
         ratio = known.floats("times_median")
         rows = np.flatnonzero(~np.isnan(ratio))
         if not len(rows):
-            raise NsysmapError(source, "has no two steady-state inferences in a row", "give the number of an inference")
+            raise NsysmapError(source, "has no two consecutive steady-state inferences", "give the number of an inference")
         order = rows[np.argsort(ratio[rows], kind="stable")]
         chosen = order[-1] if which == SLOWEST else order[int(np.ceil(0.99 * len(order))) - 1]
         return int(np.searchsorted(numbers, known.ints("inference")[chosen]))
     if not which.isdecimal() or len(which) > 18:
-        raise NsysmapError(which, "is no inference", "give its number, slowest or p99")
+        raise NsysmapError(which, "is not an inference", "give its number, slowest or p99")
     found = np.flatnonzero(numbers == int(which))
     if not len(found):
-        raise NsysmapError(f"inference {which}", f"is not in {source}", f"its inferences are {numbers.min()} to {numbers.max()}")
+        raise NsysmapError(f"inference {which}", f"is not in {source}", f"it has inferences {numbers.min()} to {numbers.max()}")
     return int(found[0])
 
 
 def _like(inferences: Table, times: _Times, row: int) -> IntArray:
-    """The steady-state inferences of the same device and engine that launch the same kernels."""
+    """The steady-state inferences on the same device and of the same engine that launch the same kernels."""
     same = times.steady.copy()
     for name in ("process", "device", "engine", "kernel_sequence"):
         same &= inferences.ints(name) == inferences.ints(name)[row]
@@ -124,7 +124,7 @@ def _like(inferences: Table, times: _Times, row: int) -> IntArray:
 
 
 def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, int]) -> tuple[Contribution, ...]:
-    """What the two inferences' time went to; differences add up."""
+    """Where the time of the two inferences went; the contributions add up to the difference."""
     inferences, layers = tables["inferences"], tables["layers"]
     kinds = Kinds(len(layers))
     process = int(inferences.ints("process")[rows[1]])
@@ -147,7 +147,7 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
 
 
 def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
-    """Its kernels in order of launch, each with the median of those at the same place."""
+    """Its kernels in launch order, each with the median of those at the same position."""
     kernels, gaps = tables["kernels"], tables["gaps"]
     numbers = tables["inferences"].ints("inference")
     wanted = np.isin(kernels.ints("inference"), numbers[np.union1d(like, [row])])
@@ -181,7 +181,7 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
 
 
 def _gaps_before(kernels: Table, gaps: Table) -> tuple[IntArray, IntArray]:
-    """Per kernel the idle time that it ended, and the row of the longest part of that in GAPS (-1 for none)."""
+    """Per kernel the idle time right before it, and the row in GAPS of its longest part (-1 for none)."""
     total, longest = np.zeros(len(kernels), np.int64), np.full(len(kernels), -1, np.int64)
     rows = np.flatnonzero(gaps.ints("after_kernel") != MISSING)
     kernel = kernel_rows(kernels, gaps.ints("after_kernel")[rows])

@@ -1,4 +1,4 @@
-"""What `nsysmap inference` shows: one inference beside the median one, as text and JSON."""
+"""What `nsysmap inference` shows: one inference beside the median, as text and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nsysmap.comparison.pages import Grid, Page, page_text, signed_microseconds
 
 SCHEMA = "nsysmap/inference/1"
 TOP = 12
-"""Rows of a table that are shown."""
+"""Rows of a table shown at most."""
 
 
 def inference_json(found: OneInference) -> dict[str, object]:
@@ -27,12 +27,12 @@ def inference_json(found: OneInference) -> dict[str, object]:
 
 
 def inference_text(found: OneInference, width: int | None = None, *, colour: bool = False) -> str:
-    """The inference for a terminal of ``width`` columns; None cuts no name."""
+    """The inference for a terminal of ``width`` columns; names are not cut if it is None."""
     return page_text(page_of_inference(found), width, colour=colour)
 
 
 def page_of_inference(found: OneInference) -> Page:
-    """The answer, what the difference is made of, and the kernels and gaps that took longest more than usual."""
+    """The answer, the contributions to the difference, and the kernels and gaps that differ most from the median."""
     extra = found.time_ns - found.usual_ns
     shown = [one for one in found.contributions if one.ns][:TOP]
     rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
@@ -41,7 +41,7 @@ def page_of_inference(found: OneInference) -> Page:
         rows.append((signed_microseconds(rest), "", "", "all others"))
     rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "together"))
     header = ("difference", "median one", "this one", "")
-    grids = [Grid("What its time went to, µs", header, tuple(rows), "rrrn")]
+    grids = [Grid("Where its time went, µs", header, tuple(rows), "rrrn")]
     kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(
         (
@@ -55,8 +55,8 @@ def page_of_inference(found: OneInference) -> Page:
         for row in kernels[:TOP]
     )
     if cells:
-        header2 = ("extra", "#", "gap before (usual)", "kernel (usual)", "cause of the gap", "layer")
-        heading = "Kernels with the gaps before them, those that differ most, µs"
+        header2 = ("extra", "#", "gap before (median)", "kernel (median)", "cause of the gap", "layer")
+        heading = "Kernels and the gaps before them, the largest differences first, µs"
         grids.append(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)))
     return Page(f"{found.source}, inference {found.inference}", tuple(_answer(found, extra)), tuple(grids), ())
 
@@ -68,14 +68,14 @@ def _answer(found: OneInference, extra: int) -> list[str]:
         f"{found.usual}, the median of {counted(found.like, 'steady-state inference')} with the same kernels."
     ]
     if found.warmup:
-        lines.append("It is of the warm-up.")
+        lines.append("It belongs to the warm-up.")
     else:
-        lines.append(f"By time it is number {found.rank} of them, from the slowest.")
+        lines.append(f"It is number {found.rank} of them, counted from the slowest.")
     longer = sorted((one for one in found.contributions if one.ns * extra > 0), key=lambda one: -abs(one.ns))
     if extra and longer:
         most = longer[0]
         share = percent(min(abs(most.ns), abs(extra)), abs(extra), 0)
-        lines.append(f"Most of the difference, {share}, is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
+        lines.append(f"Most of the difference ({share}) is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
         worst = max(found.kernels, key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1), default=None)
         if worst is not None and most.kind == "idle" and worst["cause"] is not None and extra > 0:
             own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))

@@ -1,4 +1,4 @@
-"""The layers of two sides joined, each group with its time on both sides and whether that changed beyond the noise."""
+"""The layers of two sides, joined into groups: each group's time on both sides, and whether it changed by more than the noise."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from nsysmap.joining.network import Piece, network_of
 from nsysmap.timing.layer_sums import common_name
 
 _NODE_NS = 120.0
-"""By so much the profiler may lengthen a graph's node more than another kernel (see whatif.profiler): not known where launches differ."""
+"""How much more the profiler may lengthen a graph's node than another kernel (see whatif.profiler): an uncertainty if launches differ."""
 
 
 _TICK_NS = 32.0
-"""The resolution of a kernel's times on the GPU: a difference of less than half of it, in the mean, says nothing.
+"""The resolution of kernel times on the GPU: a difference of the means below half of it means nothing.
 
-Of another version of nsys, times may be rounded otherwise: a tick a kernel."""
+Another version of nsys may round times differently: one tick per kernel."""
 
 _INDEX = re.compile(r"(?<![A-Za-z])\d+|(?<=__mye)\d+")  # of a block, node or region; fc1 and fc2 are two layers of one block
-_MANY = 4  # layers of one group, of which the first and the last are named
-_ALIKE = 2.0  # differences in one part are at most that many times one another
+_MANY = 4  # layers in one group, from which on only the first and the last are named
+_ALIKE = 2.0  # the largest ratio of differences within one part
 
 
 @dataclass(frozen=True)
 class JoinedGroup:
-    """Layers of both sides, by their layer ids, that compute the same."""
+    """Layers of both sides, by layer id, that compute the same."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
     relation: str
     joined_by: str
-    other_nodes: bool = False  # one layer each, of which one computes operations that the other does not
+    other_nodes: bool = False  # one layer per side, and one of them computes operations that the other does not
 
 
 def joined_groups(before: Side, after: Side) -> tuple[JoinedGroup, ...]:
-    """Every layer of both sides in one group."""
+    """Groups that contain each layer of both sides exactly once."""
     found: list[JoinedGroup] = []
     for ours, theirs in _paired(before, after):
         networks = [
@@ -66,7 +66,7 @@ def _by_ids(group: Group, pieces: Sequence[Sequence[Piece]]) -> JoinedGroup:
 
 
 def _paired(before: Side, after: Side) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The engines of both sides that are each other's: by the layers' names that they share, else by their order."""
+    """Pairs of corresponding engines: by the layer names that they share, otherwise by their order."""
     ours, theirs = list(before.layer_ids), list(after.layer_ids)
     named = [[Counter(side.layers[at].name for at in ids) for ids in side.layer_ids] for side in (before, after)]
     scores = sorted(
@@ -84,7 +84,7 @@ def _paired(before: Side, after: Side) -> list[tuple[tuple[int, ...], tuple[int,
 
 
 def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[JoinedGroup, ...], Table]:
-    """The groups and the table `joined_layers` of two sides; times are multiplied by ``scale`` (inferences a pass)."""
+    """The groups and the table `joined_layers` of two sides; times are multiplied by ``scale`` (inferences per pass)."""
     groups = joined_groups(before, after)
     traced = before.traced and after.traced
     recorded = traced and bool(before.pace.profiled or after.pace.profiled)
@@ -117,7 +117,7 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
 
 
 def _times(group: JoinedGroup, times_ns: Sequence[int | None]) -> dict[str, object]:
-    """The times of both sides, and the difference where all that is there has one; a side that is not there took nothing."""
+    """The times of both sides, and the difference if all layers have a time; a side without layers took 0."""
     ours, theirs = (time if ids else None for time, ids in zip(times_ns, (group.before, group.after), strict=True))
     known = (ours is not None or not group.before) and (theirs is not None or not group.after)
     return {"before_ns": ours, "after_ns": theirs, "difference_ns": (theirs or 0) - (ours or 0) if known else None}
@@ -125,17 +125,17 @@ def _times(group: JoinedGroup, times_ns: Sequence[int | None]) -> dict[str, obje
 
 @dataclass(frozen=True)
 class _Times:
-    """What the layers of a capture took, inference by inference."""
+    """The layers' times in a capture, inference by inference."""
 
     pace: Pace
-    engine: IntArray  # of each counted inference's row
+    engine: IntArray  # of each counted inference
     layer_engine: IntArray
     runs: dict[int, IntArray]  # rows by engine
-    kernels: FloatArray  # how many each layer has, per inference
+    kernels: FloatArray  # number of kernels of each layer per inference
 
     @staticmethod
     def of(side: Side, *, recorded: bool = False) -> _Times:
-        """Those without what the profiler adds, or where ``recorded`` with it."""
+        """The times without the profiler's overhead, or with it if ``recorded``."""
         pace = replace(side.pace, kernel_excess=np.zeros_like(side.pace.kernel_excess)) if recorded else side.pace
         inferences = side.tables["inferences"]
         number = inferences.ints("inference")
@@ -156,7 +156,7 @@ class _Times:
         rows = self.runs.get(int(self.layer_engine[ids[0]])) if len(self.runs) > 1 else None
         series = self.pace.kernels[:, list(ids)].sum(axis=1)
         value = float(self.pace.weight @ series)
-        if self.pace.hidden and value == 0:  # it may have run inside a CUDA graph that the trace does not open
+        if self.pace.hidden and value == 0:  # it may have run inside a CUDA graph that was traced as a whole
             return Mean(math.nan, math.nan, 1.0, 0, 0.0, 0.0)
         share = 1.0
         if rows is not None and len(rows):
@@ -174,7 +174,7 @@ def _profiled(side: Side, ids: Sequence[int]) -> Mean:
 
 @dataclass(frozen=True)
 class _Slack:
-    """By how much kernel times of the same program may differ beside noise."""
+    """How much kernel times of the same program may differ beside noise."""
 
     a_kernel_ns: float
     share: float
@@ -188,7 +188,7 @@ def _slack(before: Side, after: Side) -> _Slack:
 
 
 def _tested(means: Sequence[Mean], slack: _Slack, times: Sequence[_Times | None], ids: Sequence[Sequence[int]]) -> Difference | None:
-    """The difference with its interval, wider where two runs may differ or the profiler may have lengthened one side's kernels more."""
+    """The difference with its interval, widened by run-to-run differences and by what the profiler may add to one side's kernels only."""
     before, after = means
     if math.isnan(before.value) or math.isnan(after.value):
         return None
@@ -239,7 +239,7 @@ def _row(number: int, group: JoinedGroup, sides: tuple[Side, Side], names: tuple
 
 
 def _ids(side: Side, ids: Sequence[int]) -> str | None:
-    """Layer ids with dots between; None where kernel names stand for layers."""
+    """Layer ids separated by dots; None if kernel names stand in for layers."""
     return ".".join(map(str, ids)) if ids and not side.by_kernel else None
 
 
@@ -265,7 +265,7 @@ def _joined(values: Iterable[str | None]) -> str:
 
 
 def _kernel_names(side: Side) -> dict[int, str]:
-    """The kernel that each layer spends most in."""
+    """The kernel in which each layer spends most of its time."""
     if not side.traced:
         return {}
     times = side.tables["layer_times"]
@@ -286,10 +286,10 @@ def layer_means(side: Side) -> dict[str, Mean]:
 
 
 def blocks_of(rows: Iterable[Row]) -> list[list[Row]]:
-    """The rows of JOINED_LAYERS in parts: the layers of a part have names that differ in indices only, and changed in the same way.
+    """The rows of JOINED_LAYERS grouped: layers whose names differ only in indices and that changed in the same way.
 
-    Differences beyond the noise are of one sign and within a factor of two of each other, so that one layer that changed more
-    than its likes in the other blocks stands alone.
+    Significant differences in a group have one sign and are within a factor of two of each other, so that a layer that
+    changed more than those in the other blocks stands alone.
     """
     found: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
@@ -299,7 +299,7 @@ def blocks_of(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def group_name(rows: list[Row], side: str) -> str | None:
-    """The name of a block on one side; of groups of many layers their number and the first and last one's names."""
+    """The name of a block on one side; for many layers their number and the names of the first and the last."""
     name = block_name(rows, side)
     layers = rows[0].integer(f"{side}_layers")
     if name is None or layers < _MANY:
@@ -309,13 +309,13 @@ def group_name(rows: list[Row], side: str) -> str | None:
 
 
 def block_name(rows: list[Row], side: str) -> str | None:
-    """The name of the layers on one side, with a * for each number that is not the same in all; None where they are not on that side."""
+    """The name of the layers on one side, with a * for each number that differs; None if the side has no such layer."""
     names = [name for row in rows if (name := row.maybe_text(side)) is not None]
     return common_name(names) if names else None
 
 
 def _way(row: Row) -> tuple[object, ...]:
-    """What the rows of a part have in common."""
+    """What all rows of a group must have in common."""
     names = (_INDEX.sub("*", row.maybe_text(side) or "") for side in ("before", "after"))
     kernels = (row.maybe_text(f"{side}_kernels") for side in ("before", "after"))
     precision = (row.maybe_text(f"{side}_precision") for side in ("before", "after"))

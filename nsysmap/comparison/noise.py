@@ -11,22 +11,22 @@ import numpy as np
 from nsysmap.base.table import FloatArray
 
 FEWEST = 8
-"""A side with fewer inferences is not tested."""
+"""Fewest inferences of a side that is tested."""
 ALPHA = 0.05
-_TREND_P = 0.01  # a drift within a side is believed from there on
+_TREND_P = 0.01  # p-value below which a drift within a side counts as real
 _LEAST_FREEDOM = 1.0
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean with what is known of its error."""
+    """A mean with its error."""
 
     value: float
-    error: float  # standard error, serial correlation considered; NaN where there are too few values
+    error: float  # standard error, with serial correlation; NaN if there are too few values
     freedom: float  # degrees of freedom of that error
     count: int
-    effective: float  # so many independent values would tell as much
-    drift: float  # half of what a trend moves the values by from the first to the last; 0 where no trend is to be seen
+    effective: float  # effective number of independent values
+    drift: float  # half of the change from the first to the last value along a linear trend; 0 without a significant trend
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Difference:
     value: float
     low: float  # 95 % interval
     high: float
-    p: float  # two-sided; NaN where there are too few values
+    p: float  # two-sided; NaN if there are too few values
 
     @property
     def significant(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether zero is outside the interval."""
         return self.low > 0 or self.high < 0
 
 
 def mean_of(values: FloatArray) -> Mean:
-    """The mean of a series in order of time."""
+    """The mean of a series in chronological order."""
     count = len(values)
     value = float(values.mean()) if count else math.nan
     if count < FEWEST:
@@ -64,10 +64,10 @@ def mean_of_runs(values: FloatArray) -> Mean:
 
 
 def effective_size(values: FloatArray) -> float:
-    """How many independent values would give the mean's variance: Geyer's initial positive sequence of autocorrelations.
+    """The effective number of independent values, by Geyer's initial positive sequence of autocorrelations.
 
-    C. J. Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7 (1992), section 3.3: sums of neighbouring autocorrelations are
-    added up to the first that is not positive.
+    C. J. Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7 (1992), section 3.3: sums of adjacent pairs of
+    autocorrelations are added up until the first that is not positive.
     """
     count = len(values)
     centred = values - values.mean()
@@ -86,7 +86,7 @@ def effective_size(values: FloatArray) -> float:
 
 
 def _drift(values: FloatArray) -> float:
-    """Half of the least-squares trend over the series, where it is more than chance."""
+    """Half of the change along the least-squares line over the series, if the trend is significant."""
     blocks = np.array([block.mean() for block in np.array_split(values, min(10, len(values) // 2))])
     place = np.arange(len(blocks)) - (len(blocks) - 1) / 2
     slope = float(place @ blocks / (place @ place))
@@ -99,7 +99,7 @@ def _drift(values: FloatArray) -> float:
 
 
 def difference(before: Mean, after: Mean, *, slack: float = 0.0, alpha: float = ALPHA) -> Difference:
-    """After less before: Welch's t interval on the effective numbers, widened by the drift within each side and by ``slack``."""
+    """After minus before: Welch's t interval with the effective numbers, widened by the drift within each side and by ``slack``."""
     value = after.value - before.value
     if math.isnan(before.error) or math.isnan(after.error):
         return Difference(value, math.nan, math.nan, math.nan)
@@ -116,16 +116,17 @@ _RUN_TO_RUN = (0.007, 0.1)
 
 
 def run_to_run(time_ns: float, host_ns: float) -> float:
-    """By how much two runs of one program may differ that takes so long, of which the GPU is idle for the host's sake so long.
+    """How much two runs of one program may differ, in ns, from its time per inference and the part in which the GPU waits for the host.
 
-    0.7 % where the GPU sets the pace, a tenth where the host does: measured on programs timed several times (docs/what-if.md).
+    0.7 % if the program is GPU-bound, a tenth of the waiting time if it is host-bound: measured on programs that were timed several times
+    (docs/what-if.md).
     """
     gpu, host = _RUN_TO_RUN
     return gpu * abs(time_ns) + (host - gpu) * min(max(host_ns, 0.0), abs(time_ns))
 
 
 def beyond_chance(chances: list[float], alpha: float = ALPHA) -> list[bool]:
-    """Which of several tests hold together, by Holm's method; a test that is not known (NaN) does not."""
+    """Which of several tests are significant together, by Holm's method; an unknown p-value (NaN) is not significant."""
     order = sorted((p, place) for place, p in enumerate(chances) if not math.isnan(p))
     held = [False] * len(chances)
     for rank, (p, place) in enumerate(order):
@@ -139,12 +140,12 @@ def beyond_chance(chances: list[float], alpha: float = ALPHA) -> list[bool]:
 
 
 def two_sided(t: float, freedom: float) -> float:
-    """The chance of a value at least as far from zero as t."""
+    """The probability of a value at least as far from zero as t."""
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) if math.isfinite(t) else 0.0
 
 
 def student_quantile(share: float, freedom: float) -> float:
-    """The value that a t-distributed one stays below with that chance (at least a half)."""
+    """The quantile of Student's t distribution for a probability of at least one half."""
     return _quantile(share, round(freedom, 2))
 
 

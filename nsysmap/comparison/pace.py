@@ -1,4 +1,4 @@
-"""The time per inference of one capture without the profiler: what it went to, its range and its noise."""
+"""The time per inference of one capture without the profiler: where it went, its range and its noise."""
 
 from __future__ import annotations
 
@@ -25,52 +25,52 @@ from nsysmap.timing.device_times import hides_work
 from nsysmap.timing.idle_causes import CAUSES
 
 HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
-"""Causes of idle time that the host's pace decides on."""
+"""Causes of idle time that depend on the speed of the host."""
 
 HELD_UP = 1.5
-"""An inference that took that many times its like's median was held up by something else, and is counted apart; as what-if does."""
-_FAR = 10.0  # … or one that is that many median absolute deviations above the median, where they are close together
+"""An inference that took this many times the median of its kind was held up by something else and is not counted, as in what-if."""
+_FAR = 10.0  # … or one this many median absolute deviations above the median, if the times are close together
 _CLOSE = 0.01
 _FEW_REPLAYED = 3
 _HIDDEN_COST = 0.06
-"""A trace of whole graphs costs little: of 290 us per replay 10 were the profiler's in the one capture that was timed without it."""
+"""Tracing whole graphs has little overhead: 10 of 290 µs per replay in the one capture that was also timed without the profiler."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Time per inference of the loop of inferences that a capture has most of, in ns; all NaN or empty where it has none."""
+    """Time per inference, in nanoseconds, of the loop with the most inferences in a capture; NaN or empty if there is none."""
 
     kinds: Kinds
     process: int
     device: int
     threads: int
-    runs: int  # captures that it is the mean of: of several, `weight`, `kernels` and the noise are of runs
-    inferences: IntArray  # those that count, in order of time
-    held_up: int  # others that were held up
-    held_up_ns: float  # what those add to the mean
-    weight: FloatArray  # what each counts for; together 1
+    runs: int  # number of captures it averages; of several, `weight`, `kernels` and the noise are per run
+    inferences: IntArray  # the counted ones, in chronological order
+    held_up: int  # number of others that were held up
+    held_up_ns: float  # what these would add to the mean
+    weight: FloatArray  # weight of each; the sum is 1
     recorded: float  # mean
-    likely: float  # without the profiler; as recorded where `profiled` says why
-    quick: float  # the same on a quicker host and driver, and on a slower one
+    likely: float  # without the profiler; as recorded if `profiled` gives a reason
+    quick: float  # the same on a faster host and driver, and on a slower one
     slow: float
-    profiled: str  # why the profiler's cost could not be taken out; empty where it was
-    hidden: bool  # the trace shows whole CUDA graphs only: little is the profiler's, and nothing is known of what they do
+    profiled: str  # why the profiler's overhead could not be subtracted; empty if it was
+    hidden: bool  # CUDA graphs were traced as a whole: little overhead, and their contents are unknown
     noise: Mean  # of `likely`
     recorded_noise: Mean  # of `recorded`
-    parts: FloatArray  # what `likely` went to, by column of `kinds`: adds up to it
+    parts: FloatArray  # parts of `likely`, by column of `kinds`; they add up to it
     recorded_parts: FloatArray
-    kernels: FloatArray  # kernel time of each inference by layer, as recorded
-    kernel_excess: FloatArray  # what the profiler adds to a layer's kernels, per inference
+    kernels: FloatArray  # kernel time per inference (row) and layer (column), as recorded
+    kernel_excess: FloatArray  # the profiler's overhead in a layer's kernels, per inference
     steady_span_ns: tuple[int, int]
 
     @property
     def known(self) -> bool:
-        """Whether there is a time at all."""
+        """Whether there is a time."""
         return not math.isnan(self.likely)
 
     @property
     def run_to_run(self) -> float:
-        """By how much another capture of the same program may differ; nothing where the runs themselves tell."""
+        """How much another capture of the same program may differ; 0 if several runs measure that."""
         host = float(self.parts[[self.kinds.idle(cause) for cause in HOST_CAUSES]].sum())
         return run_to_run(self.likely, host) if self.runs == 1 and self.known else 0.0
 
@@ -98,7 +98,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     likely = _together([one.likely for one in estimates])
     hidden = without is None and tables["capture"].only().text("cuda_graph_trace") == "graph"
     if hides_work(tables["capture"]) and hidden:
-        for one in estimates:  # nothing tells work from idle time
+        for one in estimates:  # nothing separates work from idle time
             one.parts[kinds.hidden] += one.parts[kinds.idle("unknown")]
             one.parts[kinds.idle("unknown")] = 0.0
     weights = _weights([one.likely for one in estimates])
@@ -141,7 +141,7 @@ def _nothing(kinds: Kinds) -> Pace:
     none = np.zeros(kinds.count)
     return Pace(
         kinds=kinds, process=0, device=0, threads=0, runs=1, inferences=np.zeros(0, np.int64), held_up=0, held_up_ns=0.0, weight=empty,
-        recorded=nan, likely=nan, quick=nan, slow=nan, profiled="no two inferences in a row were recognised", hidden=False, noise=mean,
+        recorded=nan, likely=nan, quick=nan, slow=nan, profiled="no two consecutive inferences were recognised", hidden=False, noise=mean,
         recorded_noise=mean, parts=none, recorded_parts=none, kernels=np.zeros((0, kinds.layers)), kernel_excess=np.zeros(kinds.layers),
         steady_span_ns=(0, 0),
     )  # fmt: skip
@@ -152,18 +152,18 @@ def _nothing(kinds: Kinds) -> Pace:
 
 @dataclass(frozen=True)
 class _Loop:
-    """The inferences of one thread on the device, each from the end of the one before to its own end, in order."""
+    """The inferences of one thread on the device, each from the end of the previous one to its own end, in order."""
 
     inferences: IntArray
     begin_ns: IntArray
     end_ns: IntArray
-    counts: IntArray  # places of those that count
-    held: IntArray  # places of those that were held up
-    group: IntArray  # of all: the kind of inference
-    a_pass: int  # inferences of a pass: kinds in the same turn throughout
+    counts: IntArray  # positions of the counted ones
+    held: IntArray  # positions of those that were held up
+    group: IntArray  # the kind of each inference
+    a_pass: int  # inferences per pass: kinds that take turns in a fixed order
 
     def weights(self, places: IntArray) -> FloatArray | None:
-        """What these inferences count for, so that each kind has its share of a pass; None where one has none of them."""
+        """The weights of these inferences, so that each kind has its share of a pass; None if a kind has no inferences among them."""
         kinds, count = np.unique(self.group[self.counts], return_counts=True)
         share = np.rint(count / count.sum() * self.a_pass) / self.a_pass
         result = np.zeros(len(places))
@@ -175,7 +175,7 @@ class _Loop:
         return result / result.sum() if result.sum() > 0 else None
 
     def weights_of_all(self) -> FloatArray:
-        """What the inferences that count count for."""
+        """The weights of the counted inferences."""
         even = np.full(len(self.counts), 1 / len(self.counts))
         if self.a_pass == 1:
             return even
@@ -184,7 +184,7 @@ class _Loop:
 
 
 def _home(tables: dict[str, Table], only: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Process and device of the replay, else of most of the steady-state inferences."""
+    """Process and device of the replay, otherwise of most of the steady-state inferences."""
     inferences = tables["inferences"]
     numbers = tables["replayed_inferences"].ints("inference")
     if not len(numbers):
@@ -227,14 +227,14 @@ def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int
 
 
 def _usual(times: IntArray) -> float:
-    """What an inference takes at most that nothing else held up."""
+    """The longest time of an inference that was not held up."""
     middle = float(np.median(times))
     apart = max(float(np.median(np.abs(times - middle))), _CLOSE * middle)
     return min(HELD_UP * middle, middle + _FAR * apart)
 
 
 def _loop_of(tables: dict[str, Table], group: int) -> int:
-    """Inferences of a pass in the loop that a group of inferences is of."""
+    """Inferences per pass in the loop to which a group of inferences belongs."""
     groups, loops = tables["inference_groups"], tables["inference_loops"]
     loop = groups.ints("loop_id")[groups.ints("group_id") == group]
     found = loops.ints("inferences_a_pass")[np.isin(loops.ints("loop_id"), loop)]
@@ -246,14 +246,14 @@ def _loop_of(tables: dict[str, Table], group: int) -> int:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A loop with what its inferences' time went to."""
+    """A loop and where its inferences' time went."""
 
     loop: _Loop
-    times: FloatArray  # of those that count
-    parts: IntArray  # of all, a row an inference
+    times: FloatArray  # of the counted ones
+    parts: IntArray  # of all, one row per inference
     held_up_ns: float
-    replayed: IntArray  # rows of REPLAYED_INFERENCES that are of this loop and count
-    at: IntArray  # their places in the loop
+    replayed: IntArray  # rows of REPLAYED_INFERENCES: counted inferences of this loop
+    at: IntArray  # their positions in the loop
 
 
 def _loop(loop: _Loop, parts: IntArray, replayed_at: dict[int, int]) -> _Measured:
@@ -283,15 +283,15 @@ class _Estimate:
 class _Without:
     """The replay without the profiler."""
 
-    parts: dict[int, FloatArray]  # what each replayed inference's time went to, by its row in REPLAYED_INFERENCES
-    replay_error: float  # by how much the replay under the profiler is longer than the trace, as a share
+    parts: dict[int, FloatArray]  # where each replayed inference's time went, by its row in REPLAYED_INFERENCES
+    replay_error: float  # how much longer the replay with the profiler is than the trace, as a share
 
 
 def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: Kinds) -> _Estimate:
-    """A loop's time without the profiler: the replayed inferences' mean, moved by what they differ in from all, as recorded.
+    """A loop's time without the profiler: the mean over the replayed inferences, corrected for how these differ from all as recorded.
 
-    The classical regression estimator: of two inferences recorded apart by a nanosecond, the replays are apart by ``slope``.  What the
-    replay misses of the trace as it is, under the profiler, it is taken to miss without the profiler too.
+    This is the classical regression estimator: if two recorded times differ by one nanosecond, the replayed ones differ by ``slope``.  The
+    error of the replay with the profiler, against the trace, is assumed to be the same without the profiler.
     """
     counts, of_all = one.loop.counts, one.loop.weights_of_all()
     recorded_parts = of_all @ one.parts[counts]
@@ -309,7 +309,7 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
     slope = _slope(was, likely, weight)
     shift = slope * (recorded_parts - weight @ one.parts[one.at])
     parts = weight @ np.array([without.parts[int(row)] for row in rows.tolist()]) + shift
-    parts[kinds.idle("launch")] += parts[kinds.idle("profiler")]  # the shift's: without the profiler there is none
+    parts[kinds.idle("launch")] += parts[kinds.idle("profiler")]  # of the shift: without the profiler there is none
     parts[kinds.idle("profiler")] = 0.0
     missed = -replay_error * recorded
     parts[kinds.idle("unknown")] += missed
@@ -335,9 +335,9 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
 
 
 def _none_negative(parts: FloatArray, kinds: Kinds) -> FloatArray:
-    """Parts with the same sum of which none is below zero: what is missing comes off idle time in proportion, then off all else.
+    """Parts with the same sum and none below zero: the deficit is subtracted from idle time in proportion, then from everything else.
 
-    The replay is longer than the trace by what it does not know of idle time: its kernels are the trace's.
+    The replay differs from the trace in idle time only: its kernels are those of the trace.
     """
     result = np.maximum(parts, 0.0)
     missing = float(result.sum() - parts.sum())
@@ -353,12 +353,12 @@ def _none_negative(parts: FloatArray, kinds: Kinds) -> FloatArray:
 
 
 def _without_turns(loop: _Loop, times: FloatArray) -> FloatArray:
-    """The times without what the kinds of a pass differ by: that comes in the same turn always, and is no noise."""
+    """The times without the differences between the kinds of a pass: these recur in a fixed order and are not noise."""
     return times if loop.a_pass == 1 else _within(times, loop.group[loop.counts])
 
 
 def _within(values: FloatArray, kind: IntArray) -> FloatArray:
-    """The values less the mean of their kind."""
+    """The values minus the mean of their kind."""
     result = values.copy()
     for one in np.unique(kind).tolist():
         result[kind == one] -= values[kind == one].mean()
@@ -372,7 +372,7 @@ def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
 
 
 def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> _Without:
-    """What each replayed inference's time went to, and how far the replay is from the trace."""
+    """Where each replayed inference's time went, and how far the replay is from the trace."""
     works = replayed_works(tables, kinds)
     holes = replayed_idle(tables, idle, kinds)
     found: dict[int, FloatArray] = {}
@@ -388,7 +388,7 @@ def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds
 
 
 def _excess(tables: dict[str, Table], replayed: Table, kinds: Kinds) -> FloatArray:
-    """What each layer's kernels took longer as recorded than in the replay, per replayed inference that it ran in."""
+    """How much longer each layer's kernels took as recorded than in the replay, per replayed inference in which it ran."""
     work, kernels = tables["replayed_work"], tables["kernels"]
     rows = np.flatnonzero(work.text("kind").equals("kernel") & (work.ints("kernel_id") != MISSING))
     kernel = kernel_rows(kernels, work.ints("kernel_id")[rows])
@@ -413,13 +413,13 @@ def _together(each: list[float]) -> float:
 
 
 def _weights(each: list[float]) -> list[float]:
-    """Factors that make the threads' times, added up, the time together."""
+    """Factors by which the threads' times add up to the time of all together."""
     together = _together(each)
     return [together / one / len(each) for one in each]
 
 
 def _pooled(noises: list[Mean], likely: float) -> Mean:
-    """The noise of the time together; each thread's counts by the square of its share of the rate."""
+    """The noise of the time of all threads: each thread's weighted by the square of its share of the rate."""
     if len(noises) == 1:
         return noises[0]
     weights = [(likely / one.value) ** 2 for one in noises]

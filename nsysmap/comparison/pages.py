@@ -21,29 +21,29 @@ from nsysmap.comparison.waterfall import Contribution
 
 _LONGEST_NAME = 30  # of a file
 _LONGEST_REGION = 50
-_TOLD_PLACE = 24  # columns of a layer's name by which a sentence is seen to name it
+_TOLD_PLACE = 24  # leading characters of a layer's name that show that a sentence names it
 SCHEMA = "nsysmap/comparison/1"
 TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
-_FOLDED = 3  # findings of one rule that changed alike, from which on they are one row
-_CHANGES = (("precision", "Precision"), ("fusion", "Fused or split otherwise"), ("reformat", "Reformats"), ("tactic", "Other kernels"),
-            ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
+_FOLDED = 3  # findings of one rule with the same change, from which on they share one row
+_CHANGES = (("precision", "Precision"), ("fusion", "Fused or split differently"), ("reformat", "Reformats"),
+            ("tactic", "Different kernels"), ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as it is shown: its heading, the columns' headings and the rows; ``align`` has a letter a column, as in `lines.table`."""
+    """A table as it is shown; ``align`` has one letter per column, as in `lines.table`."""
 
     heading: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     align: str
-    more: int = 0  # rows that are left out
-    places: tuple[tuple[str, str], ...] = ()  # of each row its layers on both sides: layer ids, dots between; empty where none
+    more: int = 0  # rows that are not shown
+    places: tuple[tuple[str, str], ...] = ()  # of each row its layers on both sides: layer ids separated by dots, or empty
 
 
 @dataclass(frozen=True)
 class Page:
-    """What every form of the comparison says: lines on top, tables, sentences below."""
+    """What every form of the comparison contains: the answer, tables, notes."""
 
     title: str
     answer: tuple[str, ...]
@@ -141,9 +141,9 @@ def _answer(found: Comparison) -> Iterator[str]:
         told = (
             found.test.removeprefix("no test: ")
             if before.profiled or after.profiled
-            else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give captures, or trtexec's profiles"
+            else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give captures or trtexec profiles"
         )
-        yield f"No time to compare: {told}." if missing else "Times of a capture and of a profile are not measured alike: not compared."
+        yield f"No time to compare: {told}." if missing else "A capture and a profile measure times differently: they are not compared."
         yield from (*_conditions_told(found), *layers)
         return
     unit = _unit(found)
@@ -154,7 +154,7 @@ def _answer(found: Comparison) -> Iterator[str]:
     change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (f" ({share})" if before.time_ns else "")
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
     if not before.inferences and not after.inferences:
-        yield f"{change}; one time a side does not tell whether that is noise."
+        yield f"{change}; with one time per side, nothing says whether this is noise."
         yield from (*_conditions_told(found), *layers)
         return
     yield f"{verdict}{change}."
@@ -162,29 +162,29 @@ def _answer(found: Comparison) -> Iterator[str]:
     if found.interval_ns is not None:
         low, high = found.interval_ns
         yield f"95 % interval of the difference: {_signed(low)} to {_signed(high)}" + (
-            f" (by the noise of the inferences alone {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])})."
+            f" (from the noise of the inferences alone, {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])})."
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )
     yield from layers
     if _only_runs_tell(found):
         yield (
-            "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by some "
-            f"{duration(found.run_to_run_ns)} here: only several runs of each tell (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
+            "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by about "
+            f"{duration(found.run_to_run_ns)} here. Only several runs of each can decide (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     if found.interval_ns is None:
         yield f"{found.test[0].upper()}{found.test[1:]}."
 
 
 _COUNTED = {
-    "precision": "in another precision", "fusion": "fused or split otherwise", "reformat": "reformats that came or went",
-    "tactic": "with other kernels", "new": "new", "gone": "gone",
+    "precision": "in a different precision", "fusion": "fused or split differently", "reformat": "reformats added or removed",
+    "tactic": "with different kernels", "new": "new", "gone": "gone",
 }  # fmt: skip
 _REGIONS = {"moved-into-region": "moved into regions", "moved-out-of-region": "moved out of regions"}
 
 
 def _layers_told(found: Comparison) -> Iterator[str]:
-    """How many layers changed, and how; those that run nothing do not count."""
+    """How many layers changed, and how; layers that run nothing are not counted."""
     counted_ = [row for row in found.layers if row.text("change") != "no-op" and row.text("kind") not in RUNS_NOTHING]
     moved = {relation: [row for row in counted_ if row.text("relation") == relation] for relation in _REGIONS}
     held = Counter(row.text("change") for row in counted_ if row.text("relation") not in _REGIONS)
@@ -200,7 +200,7 @@ def _layers_told(found: Comparison) -> Iterator[str]:
 
 
 def _conditions_told(found: Comparison) -> Iterator[str]:
-    """What else is different and bears on the times."""
+    """What else is different and affects the times."""
     for one in found.conditions:
         if one.told:
             pair = f"Also different: {one.what} ({one.before} → {one.after}). " if one.before and one.after else ""
@@ -208,7 +208,7 @@ def _conditions_told(found: Comparison) -> Iterator[str]:
 
 
 def _only_runs_tell(found: Comparison) -> bool:
-    """Whether the interval holds zero only for what two runs of one program differ by."""
+    """Whether only the run-to-run differences make the interval contain zero."""
     if found.verdict != NO_DIFFERENCE or found.interval_ns is None or not found.run_to_run_ns:
         return False
     low, high = found.interval_ns
@@ -232,9 +232,9 @@ def _notes(found: Comparison) -> Iterator[str]:
     for name, side in (("before", found.before), ("after", found.after)):
         if side.held_up:
             yield (
-                f"{name}: {counted(side.held_up, 'inference')} took {1.5:g} times the median or more and "
-                f"{'does' if side.held_up == 1 else 'do'} not count; with them the mean would be {_signed(side.held_up_ns or 0)}. "
-                "`nsysmap inference` says what held one up."
+                f"{name}: {counted(side.held_up, 'inference')} took at least 1.5 times the median and "
+                f"{'does' if side.held_up == 1 else 'do'} not count; counting them would change the mean by "
+                f"{_signed(side.held_up_ns or 0)}. `nsysmap inference` shows what held one up."
             )
 
 
@@ -253,12 +253,10 @@ def _times(found: Comparison) -> Grid:
     if any(side.engines != (side.source,) for side in sides):
         row("engine", told_apart([escaped(", ".join(side.engines)) for side in sides], _LONGEST_NAME))
     row(f"time per {_unit(found)}", [duration(side.time_ns) for side in sides])
-    row("  on a quicker to a slower host", [_range(side) for side in sides])
+    row("  on a faster to a slower host", [_range(side) for side in sides])
     row("  as recorded, profiler included", [duration(side.recorded_ns) for side in sides])
     row("per second", ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides])
-    row(
-        "runs" if found.before.runs > 1 else "inferences that count", [f"{side.inferences:,}" if side.inferences else "–" for side in sides]
-    )
+    row("runs" if found.before.runs > 1 else "inferences counted", [f"{side.inferences:,}" if side.inferences else "–" for side in sides])
     return Grid("Before and after", ("", "before", "after"), tuple(rows), "lrr")
 
 
@@ -276,13 +274,13 @@ def _waterfall(found: Comparison) -> Grid:
         rows.append((signed_microseconds(sums[0]), microseconds(sums[1]), microseconds(sums[2]), f"{len(rest):,} others"))
     if rows and found.difference_ns is not None:
         rows.append(
-            (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "together")
+            (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "total")
         )
     return Grid("Where the difference comes from, µs", ("difference", "before", "after", ""), tuple(rows), "rrrn")
 
 
 def signed_microseconds(time_ns: int | None) -> str:
-    """A difference in µs with its sign and two digits; "–" for none."""
+    """A difference in µs with its sign and two decimals; "–" for none."""
     return "–" if time_ns is None else f"{time_ns / 1e3:+,.2f}"
 
 
@@ -303,7 +301,7 @@ def _layers(found: Comparison) -> Grid:
         )
         for rows in shown
     )
-    header = ("difference", "before", "after", "sure", "layers", "relation", "known by", "layer")
+    header = ("difference", "before", "after", "significant", "layers", "relation", "joined by", "layer")
     left = sum(map(len, blocks)) - sum(map(len, shown))
     return Grid("Layers, kernel time in µs", header, cells, "rrrlrlln", left, _places(shown))
 
@@ -321,7 +319,7 @@ def _sum(rows: Sequence[Row], column: str) -> int | None:
 
 
 def _moved(rows: Sequence[Row]) -> int:
-    """By how much the layers' times differ together."""
+    """The summed difference of the layers' times."""
     return abs(_sum(rows, "difference_ns") or 0)
 
 
@@ -339,7 +337,7 @@ def _regions(found: Comparison) -> Iterator[Grid]:
             for row in found.regions
             if row["group"] == group
         ]
-        header = ("difference", "before", "after", "kernels", "after", "what they do")
+        header = ("difference", "before", "after", "kernels before", "kernels after", "what they do")
         yield Grid(f"Inside {name}, by what its kernels do, µs", header, tuple(kinds[:_TOP_CHANGES]), "rrrrrn", _more(kinds))
         parts = [
             (*_times_of(row), str(row["places"]), escaped(row.maybe_text("before") or "–"), escaped(row.maybe_text("after") or "–"))
@@ -375,7 +373,7 @@ def _changed(found: Comparison) -> Iterator[Grid]:
             )
             for rows in shown
         )
-        header = ("µs", "layers", *(["known by"] if how else []), "before", "after")
+        header = ("µs", "layers", *(["joined by"] if how else []), "before", "after")
         left = sum(map(len, blocks)) - sum(map(len, shown))
         yield Grid(f"{heading_}: {len(changed)}", header, cells, "rrlnn" if how else "rrnn", left, _places(shown))
 
@@ -396,7 +394,7 @@ def _findings(found: Comparison) -> Grid:
         alike.setdefault((one.change, one.rule), []).append(one)
     rows = [row for held in alike.values() for row in (map(_finding, held) if len(held) < _FOLDED else [_folded(held)])]
     return Grid(
-        "Findings, µs an inference",
+        "Findings, µs per inference",
         ("", "rule", "before", "after", ""),
         tuple(rows[:_TOP_FINDINGS]),
         "llrrw",
@@ -409,7 +407,7 @@ def _finding(one: FindingChange) -> tuple[str, ...]:
 
 
 def _folded(held: Sequence[FindingChange]) -> tuple[str, ...]:
-    """Findings of one rule as one row, with the costliest's sentence."""
+    """Findings of one rule as one row, with the message of the costliest."""
     sums = [
         microseconds(sum(cost for cost in costs if cost is not None)) if any(cost is not None for cost in costs) else "–"
         for costs in zip(*((one.before_ns, one.after_ns) for one in held), strict=True)
@@ -418,7 +416,7 @@ def _folded(held: Sequence[FindingChange]) -> tuple[str, ...]:
 
 
 def _sentence(one: FindingChange) -> str:
-    """What a finding says, its layer first where the sentence does not name it."""
+    """The message of a finding, preceded by its layer if the message does not name it."""
     text = one.told or one.message
     return escaped(text if not one.place or one.place[:_TOLD_PLACE] in text else f"{one.place}: {text}")
 
@@ -439,7 +437,7 @@ def _predictions(found: Comparison) -> Grid:
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted of BEFORE", ("change", "predicted", "range", "measured", "range held"), cells, "lrrrl")
+    return Grid("What what-if predicted for BEFORE", ("change", "predicted", "range", "measured", "result"), cells, "lrrrl")
 
 
 def _held(one: Prediction) -> str:
@@ -452,12 +450,12 @@ def _held(one: Prediction) -> str:
 
 
 def comparison_text(found: Comparison, width: int | None = None, *, colour: bool = False) -> str:
-    """The comparison for a terminal of ``width`` columns; None cuts no name."""
+    """The comparison for a terminal of ``width`` columns; names are not cut if it is None."""
     return page_text(page_of(found), width, colour=colour)
 
 
 def page_text(page: Page, width: int | None, *, colour: bool = False) -> str:
-    """A page for a terminal of ``width`` columns; None cuts no name."""
+    """A page for a terminal of ``width`` columns; names are not cut if it is None."""
     room = WHOLE if width is None else width
     lines = heading(f"nsysmap: {page.title}", room)
     for number, text in enumerate(page.answer):

@@ -1,4 +1,4 @@
-"""What BEFORE's what-if predicted of the change that AFTER made, beside what AFTER measures."""
+"""What BEFORE's what-if predicted for the change that AFTER made, beside what AFTER measured."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.side import Side
 from nsysmap.trace.copies import hold_the_host
 
-_GONE = 0.2  # of the idle time for the host's sake that may be left
+_GONE = 0.2  # share of the idle time for the host that may remain
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One change that was predicted and made; times in ns per inference or pass."""
+    """One change that was predicted and made; times in nanoseconds per inference or pass."""
 
     change: str
     predicted_ns: int
@@ -25,11 +25,11 @@ class Prediction:
     measured_ns: int
     measured_low_ns: int  # of its interval
     measured_high_ns: int
-    inside: bool | None  # whether what was measured, with its noise, meets the predicted range; None where AFTER does other work too
+    inside: bool | None  # whether the measured interval overlaps the predicted range; None if AFTER also does other work
     told: str
 
 
-def predictions(  # noqa: PLR0913  # what was measured, with its interval, of two sides
+def predictions(  # noqa: PLR0913  # the measurement with its interval, and two sides
     before: Side,
     after: Side,
     measured_ns: int | None,
@@ -38,7 +38,7 @@ def predictions(  # noqa: PLR0913  # what was measured, with its interval, of tw
     *,
     conditions: Sequence[Condition],
 ) -> tuple[Prediction, ...]:
-    """The changes that AFTER made and BEFORE's what-if answered."""
+    """The changes that AFTER made and that BEFORE's what-if answered."""
     if measured_ns is None or before_ns is None or not before.pace.known or not after.pace.known:
         return ()
     made = [name for name, test in _MADE.items() if test(before, after)]
@@ -51,7 +51,11 @@ def predictions(  # noqa: PLR0913  # what was measured, with its interval, of tw
         if row.text("change") not in made or row.text("answer") != "answered":
             continue
         least, most = row.integer("low_after_ns"), row.integer("high_after_ns")
-        told = "" if len(made) == 1 else f"Other changes were made with it ({', '.join(one for one in made if one != row.text('change'))})."
+        told = (
+            ""
+            if len(made) == 1
+            else f"Other changes were made together with it ({', '.join(one for one in made if one != row.text('change'))})."
+        )
         told = f"Not comparable: {', '.join(work)} differ{'s' if len(work) == 1 else ''} too." if work else told
         inside = None if work else low <= most and high >= least
         found.append(Prediction(row.text("change"), row.integer("after_ns"), least, most, measured_ns, low, high, inside, told))

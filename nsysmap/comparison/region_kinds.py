@@ -16,13 +16,13 @@ from nsysmap.trace.launch_order import launch_order
 
 _REGION = "foreign_node"
 _NONE = (0.0, 0)
-_Kinds = dict[str, tuple[int, int]]  # kernels and their time, over all inferences that count, by what they do
+_Kinds = dict[str, tuple[int, int]]  # number and time of kernels, over all counted inferences, by what they do
 
 
 def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joined: Table) -> Table:
-    """The table `region_kinds`: for each group with a region that an engine file does not open, its kernels by what they do.
+    """The table `region_kinds`: for each group with an opaque region, its kernels by what they do.
 
-    The times of a group add up to those that ``joined`` (JOINED_LAYERS) has of it.  Nothing where a side has no kernels of the group.
+    The times of a group add up to its time in ``joined`` (JOINED_LAYERS).  A group without kernels on one side is left out.
     """
     rows: list[dict[str, object]] = []
     for number, group, times in regions_in(before, after, groups, joined):
@@ -50,7 +50,7 @@ def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
 def regions_in(
     before: Side, after: Side, groups: Sequence[JoinedGroup], joined: Table
 ) -> Iterator[tuple[int, JoinedGroup, tuple[int, int]]]:
-    """The groups with a region that an engine file does not open, their rows in ``joined`` (JOINED_LAYERS), their times on both sides."""
+    """The groups with an opaque region, their rows in ``joined`` (JOINED_LAYERS), and their times on both sides."""
     assert joined.spec is JOINED_LAYERS
     for number, (group, row) in enumerate(zip(groups, joined, strict=True)):
         regions = [any(side.layers[at].kind == _REGION for at in ids) for side, ids in ((before, group.before), (after, group.after))]
@@ -59,7 +59,7 @@ def regions_in(
 
 
 def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, int]]:
-    """By what kernels do: how many an inference has, and their time, which adds up to ``whole``."""
+    """By what kernels do: their number per inference, and their time, which adds up to ``whole``."""
     kinds = _kinds(side, ids)
     total = sum(time for _, time in kinds.values())
     if not total:
@@ -70,7 +70,7 @@ def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, 
 
 
 def kernels_of(side: Side, ids: Sequence[int]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...], FloatArray]]:
-    """Of each inference that counts the names, streams and times (ns) of the kernels of these layers, in launch order."""
+    """For each counted inference, the names, streams and times (ns) of the kernels of these layers, in launch order."""
     kernels = side.tables["kernels"]
     inference = kernels.ints("inference")
     rows = np.flatnonzero(np.isin(kernels.ints("layer_id"), ids) & np.isin(inference, side.pace.inferences))
@@ -100,7 +100,7 @@ def _kinds(side: Side, ids: Sequence[int]) -> _Kinds:
 
 
 def _words(names: Sequence[str], streams: Sequence[int]) -> list[str]:
-    """What each of the kernels of one inference does."""
+    """What each kernel of one inference does."""
     result = [""] * len(names)
     for part in pattern_parts(names, streams):
         for place in part.places:

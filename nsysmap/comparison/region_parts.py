@@ -1,4 +1,4 @@
-"""Which parts of a region became which: its kernels before and after, joined in order by what they do."""
+"""Which parts of a region became which: its kernels before and after, matched in order by what they do."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from nsysmap.names.fusion import NORM_PATTERNS
 
 @dataclass(frozen=True)
 class Part:
-    """One or more kernels of a region that do one thing together."""
+    """One or more kernels of a region that compute one thing together."""
 
     word: str  # gemm, layernorm, …
     time_ns: int  # per inference
 
 
 def region_parts(before: Side, after: Side, groups: Sequence[JoinedGroup], joined: Table) -> Table:
-    """The table `region_parts`: for each group with a region that an engine file does not open, what its parts became.
+    """The table `region_parts`: for each group with an opaque region, which parts became which.
 
-    The times of a group add up to those that ``joined`` (JOINED_LAYERS) has of it.
+    The times of a group add up to its time in ``joined`` (JOINED_LAYERS).
     """
     rows: list[dict[str, object]] = []
     for number, group, times in regions_in(before, after, groups, joined):
@@ -57,10 +57,10 @@ def region_parts(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
 
 
 def joined_parts(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Sequence[Part], Sequence[Part]]]:
-    """Parts of both sides that are each other's, in order; nothing where the norms of both do not tell.
+    """Corresponding parts of both sides, in order; nothing if the sides differ in their number of norms.
 
-    Products are all alike and are merged and split, but norms stay: where both sides have as many of them, the first is the first.  What
-    stands between two of them is one group, or one a part where it is the same on both sides.
+    Matrix products all look alike and are merged and split, but norms remain: if both sides have equally many, they correspond in order.
+    What lies between two norms is one group, or one per part if it is the same on both sides.
     """
     marks = [[at for at, part in enumerate(side) if part.word in NORM_PATTERNS] for side in (before, after)]
     if not marks[0] or [before[at].word for at in marks[0]] != [after[at].word for at in marks[1]]:
@@ -79,7 +79,7 @@ def joined_parts(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Se
 
 
 def _parts(side: Side, ids: Sequence[int], whole: int) -> list[Part]:
-    """The parts in the order in which they begin, of the sequence of kernels that most inferences have; their times add up to ``whole``."""
+    """The parts in order of their start, for the kernel sequence that most inferences have; their times add up to ``whole``."""
     sequences: dict[tuple[tuple[str, ...], tuple[int, ...]], list[FloatArray]] = defaultdict(list)
     for called, on, lengths in kernels_of(side, ids):
         sequences[called, on].append(lengths)

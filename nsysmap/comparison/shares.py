@@ -1,4 +1,4 @@
-"""What each inference's time went to: every nanosecond from the end of the one before to its own end, on its device."""
+"""Where each inference's time went: every nanosecond from the end of the previous one to its own end, on its device."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle_causes import CAUSES
 
 WORKS = ("kernels without a layer", "copies to the device", "copies to the host", "other copies", "memsets", "whole CUDA graphs", "")
-"""GPU work that is of no layer; the last is that of other processes."""
+"""GPU work that belongs to no layer; the last entry is work of other processes."""
 _NO_LAYER, _FIRST_COPY, _MEMSET, _GRAPH, _FOREIGN = 0, 1, 4, 5, 6
 _COPY_KINDS = {"HtoD": 0, "DtoH": 1}
 _DISPATCH_NS = 1_600
-"""The hardware's own time between two pieces of queued GPU work reaches that (see timing.idle): a shorter hole has no other cause."""
+"""The hardware takes up to this long between two pieces of queued GPU work (see timing.idle): a shorter gap has no other cause."""
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """What time can go to, by column: layers by their ids, other GPU work, idle time by cause."""
+    """The columns over which time is distributed: layers by id, other GPU work, idle time by cause."""
 
     layers: int
 
@@ -43,7 +43,7 @@ class Kinds:
         return self.layers + len(WORKS) + CAUSES.index(cause)
 
     def name(self, column: int) -> str:
-        """What a column that is no layer's is called."""
+        """The name of a column that is not a layer."""
         other = column - self.layers
         if other < len(WORKS):
             return WORKS[other] or "work of other processes"
@@ -52,7 +52,7 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Works:
-    """Pieces of GPU work of one device, by start."""
+    """The GPU work of one device, by start time."""
 
     start_ns: IntArray
     end_ns: IntArray
@@ -69,7 +69,7 @@ class Idle:
 
 
 def known_device(tables: Mapping[str, Table], home: tuple[int, int]) -> int:
-    """The device of inferences of that process and device; where no kernel tells it, that of its whole CUDA graphs, or the only one."""
+    """The device of a process's inferences; if no kernel shows it, that of its CUDA graphs traced as a whole, or the only device."""
     process, device = home
     if device != MISSING:
         return device
@@ -82,7 +82,7 @@ def known_device(tables: Mapping[str, Table], home: tuple[int, int]) -> int:
 
 
 def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: Kinds) -> Works:
-    """The GPU work of a device as the trace has it; that of another process in its own column."""
+    """The GPU work of a device as recorded; work of other processes has a column of its own."""
     kernels, memcpys = tables["kernels"], tables["memcpys"]
     layer = kernels.ints("layer_id")
     copy = memcpys.text("kind")
@@ -103,7 +103,7 @@ def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: K
 
 
 def recorded_idle(gaps: Table, device: int, kinds: Kinds) -> Idle:
-    """The idle intervals of a device as the trace has them (GAPS)."""
+    """The idle intervals of a device as recorded (GAPS)."""
     rows = np.flatnonzero(gaps.ints("device") == device)
     rows = rows[np.argsort(gaps.ints("start_ns")[rows], kind="stable")]
     cause = gaps.text("cause")
@@ -129,7 +129,7 @@ def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
 
 
 def replayed_idle(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idle:
-    """The holes of the replay: what is short is dispatch, the rest has the causes of the hole that the trace has at that place."""
+    """The idle intervals of the replay: short ones are dispatch, the others have the causes of the recorded interval at the same place."""
     work = tables["replayed_work"]
     order = np.argsort(work.ints("start_ns"), kind="stable")
     start, end, was = (work.ints(name)[order] for name in ("start_ns", "end_ns", "recorded_start_ns"))
@@ -166,7 +166,7 @@ def replayed_idle(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idl
 
 
 def kernel_rows(kernels: Table, ids: IntArray) -> IntArray:
-    """The rows of these kernels: of a part of a report the first kernel_id is not 0."""
+    """The rows of these kernels: in a part of a report, the first kernel_id is not 0."""
     rows: IntArray = np.searchsorted(kernels.ints("kernel_id"), ids)
     return rows
 
@@ -177,9 +177,10 @@ def _sorted(start: IntArray, end: IntArray, column: IntArray) -> Works:
 
 
 def spent(works: Works, idle: Idle, begin_ns: IntArray, end_ns: IntArray, kinds: Kinds) -> IntArray:
-    """What of each interval (one row an interval) went to what; where works overlap, the time is the one's that began first.
+    """How the time of each interval (row) is distributed over the columns; where GPU work overlaps, time counts for what began first.
 
-    Intervals are disjoint and in order.  Rows add up to the intervals' lengths: what neither work nor idle time covers is unknown.
+    Intervals are disjoint and in order.  Each row adds up to the interval's length: time covered neither by work nor by idle intervals is
+    unknown.
     """
     result = np.zeros((len(begin_ns), kinds.count), np.int64)
     if not len(begin_ns):
@@ -194,7 +195,7 @@ def spent(works: Works, idle: Idle, begin_ns: IntArray, end_ns: IntArray, kinds:
 
 
 def _share_out(result: IntArray, start: IntArray, end: IntArray, column: IntArray, within: tuple[IntArray, IntArray]) -> None:
-    """Add the disjoint pieces to the intervals that they lie in."""
+    """Add the disjoint pieces to the intervals in which they lie."""
     begin_ns, end_ns = within
     first = np.searchsorted(end_ns, start, side="right")
     last = np.searchsorted(begin_ns, end, side="left")
@@ -206,7 +207,7 @@ def _share_out(result: IntArray, start: IntArray, end: IntArray, column: IntArra
 
 
 def kernel_sums(kernels: Table, inferences: IntArray, kinds: Kinds) -> FloatArray:
-    """Per inference (row) and layer (column) the time of its kernels, whatever runs beside them."""
+    """Kernel time per inference (row) and layer (column), whatever runs at the same time."""
     place = np.full(int(max(kernels.ints("inference").max(initial=0), inferences.max(initial=0))) + 1, -1, np.int64)
     place[inferences] = np.arange(len(inferences))
     inference, layer = kernels.ints("inference"), kernels.ints("layer_id")

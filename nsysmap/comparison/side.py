@@ -25,27 +25,27 @@ from nsysmap.trace.open_report import Reader
 
 @dataclass(frozen=True)
 class Side:
-    """What is compared with the other side."""
+    """One side of a comparison."""
 
     source: str
     engines: tuple[Engine, ...]
-    tables: Mapping[str, Table]  # of the analysis; of an engine file alone only those that need no trace
+    tables: Mapping[str, Table]  # of the analysis; for an engine file alone only those that need no trace
     outcomes: tuple[Outcome, ...]
     traced: bool
-    analysis: Analysis | None = None  # that all of it comes from, of several captures the first one's; None for an engine file alone
-    by_kernel: bool = False  # its layers are kernel names that stand for them
-    gpus: tuple[str, ...] = ()  # of several captures, where those of one are not those of another
+    analysis: Analysis | None = None  # the source of all of it (the first capture's if there are several); None for an engine file alone
+    by_kernel: bool = False  # kernel names stand in for its layers
+    gpus: tuple[str, ...] = ()  # if the side has several captures that differ in it
     merged: Pace | None = None  # of several captures
-    compute_ns: int | None = None  # GPU compute time of a query, the median in trtexec's log: of an engine file alone
+    compute_ns: int | None = None  # median GPU compute time of a query in trtexec's log, for an engine file alone
 
     @cached_property
     def pace(self) -> Pace:
-        """Its time per inference; only where it is a capture."""
+        """Its time per inference; only for captures."""
         return self.merged or pace_of(dict(self.tables))
 
     @cached_property
     def capture(self) -> tuple[int, ...]:
-        """What is the same only of a capture and a changed copy of it: when its first kernel was launched."""
+        """Identifies a capture and modified copies of it: the time at which its first kernel was launched."""
         kernels = self.tables["kernels"]
         if self.merged is not None or not len(kernels):
             return (id(self),)
@@ -53,14 +53,14 @@ class Side:
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        """Its layers by their ids: those of the engine files, then those that only the trace's ranges name."""
+        """Its layers by id: those of the engine files, then those that only ranges of the trace name."""
         known = [layer for engine in self.engines for layer in engine.layers]
         rows = list(self.tables["layers"])[len(known) :]
         return (*known, *(Layer(len(known) + at, row.text("name"), row.text("kind")) for at, row in enumerate(rows)))
 
     @cached_property
     def layer_ids(self) -> tuple[tuple[int, ...], ...]:
-        """Layer ids by engine, those that only ranges name last."""
+        """Layer ids by engine; those that only ranges name come last."""
         found, first = [], 0
         for engine in self.engines:
             found.append(tuple(range(first, first + len(engine.layers))))
@@ -78,7 +78,7 @@ class Given:
 
 
 def read_side(given: Given, *, model: OnnxModel | None = None, progress: Progress | None = None) -> Side:
-    """The side that these files are of."""
+    """The side that consists of these files."""
     if is_likely_report(given.path):
         engines = read_engines(given.engines)
         mapped = map_report(given.path, engines, model=model, reader=given.reader, progress=progress)
@@ -87,22 +87,22 @@ def read_side(given: Given, *, model: OnnxModel | None = None, progress: Progres
 
 
 def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
-    """The side, its layers with the model's nodes that they compute."""
+    """The side, with the model's nodes added to the layers that compute them."""
     if model is None:
         return side
     return replace(side, engines=tuple(replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines))
 
 
 def side_of(analysis: Analysis) -> Side:
-    """The side that an analysis is."""
+    """The side that consists of an analysis."""
     return Side(analysis.source, analysis.engines, analysis.tables.by_name(), analysis.outcomes, traced=True, analysis=analysis)
 
 
 def _engine_side(given: Given) -> Side:
-    """An engine file, or a profile with the engine file that it is of, or alone."""
+    """An engine file, or a trtexec profile with or without its engine file."""
     path = Path(given.path)
     if len(given.engines) > 1:
-        raise NsysmapError(given.path, "is no capture, and several engines are given with it", "give the one engine that it is of")
+        raise NsysmapError(given.path, "is not a capture, but several engines are given with it", "give the one engine to which it belongs")
     alone = profile_engine(path)
     if given.engines and alone is None:
         raise NsysmapError(given.path, "is neither a capture nor a profile", "give a report, or leave out the engine")
@@ -121,7 +121,7 @@ def _compute_ns(path: Path) -> int | None:
 
 
 def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:
-    """The sides, each called by its file's name, without the folder; those of one name are numbered as they are given."""
+    """The sides, named after their files without the folder; equal names are numbered in the order given."""
     names = [Path(one.path).name for one in given]
     called = [f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name for at, name in enumerate(names)]
     return [replace(side, source=name) for side, name in zip(sides, called, strict=True)]

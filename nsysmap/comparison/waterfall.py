@@ -1,4 +1,4 @@
-"""Where the difference of two times comes from: named contributions that add up to it to the nanosecond."""
+"""Where the difference of two times comes from: named contributions that add up to it exactly."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nsysmap.comparison.joined import JoinedGroup, blocks_of, group_name
 from nsysmap.comparison.pace import Pace
 from nsysmap.timing.idle_causes import CAUSES
 
-_NAMED = 10  # groups of layers with a contribution of their own
-_LEAST = 0.002  # … which is at least that share of the time per inference
+_NAMED = 10  # groups of layers that are named
+_LEAST = 0.002  # … if their contribution is at least this share of the time per inference
 _BUCKETS = {
-    "same": "other layers, same kernels",
-    "tactic": "other layers, other kernels",
-    "precision": "other layers in another precision",
-    "fusion": "other layers fused or split otherwise",
+    "same": "other layers with the same kernels",
+    "tactic": "other layers with different kernels",
+    "precision": "other layers in a different precision",
+    "fusion": "other layers fused or split differently",
     "reformat": "reformats",
     "new": "other new layers",
     "gone": "other layers that are gone",
@@ -29,17 +29,17 @@ _BUCKETS = {
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one thing adds to the time per inference."""
+    """The contribution of one thing to the difference."""
 
     name: str
-    ns: int  # after less before
+    ns: int  # after minus before
     before_ns: int
     after_ns: int
     kind: str  # layers, work or idle
 
 
 def whole_parts(parts: FloatArray, whole: int) -> IntArray:
-    """Integers near these parts that add up to the whole: the largest remainders are rounded up."""
+    """Integers close to these parts that add up to the whole: those with the largest remainders are rounded up."""
     low = np.floor(parts)
     result = low.astype(np.int64)
     left = int(whole - result.sum())
@@ -54,7 +54,7 @@ def whole_parts(parts: FloatArray, whole: int) -> IntArray:
 def contributions(
     paces: tuple[Pace, Pace], groups: Sequence[JoinedGroup], joined: Table, wholes: tuple[int, int]
 ) -> tuple[Contribution, ...]:
-    """The contributions, the largest first; each side's add up to its time (``wholes``)."""
+    """The contributions, the largest first; those of each side add up to its time (``wholes``)."""
     parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
     found: list[Contribution] = []
     buckets: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -85,10 +85,10 @@ def contributions(
 
 
 def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> tuple[Contribution, ...]:
-    """The same where a trace does not open its CUDA graphs: GPU work, with the idle time between it, is one thing."""
+    """The same for a trace of whole CUDA graphs: GPU work, including the idle time between kernels, is one contribution."""
     parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
     idle = [sum(int(one[pace.kinds.idle(cause)]) for cause in CAUSES) for pace, one in zip(paces, parts, strict=True)]
-    outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []  # else one trace shows no GPU work at all
+    outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []  # otherwise one trace shows no GPU work at all
     found = [
         _sum(f"idle: {cause}", [(int(parts[0][paces[0].kinds.idle(cause)]), int(parts[1][paces[1].kinds.idle(cause)]))], "idle")
         for cause in outside
@@ -96,7 +96,7 @@ def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> t
     left = [whole - sum((one.before_ns, one.after_ns)[side] for one in found) for side, whole in enumerate(wholes)]
     found.append(
         _sum(
-            "GPU work, and idle time inside it" if outside else "GPU work and idle time, which the trace does not tell apart",
+            "GPU work, including idle time within it" if outside else "GPU work and idle time (the trace cannot separate them)",
             [(left[0], left[1])],
             "work",
         )
@@ -105,7 +105,7 @@ def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> t
 
 
 _INSIDE = frozenset({"dispatch", "launch", "unknown"})
-"""Idle time between kernels, which a CUDA graph that is not opened hides."""
+"""Causes of idle time between kernels, hidden inside a CUDA graph that is traced as a whole."""
 
 
 def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution:

@@ -103,7 +103,7 @@ def test_profiles_of_the_same_kernels_that_are_slower_throughout_are_told(tmp_pa
             row[key] *= (1.2, 1.4, 3.0)[at % 3]
     (tmp_path / "slow.json").write_text(json.dumps(rows), encoding="utf-8")
     found = compare(folder / "profile.json", tmp_path / "slow.json", engine_before=ENGINE, engine_after=ENGINE)
-    assert [one.what for one in found.conditions] == ["pace of the same kernels"]
+    assert [one.what for one in found.conditions] == ["speed of the same kernels"]
     assert not compare(folder / "profile.json", folder / "profile.json", engine_before=ENGINE, engine_after=ENGINE).conditions
 
 
@@ -169,7 +169,7 @@ def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
     found = compare(before, after, engine_before=engine, engine_after=engine)
     assert (found.before.runs, found.after.runs) == (2, 2)
     assert "2 and 2 runs" in found.test
-    assert any(one.told.startswith("The runs of BEFORE are of different GPUs") for one in found.conditions)
+    assert any(one.told.startswith("The runs of BEFORE used different GPUs") for one in found.conditions)
     assert sum(one.ns for one in found.contributions) == found.difference_ns
     once = compared("graph")
     assert found.interval_ns is not None and once.interval_ns is not None
@@ -187,7 +187,7 @@ def test_runs_of_other_engines_are_no_side() -> None:
 def test_kernels_without_layers_are_joined_by_name() -> None:
     found = compare(FIXTURES / "torch_encoder/eager.nsys-rep", FIXTURES / "torch_encoder/graph.nsys-rep")
     assert found.verdict == "faster"
-    assert any("joined by their names" in note for note in found.notes)
+    assert any("joined by name instead" in note for note in found.notes)
     relations = found.layers.text("relation").list()
     assert relations.count("one-to-one") > len(relations) / 2
     assert sum(one.ns for one in found.contributions) == found.difference_ns
@@ -211,7 +211,7 @@ def test_what_a_whole_graph_trace_hides_is_not_compared() -> None:
     assert {row["relation"] for row in rows} == {"one-to-one"}
     assert {row["after_ns"] for row in rows} == {row["difference_ns"] for row in rows} == {None}
     assert not any(row["significant"] for row in rows)
-    assert [one.name for one in found.contributions] == ["GPU work and idle time, which the trace does not tell apart"]
+    assert [one.name for one in found.contributions] == ["GPU work and idle time (the trace cannot separate them)"]
     assert sum(one.ns for one in found.contributions) == found.difference_ns
     assert all(abs(int(part)) < 1 << 40 for one in found.conditions for part in (one.before, one.after) if part.lstrip("-").isdigit())
 

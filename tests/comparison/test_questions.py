@@ -16,28 +16,28 @@ QUESTIONS = {
         "bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite", ["FASTER: 329.1 µs → 279.9 µs", "95 % interval", "CUDA graph", "idle: launch"],
     ),
     "does the trace of whole graphs tell that too": (
-        "bert_trt10/sync.sqlite", "bert_trt10/graph_whole.sqlite", ["FASTER:", "traced as a whole", "which the trace does not tell apart"],
+        "bert_trt10/sync.sqlite", "bert_trt10/graph_whole.sqlite", ["FASTER:", "traced as a whole", "the trace cannot separate them"],
     ),
     "it became slower: was it the application": (
         "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 329.1 µs → 1.19 ms", "idle: host"],
     ),
     "what do pageable copies cost": (
         "bert_split_trt10/sync.nsys-rep", "bert_split_trt10/pageable.nsys-rep",
-        ["SLOWER:", "2, 2 that hold the host", "idle: copy", "copies to the device"],
+        ["SLOWER:", "2, 2 that block the host", "idle: copy", "copies to the device"],
     ),
     "do two threads bring more, per inference of both": (
         "bert_split_trt10/sync.nsys-rep", "bert_split_trt10/threads.nsys-rep",
-        ["FASTER:", "threads that run inferences (1 → 2)", "wall time per inference of all of them"],
+        ["FASTER:", "threads that run inferences (1 → 2)", "wall time divided by the inferences of all threads"],
     ),
     "TensorRT went from 8.5 to 10: is the network still the same": (
         "bert_trt85/sync.sqlite", "bert_trt10/sync.sqlite", ["FASTER:", "1 that became 55, moved out of regions"],
     ),
     "was it another GPU or profiler": (
         "bert_trt10/sync.sqlite", "newer/bert_sync.sqlite",
-        ["No difference beyond the noise", "GPU (NVIDIA H200 → NVIDIA H100 80GB HBM3)", "nsys (2023.4.4.54 → 2025.3", "pace of the same"],
+        ["No difference beyond the noise", "GPU (NVIDIA H200 → NVIDIA H100 80GB HBM3)", "nsys (2023.4.4.54 → 2025.3", "speed of the same"],
     ),
     "was the batch or the sequence another": (
-        "bert_split_trt10/sync.nsys-rep", "bert_trt10/sync.sqlite", ["input_ids 1x64", "input_ids 1x128", "Another amount of work"],
+        "bert_split_trt10/sync.nsys-rep", "bert_trt10/sync.sqlite", ["input_ids 1x64", "input_ids 1x128", "A different amount of work"],
     ),
     "are these two captures of one thing": (
         "bert_trt10/sync.sqlite", "aux_streams/sync.nsys-rep", ["different networks", "streams with GPU work"],
