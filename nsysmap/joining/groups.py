@@ -271,23 +271,42 @@ class _Work:
     # --- what carries data --------------------------------------------------------------------------------------------
 
     def carriers(self) -> None:
-        """Pieces that compute nothing: by name, then by the groups between which they stand."""
+        """Pieces that compute nothing: by name, then by the groups between which they stand, those that are most alike first."""
         sides = [[place for place, piece in enumerate(one.pieces) if not piece.computes] for one in self.networks]
         for key in (self._own_name, self._carrier_name, self._carrier_place):
-            waiting: dict[object, list[int]] = defaultdict(list)
-            for place in sides[0]:
-                if place not in self.of[0] and (at := key(0, place)) is not None:
-                    waiting[at].append(place)
-            for place in sides[1]:
-                if place in self.of[1] or (at := key(1, place)) is None or not waiting.get(at):
-                    continue
-                kind = self._piece(1, place).kind
-                like = [one for one in waiting[at] if (self._piece(0, one).kind == "noop") == (kind == "noop")]
-                other = next((one for one in like if self._piece(0, one).kind == kind), like[0] if like else None)
-                if other is None:
-                    continue
-                waiting[at].remove(other)
-                self._new(([other], [place]), STRUCTURE if key == self._carrier_place else NAME)
+            waiting: tuple[dict[object, list[int]], dict[object, list[int]]] = (defaultdict(list), defaultdict(list))
+            for side in (0, 1):
+                for place in sides[side]:
+                    if place not in self.of[side] and (at := key(side, place)) is not None:
+                        waiting[side][at].append(place)
+            by = STRUCTURE if key == self._carrier_place else NAME
+            for at, ours in waiting[0].items():
+                pairs = [(one, other) for one in ours for other in waiting[1].get(at, ()) if self._may_carry_the_same(one, other, by)]
+                for one, other in sorted(pairs, key=lambda pair: (-self._carry_alike(*pair), pair)):
+                    if one not in self.of[0] and other not in self.of[1]:
+                        self._new(([one], [other]), by)
+
+    def _may_carry_the_same(self, one: int, other: int, by: str) -> bool:
+        """Whether two pieces that stand between the same groups can be each other's; not if one costs nothing and the other does.
+
+        Within a group of several pieces a place is not known closer than that: what is carried there must have the same extents.
+        """
+        ours, theirs = self._piece(0, one), self._piece(1, other)
+        if (ours.kind == "noop") != (theirs.kind == "noop"):
+            return False
+        if by == NAME or not ours.shapes or not theirs.shapes or ours.shapes == theirs.shapes:
+            return True
+        return not any(self._within_a_group(side, place) for side, place in ((0, one), (1, other)))
+
+    def _within_a_group(self, side: int, place: int) -> bool:
+        """Whether a piece that carries data stands between pieces of one group."""
+        reads = {self.of[side].get(far) for far, _ in self.neighbours[side][0][place]}
+        return bool((reads & {self.of[side].get(far) for far, _ in self._readers(side, place)}) - {None})
+
+    def _carry_alike(self, one: int, other: int) -> int:
+        """In how many ways two pieces that carry data are alike."""
+        ours, theirs = self._piece(0, one), self._piece(1, other)
+        return (ours.reshapes == theirs.reshapes) + (ours.kind == theirs.kind) + (ours.shapes == theirs.shapes)
 
     def _own_name(self, side: int, place: int) -> object:
         """Its name without TensorRT's numbers, where it is the only one of that name and names can be believed."""

@@ -55,6 +55,7 @@ class Piece:
     constants: tuple[str, ...] = ()  # of the model, weights above all, that its name tells
     ops: tuple[str, ...] = ()  # its operations in ONNX's terms; empty where unknown
     shapes: tuple[tuple[int, ...], ...] = ()  # of its outputs, see `_shape`
+    reshapes: bool = False  # what it writes has other extents, or the same ones in another order, than what it reads
     reads: tuple[str, ...] = ()  # tensors
     writes: tuple[str, ...] = ()
     detail: tuple[tuple[str, str], ...] = ()  # parameters that do not depend on the build
@@ -134,6 +135,7 @@ def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:
         constants=_constants(layer),
         ops=operations_of(layer.name, layer.kind, nodes),
         shapes=tuple(_shape(tensor, batch) for tensor in layer.outputs),
+        reshapes=_extents(layer.inputs) != _extents(layer.outputs),
         reads=tuple(tensor.name for tensor in layer.inputs),
         writes=tuple(tensor.name for tensor in layer.outputs),
         detail=_detail(layer.parameters),
@@ -197,6 +199,10 @@ def _shape(tensor: Tensor, batch: int | None) -> tuple[int, ...]:
     extents = tensor.dimensions or ()
     inner = extents[1:] if len(extents) > 1 and extents[0] == batch else extents
     return tuple(sorted(extent for extent in inner if extent != 1))
+
+
+def _extents(tensors: Iterable[Tensor]) -> list[tuple[int, ...] | None]:
+    return [tensor.dimensions for tensor in tensors]
 
 
 def _detail(parameters: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

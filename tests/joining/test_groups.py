@@ -289,3 +289,48 @@ def test_parts_of_a_tensor_are_written_before_it_is_read_wherever_the_file_has_t
     mixed = network([reader, *writers])
     assert [piece.name for piece in mixed.pieces] == ["/a/Conv", "/b/Conv", "/c/Conv"]
     assert {place for place, _ in mixed.writers[2]} == {0, 1}
+
+
+def test_a_reformat_before_a_padding_is_not_the_quantizer_behind_it() -> None:
+    """ResNet-50 of TensorFlow in FP16 and quantized: the padding that the convolution did is a layer of its own, before the quantizer."""
+    before = network(
+        [
+            layer("net/conv1/Transpose__6", "image", "nchw", kind="shuffle", shape=(8, 3, 224, 224)),
+            layer("Reformatting CopyNode for Input Tensor 0 to conv", "nchw", "half", kind="reformat", shape=(8, 3, 224, 224)),
+            layer("Conv__435 + net/relu", "half", "a", kind="convolution", shape=(8, 64, 112, 112)),
+            layer("net/pool", "a", "b", kind="pooling", shape=(8, 64, 56, 56)),
+        ]
+    )
+    after = network(
+        [
+            layer("net/conv1_pad/Pad", "image", "padded", kind="slice", shape=(8, 230, 230, 3)),
+            layer("QuantLinearNode__838", "padded", "int8", kind="reformat", shape=(8, 230, 230, 3)),
+            layer("net/conv1/BiasAdd__11", "int8", "nchw8", kind="shuffle", shape=(8, 3, 230, 230)),
+            layer("net/weight + QuantLinearNode__62 + net/conv1/BiasAdd", "nchw8", "c", kind="convolution", shape=(8, 64, 112, 112)),
+            layer("net/pool", "c", "d", kind="pooling", shape=(8, 64, 56, 56)),
+        ]
+    )
+    found = told(before, after)
+    relation = {name: relation for names, others, relation, _ in found for name in (*names, *others)}
+    assert relation["Reformatting CopyNode for Input Tensor 0 to conv"] == "gone"
+    assert relation["QuantLinearNode__838"] == "new"
+    assert relation["net/pool"] == "one-to-one"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_that_carry_data_between_the_same_layers_the_one_that_reshapes_is_joined_with_the_one_that_does(turned: bool) -> None:
+    def gemm(name: str) -> Layer:
+        return layer(name, "x", "y", kind="gemm", shape=(8, 1000, 1, 1))
+
+    def reshape(name: str, reads: str, writes: str) -> Layer:
+        return Layer(0, name, "noop", inputs=(Tensor(reads, (8, 1000, 1, 1)),), outputs=(Tensor(writes, (8, 1000)),))
+
+    reformat = layer("Reformatting CopyNode for Input Tensor 0 to reshape", "y", "z", kind="noop", shape=(8, 1000, 1, 1))
+    softmax = layer("softmax", "w", "out", kind="softmax", shape=(8, 1000))
+    sides = [
+        network([gemm("Gemm_48"), reformat, reshape("reshape_after_Gemm_48", "z", "w"), softmax]),
+        network([gemm("Gemm_70"), reshape("copied_squeeze_after", "y", "w"), softmax]),
+    ]
+    found = told(*(reversed(sides) if turned else sides))
+    pairs = [{*before, *after} for before, after, relation, _ in found if relation == "one-to-one"]
+    assert {"reshape_after_Gemm_48", "copied_squeeze_after"} in pairs
