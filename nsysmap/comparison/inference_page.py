@@ -10,6 +10,7 @@ from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.pages import Grid, Page, page_text, signed_microseconds
 
 SCHEMA = "nsysmap/inference/1"
+WENT_TO = "Where its time went, µs"
 TOP = 12
 """Rows of a table shown at most."""
 
@@ -39,9 +40,9 @@ def page_of_inference(found: OneInference) -> Page:
     rest = extra - sum(one.ns for one in shown)
     if rest:
         rows.append((signed_microseconds(rest), "", "", "all others"))
-    rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "together"))
+    rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "total"))
     header = ("difference", "median one", "this one", "")
-    grids = [Grid("Where its time went, µs", header, tuple(rows), "rrrn")]
+    grids = [Grid(WENT_TO, header, tuple(rows), "rrrn")]
     kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(
         (

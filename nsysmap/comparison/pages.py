@@ -23,6 +23,7 @@ _LONGEST_NAME = 30  # of a file
 _LONGEST_REGION = 50
 _TOLD_PLACE = 24  # leading characters of a layer's name that show that a sentence names it
 SCHEMA = "nsysmap/comparison/1"
+WATERFALL = "Where the difference comes from, µs"
 TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
 _FOLDED = 3  # findings of one rule with the same change, from which on they share one row
 _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split differently"), ("reformat", "Reformats"),
@@ -276,7 +277,7 @@ def _waterfall(found: Comparison) -> Grid:
         rows.append(
             (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "total")
         )
-    return Grid("Where the difference comes from, µs", ("difference", "before", "after", ""), tuple(rows), "rrrn")
+    return Grid(WATERFALL, ("difference", "before", "after", ""), tuple(rows), "rrrn")
 
 
 def signed_microseconds(time_ns: int | None) -> str:

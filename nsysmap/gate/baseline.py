@@ -23,7 +23,7 @@ _REMEDY = "make it with nsysmap baseline REPORT [ENGINE]... -o base.json"
 
 @dataclass(frozen=True)
 class Baseline:
-    """The figures of one capture; times in ns per inference, without the profiler unless ``profiled`` says why not."""
+    """The figures of one capture; times in nanoseconds per inference, without the profiler unless ``profiled`` gives a reason."""
 
     source: str
     gpu: str | None
@@ -39,7 +39,7 @@ class Baseline:
 
 
 def baseline_of(side: Side) -> Baseline:
-    """The baseline that a capture is."""
+    """The baseline made from a capture."""
     from nsysmap.comparison.joined import layer_means
 
     pace = side.pace
@@ -87,7 +87,7 @@ def _mean_json(mean: Mean) -> dict[str, float | None]:
 
 
 def read_baseline(path: str | Path) -> Baseline:
-    """The baseline in a file; NsysmapError where it is none."""
+    """The baseline in a file; raises NsysmapError if it is not one."""
     file = Path(path)
     try:
         with file.open("rb") as opened:
@@ -116,11 +116,11 @@ def read_baseline(path: str | Path) -> Baseline:
             findings={str(rule): _count(number) for rule, number in values["findings"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise NsysmapError(str(file), "is a baseline that was edited or cut short", _REMEDY) from None
+        raise NsysmapError(str(file), "is a baseline that was edited or truncated", _REMEDY) from None
 
 
 def _none(constant: str) -> float:
-    """NaN and Infinity are no JSON: nothing could be worse than such a baseline."""
+    """NaN and Infinity are not JSON: nothing could be worse than such a baseline."""
     raise ValueError(constant)
 
 
@@ -146,5 +146,5 @@ def _mean(value: Mapping[str, Any]) -> Mean:
     known = not math.isnan(numbers["error"])
     below = any(numbers[name] < 0 for name in _FIELDS if name != "freedom")
     if below or (known and not numbers["freedom"] >= 1):
-        raise ValueError(value)  # no times have such a mean, and what is tested against it would hold or fail by chance
+        raise ValueError(value)  # no times have such a mean; a test against it would pass or fail by chance
     return Mean(numbers["value"], numbers["error"], numbers["freedom"], int(numbers["count"]), numbers["effective"], numbers["drift"])

@@ -21,7 +21,7 @@ _EXPECTED = 'write a time ("350 us"), a share ("12 %"), or an increase over the 
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit.  Shares are of the time per inference, of coverage of the kernel time; an increase is one over the baseline."""
+    """One limit. A share is one of the time per inference (in [coverage] of the kernel time); an increase is over the baseline."""
 
     section: str
     name: str  # what is limited: a cause, a layer's name or pattern, a rule or severity; per_inference
@@ -30,12 +30,12 @@ class Limit:
 
     @property
     def relative(self) -> bool:
-        """Whether it is held against a baseline."""
+        """Whether it is relative to a baseline."""
         return self.kind.startswith("more-")
 
 
 def read_budget(path: str | Path) -> tuple[Limit, ...]:
-    """The limits in a budget file; NsysmapError where it cannot be read or a limit makes no sense."""
+    """The limits in a budget file. Raises NsysmapError if it cannot be read or a limit makes no sense."""
     file = Path(path)
     document = read_toml(file, "docs/gate.md shows a budget")
     found = [limit for section, held in document.items() for limit in _section(str(file), section, held)]

@@ -18,24 +18,24 @@ from nsysmap.gate.ignores import Ignore
 from nsysmap.rules.finding import Finding
 
 KEPT, BROKEN, UNKNOWN = "kept", "broken", "cannot-tell"
-_MANY = 10  # times the limit from which on a share says little
+_MANY = 10  # ratio to the limit above which a percentage says little
 _SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One limit, held against a capture."""
+    """One limit checked against a capture."""
 
     name: str  # section.name
     limit: str  # in words
     value: str
     status: str  # kept, broken or cannot-tell
-    told: str  # what broke it and by how much, or why it cannot be determined
+    told: str  # what exceeded it and by how much, or why it cannot be determined
 
 
 @dataclass(frozen=True)
 class Ignored:
-    """A finding that does not count."""
+    """A finding that is ignored."""
 
     finding: Finding
     reason: str
@@ -43,23 +43,23 @@ class Ignored:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate says."""
+    """The result of the gate."""
 
     source: str
     checks: tuple[Check, ...]
-    findings: tuple[Finding, ...]  # that count
+    findings: tuple[Finding, ...]  # that are not ignored
     ignored: tuple[Ignored, ...]
     notes: tuple[str, ...]
     day: datetime.date  # of the check
 
     @property
     def passed(self) -> bool:
-        """Whether every limit is kept: one that cannot be determined is not."""
+        """Whether every limit is met; one that cannot be determined is not."""
         return all(check.status == KEPT for check in self.checks)
 
 
 def held_to(side: Side, limits: Sequence[Limit], baseline: Baseline | None, ignores: Sequence[Ignore], today: datetime.date) -> Verdict:
-    """The capture held to the limits."""
+    """The checks of a capture against the limits."""
     measured = baseline_of(side)
     every = [finding for outcome in side.outcomes for finding in outcome.findings]
     reasons = [next((one for one in ignores if one.covers(finding, today)), None) for finding in every]
@@ -109,7 +109,7 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
     if math.isnan(measured.time.value):
         return Check(name, _words(limit), "–", UNKNOWN, measured.profiled)
     if limit.section == "time" and limit.name == "per_inference" and measured.profiled:
-        return Check(name, _words(limit), "–", UNKNOWN, f"the profiler's cost cannot be subtracted: {measured.profiled}")
+        return Check(name, _words(limit), "–", UNKNOWN, f"the profiler's overhead cannot be subtracted: {measured.profiled}")
     now = _now(limit, measured)
     if isinstance(now, str):
         return Check(name, _words(limit), "–", UNKNOWN, now)
@@ -124,7 +124,7 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
 
 
 def _now(limit: Limit, measured: Baseline) -> Mean | str:
-    """What is limited, or why it is not known."""
+    """The measured value, or why it is not known."""
     if limit.section == "time":
         return measured.time if limit.name == "per_inference" else measured.recorded
     if limit.section == "idle":
@@ -153,12 +153,12 @@ def _sum(means: Sequence[Mean]) -> Mean:
 
 
 def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, measured: Baseline) -> Check:
-    """Against the baseline: broken where the increase is more than is allowed, and more than noise."""
+    """The check against the baseline: broken if the increase is more than allowed and more than noise."""
     if baseline is None:
         return Check(name, _words(limit), duration(now.value), UNKNOWN, "there is no baseline; give one with --baseline")
     if bool(baseline.profiled) != bool(measured.profiled) or (measured.profiled and baseline.cuda_graph != measured.cuda_graph):
         why = measured.profiled or baseline.profiled
-        return Check(name, _words(limit), duration(now.value), UNKNOWN, f"only one of the two includes the profiler's cost: {why}")
+        return Check(name, _words(limit), duration(now.value), UNKNOWN, f"only one of the two includes the profiler's overhead: {why}")
     if baseline.gpu and measured.gpu and baseline.gpu != measured.gpu:
         told = f"measured on another GPU ({measured.gpu}) than the baseline ({baseline.gpu}); make a baseline on this one"
         return Check(name, _words(limit), duration(now.value), UNKNOWN, told)
@@ -187,7 +187,7 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
 
 
 def _run_to_run(limit: Limit, was: Mean, baseline: Baseline) -> float:
-    """By how much what is limited may be more in another run of the same program."""
+    """How much larger the value may be in another run of the same program."""
     host = sum(value for cause, value in baseline.idle.items() if cause in HOST_CAUSES and limit.name in ("total", cause))
     whole = sum(value for cause, value in baseline.idle.items() if cause in HOST_CAUSES)
     return run_to_run(was.value, {"time": whole, "idle": host}.get(limit.section, 0.0))
@@ -213,7 +213,7 @@ def _findings(name: str, limit: Limit, rules: _Rules) -> Check:
 
 
 def _over(over: float, most: float) -> str:
-    """By how much a limit is broken: a share, or how many times the limit."""
+    """How far a limit is exceeded: as a percentage, or as a multiple of the limit."""
     return f"{percent(over, most)} over" if over < _MANY * most else f"{(over + most) / most:,.0f} times"
 
 

@@ -15,7 +15,7 @@ from nsysmap.rules.parameters import read_toml
 
 @dataclass(frozen=True)
 class Ignore:
-    """One rule, or one rule at one place, that is not counted until a day."""
+    """One rule, or one rule for one layer, that is ignored until a date."""
 
     rule: str
     place: str = ""  # a layer's name, or a pattern with *
@@ -23,34 +23,34 @@ class Ignore:
     until: datetime.date | None = None
 
     def covers(self, finding: Finding, today: datetime.date) -> bool:
-        """Whether this finding is ignored on that day."""
+        """Whether this finding is ignored on that date."""
         if self.until is not None and today > self.until:
             return False
         return fnmatchcase(finding.rule, self.rule) and (not self.place or fnmatchcase(finding.layer or "", self.place))
 
     def expired(self, today: datetime.date) -> bool:
-        """Whether its day is over."""
+        """Whether it has expired."""
         return self.until is not None and today > self.until
 
 
 def parsed(texts: Iterable[str]) -> list[Ignore]:
-    """Those of --ignore RULE[:PLACE]."""
+    """The ignores of --ignore RULE[:PLACE]."""
     found = []
     for text in texts:
         rule, _, place = text.partition(":")
         if not rule.strip():
-            raise NsysmapError(f"--ignore {text}", "names no rule", "write RULE or RULE:LAYER")
+            raise NsysmapError(f"--ignore {text}", "does not name a rule", "write RULE or RULE:LAYER")
         found.append(Ignore(rule.strip(), place.strip(), "--ignore"))
     return found
 
 
 def read_ignores(path: str | Path) -> list[Ignore]:
-    """Those of an ignore file: TOML with [[ignore]], each with rule, reason, and optionally place and until (a date)."""
+    """The ignores of a file: TOML with [[ignore]] tables, each with rule, reason, and optionally place and until (a date)."""
     file = Path(path)
     document = read_toml(file, "docs/gate.md shows an ignore file")
     rows = document.get("ignore")
     if set(document) != {"ignore"} or not isinstance(rows, list):
-        raise NsysmapError(str(file), "has no [[ignore]], or other sections", "docs/gate.md shows an ignore file")
+        raise NsysmapError(str(file), "has no [[ignore]], or has other sections", "docs/gate.md shows an ignore file")
     return [_ignore(str(file), row) for row in rows]
 
 

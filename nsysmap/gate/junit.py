@@ -1,4 +1,4 @@
-"""The gate's verdict as JUnit XML, one test case per limit, valid by Ant's schema, the strictest there is."""
+"""The gate's verdict as JUnit XML, one test case per limit, valid against Ant's schema, the strictest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nsysmap.gate.checks import BROKEN, KEPT, UNKNOWN, Verdict
 
 
 def junit_xml(verdict: Verdict) -> str:
-    """One testsuite; a broken limit is a failure, one that cannot be determined an error."""
+    """One testsuite; an exceeded limit is a failure, one that cannot be determined an error."""
     broken = sum(check.status == BROKEN for check in verdict.checks)
     unknown = sum(check.status == UNKNOWN for check in verdict.checks)
     counts = f'tests="{len(verdict.checks)}" failures="{broken}" errors="{unknown}"'

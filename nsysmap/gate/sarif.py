@@ -1,4 +1,4 @@
-"""The gate's verdict as SARIF 2.1.0: broken limits and findings, for code-scanning pages."""
+"""The gate's verdict as SARIF 2.1.0: exceeded limits and findings, for code-scanning pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def sarif(verdict: Verdict, version: str) -> dict[str, Any]:
-    """One run; a result a limit that is not kept and a finding, those that are ignored with a suppression."""
+    """One run with one result per limit that is not met and per finding; ignored findings have a suppression."""
     broken = [check for check in verdict.checks if check.status != KEPT]
     found = [*verdict.findings, *(one.finding for one in verdict.ignored)]
     rules: dict[str, dict[str, Any]] = {}

@@ -19,7 +19,7 @@ _MARKS = {KEPT: "ok", BROKEN: "BROKEN"}
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """A line a limit, then what the reader must know."""
+    """One line per limit, then the notes."""
     lines = [
         f"{_MARKS.get(check.status, 'CANNOT TELL'):11}  {check.name}: {check.limit}, is {check.value}{_told(check.told)}"
         for check in verdict.checks
@@ -31,7 +31,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def broken_lines(verdict: Verdict) -> list[str]:
-    """What broke and by how much, and what could not be determined: a line each."""
+    """One line per limit that was exceeded, with by how much, or that could not be determined."""
     return [
         escaped(f"{check.name}: {check.limit}, is {check.value}: {check.told}" + ("" if check.status == BROKEN else " (cannot tell)"))
         for check in verdict.checks

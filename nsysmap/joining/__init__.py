@@ -1,1 +1,1 @@
-"""Which layers of one engine became which of another: joined by what they compute, whatever the build."""
+"""Which layers of one engine became which of another: layers are joined by what they compute, independent of the build."""

@@ -1,4 +1,4 @@
-"""Colours of the pieces of two networks: one colour for pieces that nothing in the whole structure distinguishes (colour refinement)."""
+"""Colour refinement over two networks: pieces that nothing in the structure distinguishes have the same colour."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from nsysmap.joining.network import PRODUCTS, Network, Piece
 
-_MOST_STEPS = 3_000_000  # neighbours looked at; what is not told apart by then stays alike
+_MOST_STEPS = 3_000_000  # neighbours visited; pieces not distinguished by then keep the same colour
 
 Edge = tuple[tuple[int, int], int]
-"""How a neighbour is one (written, read or shared, and the slot), and its node."""
+"""The relation to a neighbour (written, read or shared, and the slot), and its node."""
 
 _READS, _READ_BY, _READS_SOURCE, _SOURCE_OF = range(4)
 
 
 def colours(first: Network, second: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """A colour a piece of each network: the same where all that surrounds the pieces, however far away, is the same.
+    """One colour per piece of each network: two pieces have the same colour if everything around them, at any distance, is the same.
 
-    Neighbours are told apart by direction and by the slot of the reader's input; readers of a tensor that no layer writes (an input of the
-    network, or a concatenation without a copy) are neighbours of that tensor.  Of pieces that nothing tells apart, as many on both sides,
-    the first to run on one side is then taken for the first on the other, and what follows from that is worked out before the next ones:
-    so of branches that are alike one becomes one of the other side as a whole.
+    Neighbours are distinguished by direction and by the reader's input slot; readers of a tensor that no layer writes (an input of the
+    network, or a concatenation without a copy) are neighbours of that tensor.  If several pieces have the same colour, equally many on both
+    sides, the first to run on one side is then matched with the first on the other, and the consequences are worked out before the next
+    ones: so that identical branches are matched as a whole.
     """
     edges = [*_edges(first, 0)]
     of_first = len(edges)
@@ -39,7 +39,8 @@ def colours(first: Network, second: Network) -> tuple[tuple[int, ...], tuple[int
 
 
 def own_structure(first: Network, second: Network) -> tuple[list[Hashable], list[Hashable]]:
-    """What tells each piece by itself, whatever its precision and tactic; its operations only where the names of both sides tell them."""
+    """What identifies each piece by itself, independent of precision and tactic; its operations only if the names of both sides show
+    them."""
     told = all(
         2 * sum(bool(piece.ops) for piece in one.pieces if piece.computes) > sum(piece.computes for piece in one.pieces)
         for one in (first, second)
@@ -52,7 +53,7 @@ def own_structure(first: Network, second: Network) -> tuple[list[Hashable], list
 
 
 def _edges(network: Network, start: int) -> list[list[Edge]]:
-    """The neighbours of each piece, then of each tensor that no piece writes; ``start`` is the first node's number."""
+    """The neighbours of each piece, then those of each tensor that no piece writes; ``start`` is the number of the first node."""
     found: list[list[Edge]] = [
         [
             *(((_READS, slot), start + writer) for writer, slot in network.writers[place]),
@@ -73,7 +74,7 @@ def _edges(network: Network, start: int) -> list[list[Edge]]:
 
 
 class _Refinement:
-    """Nodes in classes, which are split until the members of each have neighbours of the same classes."""
+    """Classes of nodes, split until all members of a class have neighbours of the same classes."""
 
     def __init__(self, edges: Sequence[Sequence[Edge]], own: Sequence[Hashable]) -> None:
         self.edges = edges
@@ -94,7 +95,7 @@ class _Refinement:
                 waiting.update(self._split(one))
 
     def set_apart(self, nodes: Sequence[int]) -> set[int]:
-        """Give these nodes of one class one of their own; their neighbours."""
+        """Move these nodes of one class to a new class; returns their neighbours."""
         kept = self.colour[nodes[0]]
         self.members[kept] = [node for node in self.members[kept] if node not in nodes]
         self.members.append(list(nodes))

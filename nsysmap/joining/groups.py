@@ -14,24 +14,26 @@ ONE_TO_ONE, SPLIT, MERGED, REGROUPED = "one-to-one", "split", "merged", "regroup
 INTO_REGION, OUT_OF_REGION, NEW, GONE = "moved-into-region", "moved-out-of-region", "new", "gone"
 ONNX, NAME, TENSORS, STRUCTURE, POSITION = "onnx", "name", "tensors", "structure", "position"
 
-_INSIDE = 0.5  # a piece of whose nodes the other has that share is part of it
+_INSIDE = 0.5  # a piece is part of another that has this share of its nodes
 _REGION = "foreign_node"
-_OPAQUE = frozenset({"plugin", "unknown", "other"})  # kinds whose name does not say what a layer does
+_OPAQUE = frozenset({"plugin", "unknown", "other"})  # kinds of which a name does not say what the layer does
 
 
 @dataclass(frozen=True)
 class Group:
-    """Pieces of the first network and those of the second that compute the same, by their places; one side is empty where new or gone."""
+    """Pieces of the first network and those of the second that compute the same, by index; one side is empty if the piece is new or
+    gone."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
     relation: str
-    joined_by: str  # onnx, name, tensors, structure or position; empty where there is nothing to join
-    other_nodes: bool = False  # one-to-one, of nodes of one model, and one computes operations that the other does not
+    joined_by: str  # onnx, name, tensors, structure or position; empty if new or gone
+    other_nodes: bool = False  # one-to-one, with nodes of one model, but one computes operations that the other does not
 
 
 def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
-    """Every piece of both networks in one group, in the order of the second network, what is gone where it was."""
+    """Groups that contain each piece of both networks once, in the order of the second network; pieces that are gone stay where they
+    were."""
     found = match(first, second)
     work = _Work(first, second, found)
     work.by_nodes()
@@ -48,7 +50,7 @@ def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
 
 @dataclass
 class _Open:
-    """A group that is being filled."""
+    """A group under construction."""
 
     sides: tuple[list[int], list[int]]
     by: str
@@ -60,7 +62,7 @@ class _Work:
     second: Network
     found: Match
     open: list[_Open] = field(default_factory=list)
-    of: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))  # place to position in `open`, by side
+    of: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))  # piece's index to group's index in `open`, by side
     neighbours: tuple[tuple[Neighbours, Neighbours], tuple[Neighbours, Neighbours]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class _Work:
             by = by or (NAME if pair in alike.names else TENSORS if pair in alike.tensors else "")
             self._new(([one], [other]), by or (POSITION if one in self.found.by_order or not self._flows() else STRUCTURE))
 
-    # --- what is known ------------------------------------------------------------------------------------------------
+    # --- the groups so far ---------------------------------------------------------------------------------------------
 
     def _flows(self) -> bool:
         return self.first.flows and self.second.flows
@@ -98,14 +100,14 @@ class _Work:
         self.of[side][place] = group
 
     def _left(self, side: int) -> list[int]:
-        """The computing pieces of one side that are in no group."""
+        """The computing pieces of one side that are not in a group yet."""
         return [place for place in self.places[side] if place not in self.of[side]]
 
     def _piece(self, side: int, place: int) -> Piece:
         return self.networks[side].pieces[place]
 
     def _around(self, side: int, places: Iterable[int]) -> tuple[set[int], set[int]]:
-        """The groups that these pieces read from, and those that read from them."""
+        """The groups from which these pieces read, and those that read from them."""
         inside = set(places)
         before, behind = self.neighbours[side]
         near = [{other for place in inside for other, _ in each[place]} - inside for each in (before, behind)]
@@ -115,11 +117,11 @@ class _Work:
     # --- by nodes and tensors -----------------------------------------------------------------------------------------
 
     def by_nodes(self) -> None:
-        """A piece whose nodes another has is part of it."""
+        """A piece is part of another one that has its nodes."""
         self._by_share({pair: share for pair, share in self.found.alike.nodes.items() if share >= _INSIDE}, "")
 
     def by_tensors(self) -> None:
-        """A piece that writes what another writes is its last part."""
+        """A piece is the last part of another one that writes the same tensor."""
         self._by_share(self.found.alike.tensors, TENSORS)
 
     def _by_share(self, shares: Mapping[tuple[int, int], float], by: str) -> None:
@@ -140,10 +142,10 @@ class _Work:
                 else:
                     self._new(([one], [two]), by or self._nodes_by(one, two))
 
-    # --- by what stands around ----------------------------------------------------------------------------------------
+    # --- by neighbours ------------------------------------------------------------------------------------------------
 
     def by_slots(self) -> None:
-        """What is left between the same neighbours on both sides computes the same."""
+        """Pieces between the same neighbours on both sides compute the same."""
         parts = [self._connected(side) for side in (0, 1)]
         around = [[self._around(side, part) for part in parts[side]] for side in (0, 1)]
         for one, (before, behind) in enumerate(around[0]):
@@ -160,7 +162,7 @@ class _Work:
                 parts[1][same[0]] = []
 
     def _connected(self, side: int) -> list[list[int]]:
-        """What is left of one side, in parts that hang together."""
+        """The remaining pieces of one side, as connected components."""
         left = set(self._left(side))
         before, behind = self.neighbours[side]
         parts = []
@@ -178,7 +180,7 @@ class _Work:
         return parts
 
     def by_operations(self) -> None:
-        """A piece beside a group whose other side has its operations more than this one is part of it."""
+        """A piece next to a group is part of it if the group's other side has just the piece's operations more than this side."""
         for side in (0, 1):
             for place in self._left(side):
                 wanted = self._piece(side, place).op_counts
@@ -196,7 +198,7 @@ class _Work:
                         break
 
     def by_opaque_layers(self) -> None:
-        """What is left between two groups that follow each other on the other side is inside one of them, if that hides what it does."""
+        """A piece between two groups that are adjacent on the other side is inside one of them, if that group hides what it does."""
         for side in (0, 1):
             known = {node for place in self.places[1 - side] for node in self._piece(1 - side, place).nodes}
             for part in self._connected(side):
@@ -216,7 +218,7 @@ class _Work:
         return sum((self._piece(side, place).op_counts for place in places), Counter[str]())
 
     def by_regions(self) -> None:
-        """What is left beside a region of the other side, and is not known there, was in it or is in it now."""
+        """A piece next to an opaque region of the other side, and unknown there, has moved into or out of the region."""
         for side in (0, 1):
             regions = [place for place in self.places[1 - side] if self._piece(1 - side, place).kind == _REGION]
             if not regions:
@@ -238,7 +240,7 @@ class _Work:
                     self._add(side, place, group)
 
     def _beside(self, side: int, region: int, before: set[int], behind: set[int]) -> bool:
-        """Whether the region stands between these groups, or is in one of them and feeds or reads the other."""
+        """Whether the region lies between these groups, or belongs to one of them and feeds or reads the other."""
         of_region = self.of[side].get(region)
         reads, read_by = self._around(side, [region])
         if of_region is not None and of_region in before:
@@ -248,13 +250,13 @@ class _Work:
         return bool(before | behind) and (not before or bool(before & reads)) and (not behind or bool(behind & read_by))
 
     def _unexplained(self, side: int, region: int, before: set[int], behind: set[int]) -> int:
-        """How many of these groups the region itself neither holds nor reads, or feeds."""
+        """How many of these groups the region neither belongs to nor is connected to."""
         reads, read_by = self._around(side, [region])
         own = {self.of[side].get(region)}
         return len(before - own - reads) + len(behind - own - read_by)
 
     def by_own_names(self) -> None:
-        """What is left and has one name on both sides, which one file says to compute nothing and the other does not know, is the same."""
+        """Pieces of the same name are the same if one file says that they compute nothing and the other does not know."""
         if not self.found.alike.names:
             return
         named = [
@@ -268,10 +270,10 @@ class _Work:
             if count[0][name] == count[1][name] == 1 and any(kind in _OPAQUE for kind in kinds):
                 self._new(([pair[0]], [pair[1]]), NAME)
 
-    # --- what carries data --------------------------------------------------------------------------------------------
+    # --- pieces that only carry data ----------------------------------------------------------------------------------
 
     def carriers(self) -> None:
-        """Pieces that compute nothing: by name, then by the groups between which they stand, those that are most alike first."""
+        """Pieces that compute nothing: joined by name, then by the groups between which they lie, the most similar first."""
         sides = [[place for place, piece in enumerate(one.pieces) if not piece.computes] for one in self.networks]
         for key in (self._own_name, self._carrier_name, self._carrier_place):
             waiting: tuple[dict[object, list[int]], dict[object, list[int]]] = (defaultdict(list), defaultdict(list))
@@ -287,9 +289,9 @@ class _Work:
                         self._new(([one], [other]), by)
 
     def _may_carry_the_same(self, one: int, other: int, by: str) -> bool:
-        """Whether two pieces that stand between the same groups can be each other's; not if one costs nothing and the other does.
+        """Whether two pieces between the same groups can correspond; they cannot if only one of them runs a kernel.
 
-        Within a group of several pieces a place is not known closer than that: what is carried there must have the same extents.
+        Inside a group of several pieces the position is not known more precisely: there the extents must be equal.
         """
         ours, theirs = self._piece(0, one), self._piece(1, other)
         if (ours.kind == "noop") != (theirs.kind == "noop"):
@@ -299,7 +301,7 @@ class _Work:
         return not any(self._within_a_group(side, place) for side, place in ((0, one), (1, other)))
 
     def _within_a_group(self, side: int, place: int) -> bool:
-        """Whether a piece that carries data stands between pieces of one group."""
+        """Whether a piece that carries data lies between pieces of one group."""
         reads = {self.of[side].get(far) for far, _ in self.neighbours[side][0][place]}
         return bool((reads & {self.of[side].get(far) for far, _ in self._readers(side, place)}) - {None})
 
@@ -309,17 +311,17 @@ class _Work:
         return (ours.reshapes == theirs.reshapes) + (ours.kind == theirs.kind) + (ours.shapes == theirs.shapes)
 
     def _own_name(self, side: int, place: int) -> object:
-        """Its name without TensorRT's numbers, where it is the only one of that name and names can be believed."""
+        """Its name without TensorRT's numbers, if it is the only one of that name and names can be trusted."""
         name = unnumbered(self._piece(side, place).name)
         return name if self.found.alike.names and all(count[name] <= 1 for count in self.carrier_names) else None
 
     def _carrier_name(self, side: int, place: int) -> object:
-        """Its name and where it stands, where that is known."""
+        """Its name and its position, if that is known."""
         where = self._carrier_place(side, place)
         return (unnumbered(self._piece(side, place).name), where) if where is not None or not self._flows() else None
 
     def _carrier_place(self, side: int, place: int) -> object:
-        """The groups that it reads from and that read from it, with their slots; None where it has no neighbours."""
+        """The groups from which it reads and that read from it, with their slots; None if it has no neighbours."""
         if not self.networks[side].flows:
             return None
         reads = frozenset(self.of[side].get(other, -1) for other, _ in self.neighbours[side][0][place])
@@ -327,7 +329,7 @@ class _Work:
         return (reads, readers) if (reads | {group for group, _ in readers}) - {-1} else None
 
     def _readers(self, side: int, place: int) -> set[tuple[int, int]]:
-        """The computing pieces that read what this one carries, through others that carry it on."""
+        """The computing pieces that read what this one carries, directly or through other pieces that only carry data."""
         network = self.networks[side]
         found: set[tuple[int, int]] = set()
         frontier, seen = [place], {place}
@@ -343,7 +345,7 @@ class _Work:
     # --- the result ---------------------------------------------------------------------------------------------------
 
     def groups(self) -> list[Group]:
-        """All groups, those of one piece that has no partner among them."""
+        """All groups, including those of single pieces without a counterpart."""
         found = [self._closed(one) for one in self.open]
         left = [[place for place in range(len(one.pieces)) if place not in self.of[side]] for side, one in enumerate(self.networks)]
         found += [Group((place,), (), GONE, "") for place in left[0]]
@@ -352,13 +354,13 @@ class _Work:
     def _closed(self, one: _Open) -> Group:
         relation = self._relation(one)
         nodes = [self._piece(side, one.sides[side][0]).told_nodes if one.sides[side] else {} for side in (0, 1)]
-        ops = [Counter(each.values()) for each in nodes]  # not the nodes: another export may number them otherwise
+        ops = [Counter(each.values()) for each in nodes]  # not the nodes: another export may number them differently
         told_alike = len({self._piece(side, place).nodes_by for side in (0, 1) for place in one.sides[side]}) == 1
         other = relation == ONE_TO_ONE and told_alike and ops[0] != ops[1] and bool(nodes[0].keys() & nodes[1].keys())
         return Group(tuple(sorted(one.sides[0])), tuple(sorted(one.sides[1])), relation, self._by(one), other)
 
     def _by(self, one: _Open) -> str:
-        """What joins a group: more than its position where it stands between the same groups on both sides."""
+        """The evidence for a group: stronger than position if it lies between the same groups on both sides."""
         if one.by != POSITION or not self._flows():
             return one.by
         around = [self._around(side, one.sides[side]) for side in (0, 1)]
@@ -379,7 +381,7 @@ class _Work:
         return SPLIT if len(before) == 1 else MERGED if len(after) == 1 else REGROUPED
 
     def rank(self, group: Group) -> tuple[float, int]:
-        """Where a group stands in the second network; what is gone, behind the group of the piece before it."""
+        """Sort key: a group's position in the second network; a group that is gone follows the group of the piece before it."""
         if group.after:
             return (float(group.after[0]), 0)
         for place in range(group.before[0] - 1, -1, -1):
@@ -389,5 +391,5 @@ class _Work:
 
 
 def _meet(ours: set[int], theirs: set[int]) -> bool:
-    """Whether two sets have something in common, or are both empty."""
+    """Whether two sets intersect, or are both empty."""
     return bool(ours & theirs) or not (ours or theirs)

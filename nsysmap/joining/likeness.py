@@ -1,4 +1,4 @@
-"""How alike the pieces of two networks are: by ONNX nodes and names, tensors, what they compute, and what surrounds them."""
+"""Similarity of the pieces of two networks: by ONNX nodes, names, tensors, what they compute, and what surrounds them."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ Scores = NDArray[np.float32]
 
 IMPOSSIBLE = -100.0
 _NODES, _WEIGHTS, _PLACES, _NAMES, _TENSORS = 60.0, 60.0, 40.0, 40.0, 15.0
-"""Worth of each where it agrees wholly: tensors more than the 14 that likeness and structure come to, names more than both."""
-_AROUND = (1.0, 1.0, 0.8, 0.8)  # of equal surroundings of 1, 2, 4, 8 steps, whatever the fusions
-_EXACT = 1.5  # of everything before it, or behind it, being the same
-_SAME_COLOUR = 2.0  # of all around it being the same, however far away
-_WORDING = 3.0  # of names of the same words
-_TRUST = 0.7  # of the pieces that share a name at least so many must be alike for names to be believed
-_AGREE, _AGREE_NUMBERED = 1.0, 2.0  # how alike: shapes may differ only where the name is more than a number
+"""Scores of full agreement: tensors score more than similarity and structure together (14), names more than all of these."""
+_AROUND = (1.0, 1.0, 0.8, 0.8)  # of equal surroundings within 1, 2, 4, 8 steps, independent of fusion
+_EXACT = 1.5  # if everything before it, or everything after it, is the same
+_SAME_COLOUR = 2.0  # if everything around it is the same, at any distance
+_WORDING = 3.0  # of names with the same words
+_TRUST = 0.7  # share of the pieces with a common name that must be similar for names to be trusted
+_AGREE, _AGREE_NUMBERED = 1.0, 2.0  # how similar: shapes may differ only if the name is more than a number
 _NEARLY = 0.9
-_LEAST_COVERED = 0.3  # of the pieces that can share a numbered name, for it to be more than chance
-_OF_OTHER_NODES = 2.0  # what having nodes that the other side does not have takes away, where others share theirs
+_LEAST_COVERED = 0.3  # share of the pieces with a common numbered name above which this is more than chance
+_OF_OTHER_NODES = 2.0  # penalty for nodes that the other side does not have, while other pieces share theirs
 _NUMBERED = re.compile(r"(?:[A-Za-z]\w*?[_.]?|onnx::\w+?_)?\d+(?:$| \+ )")  # Conv_24, input.8, onnx::MaxPool_125, 239
 _MOST_WORDS = 4_000
 _COUNTED = re.compile(r"(.*?[^\d])\d+", re.DOTALL)
-_FEWEST_COUNTED = 3  # names of one counter that both sides have, from which on they are judged together
+_FEWEST_COUNTED = 3  # names of one counter on both sides, from which on they are judged together
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How alike any two computing pieces are, and what speaks for it; rows are pieces of the first network, columns of the second."""
+    """Similarity of any two computing pieces, and its evidence; rows are pieces of the first network, columns those of the second."""
 
-    first: tuple[int, ...]  # the pieces' places in their networks
+    first: tuple[int, ...]  # the pieces' indices in their networks
     second: tuple[int, ...]
     scores: Scores
-    nodes: Mapping[tuple[int, int], float]  # share of the smaller one's nodes that both have, by row and column
+    nodes: Mapping[tuple[int, int], float]  # common nodes as a share of the smaller piece's nodes, by row and column
     tensors: Mapping[tuple[int, int], float]
-    names: frozenset[tuple[int, int]]  # the same name or weights, or nodes at the same place of the model
-    around: Scores  # what surroundings and what they compute alone come to
+    names: frozenset[tuple[int, int]]  # the same name or weights, or nodes at the same place in the model
+    around: Scores  # score of surroundings and of what they compute alone
 
 
 def likeness(first: Network, second: Network) -> Likeness:
-    """How alike the computing pieces of two networks are."""
+    """The similarity of the computing pieces of two networks."""
     ours, theirs = (tuple(place for place, piece in enumerate(one.pieces) if piece.computes) for one in (first, second))
     mine, yours = [first.pieces[place] for place in ours], [second.pieces[place] for place in theirs]
     alike = _signature_scores(mine, yours)
@@ -92,13 +92,13 @@ _GROUPS = (
     frozenset({"shuffle", "slice", "concat", "gather", "scatter", "resize", "myelin_kernel"}),
     frozenset({"topk", "nms", "reduce", "gather", "scatter"}),
 )
-"""Kinds that one computation can have in different builds."""
+"""Kinds that the same computation can have in different builds."""
 
 _ANY = frozenset({"plugin", "unknown", "other"})
 
 
 def _signature_scores(mine: Sequence[Piece], yours: Sequence[Piece]) -> Scores:
-    """How alike two pieces are by themselves: kind, operations, shapes and parameters; worked out once for each distinct pair."""
+    """Similarity of two pieces by themselves: kind, operations, shapes and parameters; computed once per distinct pair."""
     rows, row_of = _distinct(mine)
     columns, column_of = _distinct(yours)
     table = np.array([[_alike(a, b) for b in columns] for a in rows], np.float32).reshape(len(rows), len(columns))
@@ -124,7 +124,7 @@ def _signature(piece: Piece) -> Hashable:
 
 
 def _alike(a: Piece, b: Piece) -> float:
-    """Kind, operations, shapes and parameters compared, about 5 where all agree; IMPOSSIBLE where they cannot be the same."""
+    """Score of kind, operations, shapes and parameters: about 5 if all agree; IMPOSSIBLE if they cannot be the same."""
     score = _kinds(a, b)
     if score <= IMPOSSIBLE:
         return score
@@ -154,7 +154,7 @@ def _kinds(a: Piece, b: Piece) -> float:
 
 
 def _overlap(a: Counter[str], b: Counter[str]) -> float:
-    """How much of two bags of operations is the same; casts do not count."""
+    """The overlap of two multisets of operations; casts do not count."""
     both = (a & b).total() - min(a["Cast"], b["Cast"])
     either = (a | b).total() - max(a["Cast"], b["Cast"])
     return both / either if either else 1.0
@@ -164,7 +164,7 @@ def _overlap(a: Counter[str], b: Counter[str]) -> float:
 
 
 def _surroundings(first: Network, second: Network, places: tuple[Sequence[int], Sequence[int]]) -> Scores:
-    """What equal surroundings come to: by layers that compute the same, up to eight steps away, and by all before or behind."""
+    """Score of equal surroundings: layers that compute the same up to eight steps away, and everything before or after."""
     result = np.zeros((len(places[0]), len(places[1])), np.float32)
     around: list[tuple[Sequence[int], Sequence[int]]] = list(
         zip(*(_neighbourhoods(one, own) for one, own in zip((first, second), own_structure(first, second), strict=True)), strict=True)
@@ -181,7 +181,7 @@ def _surroundings(first: Network, second: Network, places: tuple[Sequence[int], 
 
 
 def _neighbourhoods(network: Network, own: Sequence[Hashable]) -> list[list[int]]:
-    """For each kind of surroundings a hash a piece: within 1, 2, 4 and 8 steps, then all before it, then all behind it."""
+    """For each kind of surroundings one hash per piece: within 1, 2, 4 and 8 steps, then everything before it, then everything after it."""
     before, behind = computing_neighbours(network)
     loose = [hash((piece.kind if piece.kind not in PRODUCTS else "product", piece.shapes)) for piece in network.pieces]
     found: list[list[int]] = []
@@ -200,7 +200,7 @@ def _neighbourhoods(network: Network, own: Sequence[Hashable]) -> list[list[int]
 
 
 def _onward(own: Sequence[int], neighbours: Sequence[Sequence[tuple[int, int]]], order: Iterable[int]) -> list[int]:
-    """For each piece a hash of itself and of all that it depends on, each in its slot."""
+    """For each piece a hash of itself and of everything it depends on, with input slots."""
     result = list(own)
     for place in order:
         result[place] = hash((own[place], tuple(sorted((slot, result[one]) for one, slot in neighbours[place]))))
@@ -215,9 +215,10 @@ Neighbours = tuple[tuple[tuple[int, int], ...], ...]
 
 
 def computing_neighbours(network: Network) -> tuple[Neighbours, Neighbours]:
-    """For each piece the computing pieces that it reads from and that read from it, through what only carries data; with their slots.
+    """For each piece the computing pieces from which it reads and that read from it, with their slots; pieces that only carry data are
+    skipped.
 
-    Where nothing is known of the flow, the piece before and the piece after.
+    If the dataflow is unknown, the piece before and the piece after.
     """
     pieces = network.pieces
     if not network.flows:
@@ -227,7 +228,7 @@ def computing_neighbours(network: Network) -> tuple[Neighbours, Neighbours]:
         behind = tuple(((line[at[place] + 1], 0),) if place in at and at[place] + 1 < len(line) else () for place in range(len(pieces)))
         return before, behind
     onto: list[dict[tuple[int, int], None]] = []
-    for place in range(len(pieces)):  # writers come before their readers
+    for place in range(len(pieces)):  # writers precede their readers
         held: dict[tuple[int, int], None] = {}
         for writer, slot in network.writers[place]:
             if pieces[writer].computes or writer >= place:
@@ -250,7 +251,7 @@ _Names = list[Mapping[str, int]]
 
 
 def _shared(mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]) -> _Shared:
-    """For each row and column that have something in common the share of it in the smaller and in the larger of the two."""
+    """For each row and column with common elements, their share of the smaller and of the larger set."""
     holders: dict[str, list[int]] = defaultdict(list)
     for column, held in enumerate(yours):
         for name in held:
@@ -270,16 +271,17 @@ def _shared(mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]
 
 
 def _believed(alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]) -> _Shared:
-    """What the pieces of both sides have in common, where these names can be believed."""
+    """What the pieces of both sides have in common, if these names can be trusted."""
     names = [[name for held in side for name in held] for side in (mine, yours)]
     return _trusted(_shared(mine, yours), alike, numbered=_are_numbered(*names))
 
 
 def _without_other_counts(alike: Scores, told: Sequence[Sequence[bool]], mine: _Names, yours: _Names) -> tuple[_Names, _Names]:
-    """The names without those that a counter numbered otherwise on the other side: LayerNorm-4 where there are more of them before it.
+    """The names without those that a counter numbered differently on the other side, such as LayerNorm-4 if one side has more of them
+    before it.
 
-    They are the names that differ in their last number alone, if too few of those that both sides have are of pieces that are alike.
-    Only pieces of which something is told besides their kind (``told``) can be unlike each other.
+    These are names that differ only in their last number, if too few of those on both sides belong to similar pieces. Only pieces of which
+    more than the kind is known (``told``) can be dissimilar.
     """
     holders = [defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)]
     for places, side in zip(holders, (mine, yours), strict=True):
@@ -302,10 +304,10 @@ def _without_other_counts(alike: Scores, told: Sequence[Sequence[bool]], mine: _
 
 
 def _trusted(shared: _Shared, alike: Scores, *, numbered: bool) -> _Shared:
-    """The same where these names can be believed: the pieces that share one whole are alike; else nothing.
+    """The same if these names can be trusted, that is if the pieces that share all of one are similar; otherwise nothing.
 
-    Exporters number nodes and tensors through, so that another export has the same names for other things: ``numbered`` ones must be in
-    the same order too, unless nearly all are there and alike.
+    Exporters number nodes and tensors consecutively, so that another export uses the same names for other things: ``numbered`` names
+    must also be in the same order, unless nearly all are present and similar.
     """
     whole = sorted(pair for pair, (_, larger) in shared.items() if larger > 0.9)
     rows, columns = Counter(row for row, _ in whole), Counter(column for _, column in whole)
@@ -322,7 +324,7 @@ def _trusted(shared: _Shared, alike: Scores, *, numbered: bool) -> _Shared:
 
 
 def _longest_rise(values: Sequence[int]) -> int:
-    """The length of the longest ascending run of values, others left out."""
+    """The length of the longest increasing subsequence."""
     ends: list[int] = []
     for value in values:
         place = bisect_left(ends, value)
@@ -331,12 +333,12 @@ def _longest_rise(values: Sequence[int]) -> int:
 
 
 def _are_numbered(*sides: Iterable[str]) -> bool:
-    """Whether most of the names, on one side at least, are a word and a number, or a number."""
+    """Whether most of the names, on at least one side, are a number or a word with a number."""
     return any(2 * sum(_NUMBERED.match(name) is not None for name in names) > len(names) for names in map(list, sides))
 
 
 def _contradict(scores: Scores, held: tuple[_Names, _Names], shared: _Shared) -> None:
-    """Where the nodes are those of one model: a piece whose nodes the other side has is no piece that has none of them."""
+    """If the nodes are those of one model: a piece whose nodes the other side has cannot be a piece that has none of them."""
     if not shared:
         return
     for side, other, table in ((held[0], held[1], scores), (held[1], held[0], scores.T)):
@@ -353,7 +355,7 @@ def _plain(piece: Piece) -> str:
 
 
 def _tensors(network: Network, places: Sequence[int]) -> list[dict[str, int]]:
-    """What each piece writes, what carries it on included; tensors that several write tell nothing."""
+    """What each piece writes, including copies by pieces that only carry data; tensors with several writers are left out."""
     before, _ = computing_neighbours(network)
     row_of = {place: row for row, place in enumerate(places)}
     result: list[dict[str, int]] = [dict.fromkeys(network.pieces[place].writes, 1) for place in places]
@@ -366,7 +368,7 @@ def _tensors(network: Network, places: Sequence[int]) -> list[dict[str, int]]:
 
 
 def _same_wording(mine: Sequence[Piece], yours: Sequence[Piece]) -> Scores:
-    """How much of two names is the same words in the same order, rare ones counting more; numbered names have no words."""
+    """The share of two names that is the same words in the same order, rare words weighted more; numbered names have no words."""
     ours, theirs = ([_word_pairs(piece) for piece in side] for side in (mine, yours))
     held = Counter(pair for side in (ours, theirs) for words in side for pair in words)
     both = set().union(*ours) & set().union(*theirs)
@@ -390,7 +392,7 @@ def _same_wording(mine: Sequence[Piece], yours: Sequence[Piece]) -> Scores:
 
 
 def _word_pairs(piece: Piece) -> set[tuple[str, str]]:
-    """Each two words of a piece's nodes that stand next to each other."""
+    """Each pair of adjacent words in the names of a piece's nodes."""
     found: set[tuple[str, str]] = set()
     for node in piece.nodes:
         words = _WORD.findall(node.lower())
@@ -406,9 +408,9 @@ _BRACKETED = re.compile(r"\[(/[^\[\]]+)\]")  # [CONVOLUTION]-[aten_ops.convoluti
 
 
 def _places(pieces: Sequence[Piece]) -> _Names:
-    """The places in the model of each piece's nodes, as different exporters would both write them, with what each counts for.
+    """The places in the model of each piece's nodes, in a form common to different exporters, with their weights.
 
-    A place is the path of a node's modules with its operation, without modules around the whole network.
+    A place is the path of a node's modules and its operation, without modules that enclose the whole network.
     """
     paths = {node: path for piece in pieces for node in piece.nodes if (path := _path(node))}
     around = _around(list(paths.values()))
@@ -438,7 +440,8 @@ def _around(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _path(node: str) -> tuple[str, ...]:
-    """A node's modules and its operation: layer1 0 conv1 Conv, of /layer1/layer1.0/conv1/Conv and of Torch-TensorRT's names, or nothing."""
+    """A node's modules and its operation, such as layer1 0 conv1 Conv for /layer1/layer1.0/conv1/Conv and for Torch-TensorRT's name; empty
+    if unknown."""
     own = _BRACKETED.findall(node)[-1:] or [node]
     row = node_row(own[0])
     path: list[str] = []

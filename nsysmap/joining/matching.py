@@ -12,24 +12,24 @@ from nsysmap.base.table import IntArray
 from nsysmap.joining.likeness import IMPOSSIBLE, Likeness, Neighbours, Scores, computing_neighbours, likeness
 from nsysmap.joining.network import Network
 
-_MARGINS = (2.0, 1.0, 0.5, 0.2)  # by so much the best must be better than the second best to be taken without more
-_BESIDE = 0.8  # what a pair gains by each neighbour, in the same direction, that is a pair
-_IN_LINE = 0.4  # … by the piece before or after it in order
-_LEAST = 1.5  # pairs below are none
-_POSITION = 0.3  # what standing at different ends of the network takes away
+_MARGINS = (2.0, 1.0, 0.5, 0.2)  # the margin over the second best with which the best is taken outright
+_BESIDE = 0.8  # what a pair gains from each pair of neighbours in the same direction
+_IN_LINE = 0.4  # … from the piece before or after it in execution order
+_LEAST = 1.5  # pairs with a lower score are not matched
+_POSITION = 0.3  # penalty for positions at opposite ends of the network
 
 
 @dataclass(frozen=True)
 class Match:
-    """The computing pieces of two networks that are each other's, by their places, and how alike all are."""
+    """Corresponding computing pieces of two networks, by index, and the similarity of all."""
 
     pairs: dict[int, int]  # of the first network to the second
-    by_order: frozenset[int]  # of the first: told by the order alone
+    by_order: frozenset[int]  # of the first network: matched by order alone
     alike: Likeness
 
 
 def match(first: Network, second: Network) -> Match:
-    """The computing pieces of two networks, one to one; pieces of which nothing in the other is like them are left out."""
+    """One-to-one matching of the computing pieces of two networks; pieces without a similar one are left out."""
     alike = likeness(first, second)
     work = _Work(first, second, alike)
     for margin in _MARGINS:
@@ -45,7 +45,7 @@ def match(first: Network, second: Network) -> Match:
 
 
 class _Work:
-    """The pairs found so far; scores grow where neighbours are pairs."""
+    """The pairs found so far; a pair's score grows when its neighbours are matched."""
 
     def __init__(self, first: Network, second: Network, alike: Likeness) -> None:
         self.scores: Scores = alike.scores.copy()
@@ -58,7 +58,7 @@ class _Work:
         self.columns = np.arange(theirs)
 
     def take_best(self, margin: float) -> bool:
-        """Take the pairs of which each is the other's best by that margin; whether there were any."""
+        """Accept the pairs in which each is the other's best by that margin; returns whether there were any."""
         if not len(self.rows) or not len(self.columns):
             return False
         scores = self.scores[np.ix_(self.rows, self.columns)]
@@ -73,7 +73,7 @@ class _Work:
         return bool(found)
 
     def take_in_order(self) -> None:
-        """Take, of what is left, the pairs of the best alignment in which no two cross."""
+        """Accept, among the rest, the pairs of the best alignment without crossings."""
         if not len(self.rows) or not len(self.columns):
             return
         worth = self.scores[np.ix_(self.rows, self.columns)] - _LEAST
@@ -81,7 +81,7 @@ class _Work:
         self._take([(int(self.rows[row]), int(self.columns[column])) for row, column in aligned(worth)])
 
     def _crosses(self) -> NDArray[np.bool_]:
-        """Of what is left the pairs that would cross most of the pairs near them."""
+        """Among the rest, the pairs that would cross most of the pairs near them."""
         known = sorted(self.pairs.items())
         result = np.zeros((len(self.rows), len(self.columns)), np.bool_)
         if not known:
@@ -118,7 +118,7 @@ class _Work:
 
 
 def _by_row(network: Network, places: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """For each computing piece the rows of the pieces that it reads from, and of those that read from it."""
+    """For each computing piece the rows of the pieces from which it reads, and of those that read from it."""
     row_of = {place: row for row, place in enumerate(places)}
     sides: tuple[Neighbours, Neighbours] = computing_neighbours(network)
     return [
@@ -141,7 +141,7 @@ def _two_best(scores: Scores) -> tuple[IntArray, Scores]:
 
 
 def aligned(worth: Scores) -> list[tuple[int, int]]:
-    """The pairs of rows and columns, both ascending, whose worth adds up to the most; pairs worth nothing are left out."""
+    """The pairs of rows and columns, both ascending, with the largest total score; pairs with a score of 0 are left out."""
     rows, columns = worth.shape
     reached = np.zeros((rows + 1, columns + 1), np.float32)
     for row in range(rows):

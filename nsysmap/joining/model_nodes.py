@@ -12,15 +12,15 @@ from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.names.layers import nodes_of, split_layer_name
 
 _ENDS = re.compile(r"\{ForeignNode\[(.*?)(?:\.\.\.(.*))?\]\}$", re.DOTALL)
-_SUFFIX = re.compile(r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$")  # what TensorRT puts behind a node's name
+_SUFFIX = re.compile(r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$")  # what TensorRT appends to a node's name
 
 
 def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, ...]:
-    """The layers, each with the nodes of the model that it computes as its ONNX nodes; as they are where the model tells none of it.
+    """The layers, with the model's nodes that each computes as its ONNX nodes; unchanged if the model says nothing about a layer.
 
-    A layer computes the nodes that its metadata or its name tell, and those between the tensors that it reads and writes: TensorRT keeps
-    the names of the model's tensors.  A region that the engine file does not open is found the same way, by its last node where its
-    tensors have other names.
+    A layer computes the nodes in its metadata or its name, and those between the tensors that it reads and writes: TensorRT keeps the
+    names of the model's tensors.  The nodes of an opaque region are found in the same way, or from its last node if its tensors
+    have other names.
     """
     work = _Work(layers, _Graph(model))
     return tuple(replace(layer, onnx=nodes) if nodes else layer for layer, nodes in zip(layers, work.nodes(), strict=True))
@@ -32,17 +32,17 @@ class _Graph:
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """A node's place by its name."""
+        """A node's index by its name."""
         return {node.name: at for at, node in enumerate(self.model.nodes)}
 
     @cached_property
     def producer(self) -> Mapping[str, int]:
-        """The place of the node that makes a tensor."""
+        """The index of the node that produces a tensor."""
         return {tensor: at for at, node in enumerate(self.model.nodes) for tensor in node.outputs if tensor}
 
     @cached_property
     def tensors(self) -> frozenset[str]:
-        """Every tensor of the model that is no constant."""
+        """Every tensor of the model that is not a constant."""
         named = (tensor for node in self.model.nodes for tensor in (*node.inputs, *node.outputs) if tensor)
         return frozenset(named) - self.model.constants
 
@@ -77,7 +77,7 @@ class _Work:
         return found
 
     def _claims(self, layer: Layer) -> set[int]:
-        """The nodes that a layer's metadata or name tells."""
+        """The nodes in a layer's metadata or name."""
         if not layer.onnx and not _computes(layer):
             return set()
         ends = _ENDS.match(split_layer_name(layer.name).node)
@@ -85,11 +85,11 @@ class _Work:
         return {self.graph.place[name] for one in told for name in (one, _SUFFIX.sub("", one)) if name in self.graph.place}
 
     def _tensors(self, names: Iterable[str]) -> set[str]:
-        """The model's tensors that these are, under their own names or as what was reformatted."""
+        """The model's tensors that these are, under their own names or as the source of a reformat."""
         return {self.carried.get(name, name) for name in names} & self.graph.tensors
 
     def _between(self, at: int, ends: set[int], stops: set[str], writers: Mapping[str, int]) -> set[int]:
-        """The nodes from these back to the tensors that the layer reads; none where that leads past them to an input of the model."""
+        """The nodes from these back to the tensors that the layer reads; none if that leads past them to an input of the model."""
         found: set[int] = set()
         frontier = [node for node in ends if self.owner.get(node, at) == at]
         while frontier:
@@ -117,7 +117,7 @@ def _last_node(layer: Layer) -> str:
 
 
 def _carried(layers: Sequence[Layer], known: frozenset[str]) -> dict[str, str]:
-    """The model's tensor that one of another name holds: reformats rename what they carry, on either side."""
+    """The model's tensor behind another name: reformats rename what they read or write."""
     result: dict[str, str] = {}
     ends = [
         (layer.inputs[0].name, layer.outputs[0].name)

@@ -1,4 +1,4 @@
-"""One side of a comparison as a network: its layers in order, what each computes, and which reads which."""
+"""One side of a comparison as a network: its layers in order, what each computes, and which reads from which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nsysmap.names.decode import decode
 from nsysmap.names.layers import layer_ops, node_row, nodes_of, split_layer_name
 
 CARRIERS = frozenset({"reformat", "cast", "quantize", "noop", "constant", "shape", "signal"})
-"""Kinds of layers that compute nothing: TensorRT puts them in and leaves them out as it needs them."""
+"""Kinds of layers that compute nothing: TensorRT inserts them as needed."""
 
 PRODUCTS = frozenset({"convolution", "deconvolution", "gemm"})
 _HEAVY_KINDS = PRODUCTS | {
@@ -31,29 +31,29 @@ _HEAVY_KINDS = PRODUCTS | {
     "scatter",
     "loop",
 }
-_HEAVY, _LIGHT = 10, 1  # what a node counts for where two layers share some
+_HEAVY, _LIGHT = 10, 1  # weight of a node when two layers share some
 _ATTENTION_OPS = ("MatMul", "Softmax", "MatMul")
 
 _UNNAMED = re.compile(r"\(Unnamed Layer\* \d+\)")
-_NUMBER = re.compile(r"\d+(?:_clone_\d+)?$")  # a tensor's name in an export of PyTorch; TensorRT numbers the clones in each build
+_NUMBER = re.compile(r"\d+(?:_clone_\d+)?$")  # a tensor's name in PyTorch's ONNX export; TensorRT numbers the clones in each build
 _SHAPE_PARAMETERS = (
     "Kernel", "Stride", "Dilation", "Groups", "OutMaps", "WindowSize", "PoolingType", "Axis", "ReduceAxes", "Operation",
 )  # fmt: skip
-"""Parameters that stay what they are whatever the precision and tactic."""
+"""Parameters that do not depend on precision and tactic."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One thing that is joined: a layer, or a part of a region that the engine file does not open."""
+    """What is joined: a layer, or a part of an opaque region."""
 
     layer_id: int
     name: str
     kind: str
-    part: str | None = None  # what tells the part; None for a whole layer
+    part: str | None = None  # the part's label; None for a whole layer
     nodes: tuple[str, ...] = ()  # ONNX nodes that it computes
-    nodes_by: str = ""  # what tells them: onnx (Metadata or the model) or name; empty where nothing does
-    constants: tuple[str, ...] = ()  # of the model, weights above all, that its name tells
-    ops: tuple[str, ...] = ()  # its operations in ONNX's terms; empty where unknown
+    nodes_by: str = ""  # their source: onnx (Metadata or the model) or name; empty if there are none
+    constants: tuple[str, ...] = ()  # of the model, mainly weights, that its name contains
+    ops: tuple[str, ...] = ()  # its operations in ONNX terms; empty if unknown
     shapes: tuple[tuple[int, ...], ...] = ()  # of its outputs, see `_shape`
     reshapes: bool = False  # what it writes has other extents, or the same ones in another order, than what it reads
     reads: tuple[str, ...] = ()  # tensors
@@ -63,29 +63,29 @@ class Piece:
 
     @property
     def computes(self) -> bool:
-        """False for what only carries data from one layer to another."""
+        """False if it only carries data from one layer to another."""
         return self.kind not in CARRIERS
 
     @cached_property
     def weights(self) -> dict[str, int]:
-        """Its nodes with what each counts for."""
+        """Its nodes with their weights."""
         return {node: node_weight(node) for node in self.nodes}
 
     @cached_property
     def told_nodes(self) -> dict[str, str]:
-        """Its nodes that compute something with their operations, as far as their names tell them."""
+        """Its nodes that compute something, with their operations if their names show them."""
         rows = ((node, node_row(node)) for node in self.nodes)
         return {node: row.op for node, row in rows if row is not None and row.kind not in CARRIERS}
 
     @cached_property
     def op_counts(self) -> Counter[str]:
-        """How often it has each operation."""
+        """The number of times it has each operation."""
         return Counter(self.ops)
 
 
 @dataclass(frozen=True)
 class Network:
-    """Pieces in the order in which they run; neighbours by their place in it, with the slot of the reader's input."""
+    """Pieces in execution order; neighbours by their index in it, with the reader's input slot."""
 
     pieces: tuple[Piece, ...]
     readers: tuple[tuple[tuple[int, int], ...], ...]  # (piece, slot)
@@ -93,18 +93,18 @@ class Network:
 
     @cached_property
     def flows(self) -> bool:
-        """Whether it is known who reads whom."""
+        """Whether the dataflow is known."""
         return any(self.readers)
 
 
 def unnumbered(name: str) -> str:
-    """The name without the numbers that TensorRT gives layers of its own, which are others in the next build."""
+    """The name without the numbers that TensorRT gives to its own layers, which differ in the next build."""
     return _UNNAMED.sub("(Unnamed Layer)", name)
 
 
 @lru_cache(maxsize=65536)
 def node_weight(node: str) -> int:
-    """What an ONNX node counts for: much where it is a product, a norm, a softmax, a pooling; little where it is one step of many."""
+    """The weight of an ONNX node: high for a matrix product, a norm, a softmax or a pooling, low for one step of many."""
     row = node_row(node)
     return _HEAVY if row is not None and row.kind in _HEAVY_KINDS else _LIGHT
 
@@ -144,7 +144,7 @@ def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:
 
 
 def _nodes(layer: Layer) -> tuple[tuple[str, ...], str]:
-    """The ONNX nodes that a layer computes, and what tells them."""
+    """The ONNX nodes that a layer computes, and their source."""
     if (
         layer.kind in ("reformat", "constant")
         or (layer.kind == "foreign_node" and not layer.onnx)
@@ -171,7 +171,7 @@ def _constants(layer: Layer) -> tuple[str, ...]:
 
 
 def _computes(node: str) -> bool:
-    """Whether it is a node of the model that computes something: no weights, no layer that TensorRT's parser put in."""
+    """Whether it is a node of the model that computes something, not a weight or a layer that TensorRT's parser inserted."""
     if _UNNAMED.search(node):
         return False
     row = node_row(node)
@@ -179,7 +179,7 @@ def _computes(node: str) -> bool:
 
 
 def operations_of(name: str, kind: str, nodes: Sequence[str]) -> tuple[str, ...]:
-    """What a layer or kernel of that name does, in ONNX's terms: by the codes in its name, else by its nodes."""
+    """What a layer or kernel of that name does, in ONNX terms: from the codes in its name, otherwise from its nodes."""
     if kind == "attention":
         return _ATTENTION_OPS
     codes = tuple(op.op if op.op != "unknown" else op.code for op in decode(name).ops) if kind in ("myelin_kernel", "unknown") else ()
@@ -195,7 +195,7 @@ def _batch(layers: Sequence[Layer]) -> int | None:
 
 
 def _shape(tensor: Tensor, batch: int | None) -> tuple[int, ...]:
-    """The extents of more than one element without the batch, in ascending order: the same for [1, 65536, 64] and [65536, 64, 1, 1]."""
+    """The extents above 1, without the batch, in ascending order: the same for [1, 65536, 64] and [65536, 64, 1, 1]."""
     extents = tensor.dimensions or ()
     inner = extents[1:] if len(extents) > 1 and extents[0] == batch else extents
     return tuple(sorted(extent for extent in inner if extent != 1))

@@ -15,8 +15,8 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import rounded
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
-from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
-from nsysmap.comparison.pages import TOP_CONTRIBUTIONS, Grid, Page, comparison_json, comparison_markdown, page_markdown, page_of
+from nsysmap.comparison.inference_page import TOP, WENT_TO, inference_json, page_of_inference
+from nsysmap.comparison.pages import TOP_CONTRIBUTIONS, WATERFALL, Grid, Page, comparison_json, comparison_markdown, page_markdown, page_of
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.page.answer import BUSY
@@ -30,7 +30,6 @@ from nsysmap.summary.words import idle_words
 
 SUFFIXES = (".html", ".json", ".md")
 _STYLE = Path(__file__).parent / "comparison.css"
-_WATERFALL, _WENT_TO = "Where the difference", "What its time went to"  # headings of tables with bars
 _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
@@ -59,14 +58,14 @@ class Beside:
 
 def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
     """The page as HTML, linked with the pages of both sides where those are known; its policy lets the browser load and run nothing."""
-    differences = {_WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
+    differences = {WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
     return page_html(page_of(found), differences, tuple(_went_to(found.contributions, _SIDES)), beside=beside)
 
 
 def page_html(
     page: Page, differences: Mapping[str, Sequence[int]], went_to: Sequence[str] = (), *, beside: Sequence[Beside | None] = (None, None)
 ) -> str:
-    """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by the beginning of its heading.
+    """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by its heading.
 
     ``went_to`` are lines of HTML below the answer.
     """
@@ -88,7 +87,7 @@ def page_html(
         f"<nav>{links}</nav>",
     ]
     for at, grid in enumerate(page.grids):
-        bars = next((list(held) for heading, held in differences.items() if grid.heading.startswith(heading)), [])
+        bars = list(differences.get(grid.heading, ()))
         lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars, beside)]
     if page.notes:
         lines += ["<h2>Notes</h2><ul>", *(f"<li>{_inert(text)}</li>" for text in page.notes), "</ul>"]
@@ -221,7 +220,7 @@ def write_inference(found: OneInference, path: Path) -> None:
     """Write one inference beside the median one to a file, in the form that its suffix names."""
     page, suffix = page_of_inference(found), path.suffix.lower()
     if suffix == ".html":
-        differences = {_WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]}
+        differences = {WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]}
         text = page_html(page, differences, tuple(_went_to(found.contributions, ("the median one", "this one"))))
     else:
         text = page_markdown(page) if suffix == ".md" else json.dumps(inference_json(found), indent=1) + "\n"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 Slice = tuple[int, int]
-"""When it begins and ends, in ns."""
+"""Begin and end, in nanoseconds."""
 
 Step = tuple[int, int, int]
-"""The track, from 0; when; and the number of the slice that begins there, or -1: the last that began there ends."""
+"""The track, from 0; the time; and the number of the slice that begins, or -1 if the innermost open slice ends."""
 
 
 def steps(slices: Iterable[Slice]) -> Iterator[Step]:
-    """The slices as steps of as many tracks as needed, those of one track in the order of time.
+    """The slices as steps on as many tracks as needed; those of one track are in chronological order.
 
-    The slices must be sorted by begin, of those that begin together the outer first; they are numbered from 0.
+    Slices must be sorted by begin, outer before inner ones that begin at the same time; they are numbered from 0.
     """
-    tracks: list[list[int]] = []  # when the slices end that are open, the outermost first
+    tracks: list[list[int]] = []  # ends of the open slices, the outermost first
     for number, (start, end) in enumerate(slices):
         for track, open_until in enumerate(tracks):
             while open_until and open_until[-1] <= start:
@@ -34,7 +34,7 @@ def steps(slices: Iterable[Slice]) -> Iterator[Step]:
 
 
 def changes(moments: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The values of a counter from its changes (when, by how much, sorted): the last value of each moment, where it differs."""
+    """The values of a counter from its changes (time and amount, sorted): the last value at each time, if it changed."""
     value, told, at = 0, 0, None
     for moment, step in moments:
         if at is not None and moment != at and value != told:

@@ -1,4 +1,4 @@
-"""The few messages of Perfetto's trace format that are written, in protobuf's wire format.
+"""Writes the few messages of Perfetto's trace format that are needed, in protobuf's wire format.
 
 The numbers are those of protos/perfetto/trace/trace_packet.proto, track_event.proto, track_descriptor.proto and debug_annotation.proto.
 """
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 _PACKET = b"\x0a"  # Trace.packet
-_SEQUENCE = 1  # all packets are of one writer
+_SEQUENCE = 1  # all packets have one writer
 _BEGIN, _END, _COUNTER = 1, 2, 4
-_CLEARED, _NEEDED = 1, 2  # what is interned begins anew; what is interned is needed
+_CLEARED, _NEEDED = 1, 2  # the interned texts start anew; the packet needs them
 
 
 def varint(value: int) -> bytes:
-    """A number that is not negative, seven bits a byte."""
+    """A non-negative number as a varint: seven bits per byte."""
     if value < 0x80:
         return bytes((value,))
     found = bytearray()
@@ -28,28 +28,29 @@ def varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """A field that holds a number; negative ones take ten bytes, as protobuf's int64."""
+    """A field that contains a number; negative ones take ten bytes, as in protobuf's int64."""
     return varint(field << 3 | _VARINT) + varint(value & 0xFFFFFFFFFFFFFFFF)
 
 
 def text(field: int, value: str) -> bytes:
-    """A field that holds a text."""
+    """A field that contains text."""
     return message(field, value.encode("utf-8", "replace"))
 
 
 def message(field: int, content: bytes) -> bytes:
-    """A field that holds a message, or bytes."""
+    """A field that contains a message, or bytes."""
     return varint(field << 3 | _BYTES) + varint(len(content)) + content
 
 
 def packet(content: bytes) -> bytes:
-    """One packet of the trace, of the one sequence of packets."""
+    """One packet of the trace; all packets are in one sequence."""
     content += _OF_SEQUENCE
     return _PACKET + varint(len(content)) + content
 
 
 def compressed(packets: Iterable[bytes]) -> Iterator[bytes]:
-    """The packets, deflated many at a time: each result is a packet whose compressed_packets holds them, as Perfetto's own writer makes."""
+    """The packets, compressed in batches: each result is a packet whose compressed_packets field contains a batch, as in Perfetto's own
+    writer."""
     held: list[bytes] = []
     size = 0
     for one in packets:
@@ -67,17 +68,17 @@ def _deflated(packets: Iterable[bytes]) -> bytes:
     return _PACKET + varint(len(content)) + content
 
 
-_TOGETHER = 1 << 20  # bytes; larger ones are not smaller together
+_TOGETHER = 1 << 20  # bytes; larger batches do not compress better
 _LEVEL = 6
 _OF_SEQUENCE = number(10, _SEQUENCE)
 _NEEDS = number(13, _NEEDED)
 
 
 class Interned:
-    """Texts that events name by number, and the packet that says which text each number is."""
+    """Interned texts: events refer to them by number, and one packet says which text each number is."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Starts without texts."""
         self._numbers: dict[int, dict[str, int]] = {}
 
     def number(self, kind: int, value: str) -> int:
@@ -86,14 +87,14 @@ class Interned:
         return texts.setdefault(value, len(texts) + 1)
 
     def packet(self) -> bytes:
-        """All of them; it must come before the events."""
+        """The packet with all texts; it must precede the events."""
         found = b"".join(
             message(kind, number(1, at) + text(2, value)) for kind, texts in self._numbers.items() for value, at in texts.items()
         )
         return packet(number(13, _CLEARED) + message(12, found))
 
     def slice(self, name: str, category: str, annotations: Mapping[str, object]) -> bytes:
-        """What the begin of a slice says of itself: the fields of TrackEvent but its type, track and flows."""
+        """The fields of TrackEvent for the begin of a slice, except type, track and flows."""
         parts = [number(3, self.number(1, category)), number(10, self.number(2, name))]
         parts += [message(4, self._annotation(key, value)) for key, value in annotations.items() if value is not None]
         return b"".join(parts)
@@ -106,13 +107,13 @@ class Interned:
 
 
 def track(uuid: int, name: str, parent: int | None = None, *, more: bytes = b"") -> bytes:
-    """The packet that declares a track; its children stand in the order in which they are declared."""
+    """The packet that declares a track; its children are shown in the order of their declaration."""
     found = number(1, uuid) + text(2, name) + (b"" if parent is None else number(5, parent)) + number(11, 3) + more
     return packet(message(60, found))
 
 
 def ranked(rank: int) -> bytes:
-    """For ``more`` of a track: its place among its siblings."""
+    """For ``more`` of a track: its rank among its siblings."""
     return number(12, rank)
 
 
@@ -127,7 +128,7 @@ def thread(pid: int, tid: int, name: str) -> bytes:
 
 
 def counter(unit: str) -> bytes:
-    """For ``more`` of a track: it holds a counter."""
+    """For ``more`` of a track: it is a counter."""
     return message(8, text(6, unit))
 
 
@@ -147,11 +148,11 @@ class Track:
         return packet(number(8, at_ns) + _NEEDS + message(11, self._begin + said + flows))
 
     def end(self, at_ns: int) -> bytes:
-        """The slice that began last ends."""
+        """The innermost open slice ends."""
         return packet(number(8, at_ns) + self._ended)
 
     def value(self, at_ns: int, value: int) -> bytes:
-        """The counter has this value from then on."""
+        """The counter has this value from that time on."""
         return packet(number(8, at_ns) + message(11, self._count + number(30, value)))
 
 

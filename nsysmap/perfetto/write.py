@@ -25,24 +25,24 @@ from nsysmap.report.words import CAUSES
 SUFFIXES = (".perfetto-trace", ".pftrace")
 _GPU_WORK = ("kernels", "copies", "fills", "graphs")
 _ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
-_ALL = 1 << 62  # kernels up to which all events are wanted
+_ALL = 1 << 62  # kernels up to which all events are written
 _ROWS_AT_ONCE = 65536
 
 
 @dataclass(frozen=True)
 class _Slices:
-    """The slices of one track, by begin, of those that begin together the outer first; arrays of one length."""
+    """The slices of one track, sorted by begin, outer before inner ones; arrays of the same length."""
 
     start: IntArray
     end: IntArray
-    said: IntArray  # what each says: a place in `_Trace.texts`
-    call: IntArray  # the call whose flows begin there; -1: none
-    flow: IntArray  # the flow that ends there; 0: none
+    said: IntArray  # index of its texts in `_Trace.texts`
+    call: IntArray  # the call whose flows begin at it; -1 for none
+    flow: IntArray  # the flow that ends at it; 0 for none
 
 
 @dataclass
 class _Trace:
-    """What the trace holds: its tracks, what slices say, and the slices and values of each track."""
+    """The contents of the trace: its tracks, the texts of slices, and the slices and values of each track."""
 
     tracks: list[bytes] = field(default_factory=list)
     interned: Interned = field(default_factory=Interned)
@@ -57,12 +57,12 @@ class _Trace:
         return number
 
     def say(self, name: str, category: str, annotations: Mapping[str, object]) -> int:
-        """What some slices say; returns its place in `texts`."""
+        """Add the texts that some slices share; returns their index in `texts`."""
         self.texts.append(self.interned.slice(name, category, annotations))
         return len(self.texts) - 1
 
     def put(self, file: BinaryIO, flows: _Flows) -> None:
-        """Write all of it, in times since what began first."""
+        """Write everything, with times since the first event."""
         file.writelines(compressed(self._all(flows)))
 
     def _all(self, flows: _Flows) -> Iterator[bytes]:
@@ -97,18 +97,18 @@ def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Flows:
-    """The flows that begin at each call; a flow's number is that of the GPU work that it leads to."""
+    """The flows that begin at each call; a flow has the number of the GPU work to which it leads."""
 
     flow: IntArray  # sorted by call
-    first: IntArray  # for each call where its flows begin
+    first: IntArray  # for each call the index of its first flow
 
     def of(self, call: int) -> list[int]:
-        """The flows that begin at this call; -1 is no call."""
+        """The flows that begin at this call; -1 stands for no call."""
         return [] if call < 0 else self.flow[self.first[call] : self.first[call + 1]].tolist()
 
 
 def write_trace(analysis: Analysis, path: Path) -> None:
-    """Write the trace to ``path``, whole or not at all; times are ns since the first event of the capture."""
+    """Write the trace to ``path``, whole or not at all; times are nanoseconds since the first event of the capture."""
     windows = windows_of(analysis.tables, _ALL)
     events = events_of(analysis.tables, windows)
     made = _Trace()
@@ -146,7 +146,7 @@ def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
 
 
 def _slices(start: IntArray, end: IntArray, said: IntArray, *, call: IntArray | None = None, flow: IntArray | None = None) -> _Slices:
-    """The slices in order; of those of the same time the first given is the outer one."""
+    """The slices in order; of those with the same times, the first given is the outer one."""
     order = np.lexsort((-end, start))
     none, no_flow = np.full(len(start), -1, np.int64), np.zeros(len(start), np.int64)
     return _Slices(
@@ -175,7 +175,7 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
 
 
 def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Mapping[int, int]) -> _Slices:
-    """The slices of a stream: layers, and in them their kernels; copies, memsets and whole graphs."""
+    """The slices of a stream: layers with their kernels inside; copies, memsets and whole graphs."""
     parts = []
     for name in _GPU_WORK:
         table, classes = events.tables[name], events.tables[f"{name}_classes"]
@@ -202,7 +202,7 @@ def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Map
 
 
 def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, str]) -> IntArray:
-    """What the slices of each class of GPU work say, by place in the trace's texts."""
+    """For each class of GPU work the indices of its slices' texts in the trace's texts."""
     classes, texts = events.tables[f"{name}_classes"], events.texts[f"{name}_classes"]
     found = []
     for row in range(len(classes["lane"])):
@@ -210,7 +210,7 @@ def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, str])
             key: (texts[key][data[row]] if data[row] >= 0 else None) for key, data in classes.items() if key in texts
         }
         values |= {key: (int(data[row]) if data[row] >= 0 else None) for key, data in classes.items() if key not in (*texts, "lane")}
-        title = {"copies": f"memcpy {values.get('kind')}", "fills": "memset", "graphs": "CUDA graph, its kernels hidden"}.get(name, "")
+        title = {"copies": f"memcpy {values.get('kind')}", "fills": "memset", "graphs": "CUDA graph (kernels not traced)"}.get(name, "")
         if name == "kernels":
             title = str(values.pop("name"))
             values["what it is"] = escaped(summary(decode(title)))
@@ -241,7 +241,8 @@ def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
 
 
 def _threads(made: _Trace, events: Events) -> None:
-    """CUDA calls, NVTX ranges, OS runtime calls and the profiler's own work, by thread; flows to what was launched start at the calls."""
+    """CUDA calls, NVTX ranges, OS runtime calls and the profiler's own work, by thread; flows start at the calls and lead to what they
+    launched."""
     said = {name: _host_classes(made, name, events) for name in _ON_HOST}
     parents = {pid: made.add(f"process {pid}", more=process(pid)) for pid in sorted({one["pid"] for one in events.threads})}
     for on, told in enumerate(events.threads):
@@ -271,7 +272,7 @@ def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
 
 
 def _counters(analysis: Analysis, device: int, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
-    """How many of the SMs have a block, by the grids of what runs; and how many pieces of work were launched that have not begun."""
+    """Counters: the share of SMs with a block, from the grids of running kernels; and the number of kernels launched but not begun."""
     tables = analysis.tables
     kernels = tables.kernels.take(tables.kernels.ints("device") == device)
     if not len(kernels):
@@ -281,15 +282,15 @@ def _counters(analysis: Analysis, device: int, origin_ns: int) -> Iterator[tuple
     if sm_count:
         blocks = kernels.ints("grid_x") * kernels.ints("grid_y") * kernels.ints("grid_z")
         share = np.minimum(blocks, sm_count) * 100 // sm_count
-        yield "SMs with a block, by the grid (at most 100 % a kernel)", "%", _values(start, end, share)
+        yield "SMs with a block, from grid sizes (at most 100 % per kernel)", "%", _values(start, end, share)
     launched = kernels.ints("launch_end_ns")
     known = launched != MISSING
     begun = np.minimum(launched[known] - origin_ns, start[known])
-    yield "kernels launched and not begun", "kernels", _values(begun, start[known], np.ones(int(known.sum()), np.int64))
+    yield "kernels launched but not begun", "kernels", _values(begun, start[known], np.ones(int(known.sum()), np.int64))
 
 
 def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
-    """The hardware counters as they were sampled, a track a metric: where its value changes."""
+    """The sampled hardware counters, one track per metric; a value is written where it changes."""
     means = f", means of {one.each} samples" if one.each > 1 else ""
     for metric, title, values in zip(one.metrics, one.titles, one.values, strict=True):
         known = np.flatnonzero(values != MISSING)
@@ -300,7 +301,7 @@ def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tup
 
 
 def _values(start: IntArray, end: IntArray, height: IntArray) -> list[tuple[int, int]]:
-    """The sum of the heights of what has begun and not ended."""
+    """The sum of the heights of everything that has begun and not ended."""
     at, step = np.concatenate([start, end]), np.concatenate([height, -height])
     order = np.argsort(at, kind="stable")
     return list(changes(zip(at[order].tolist(), step[order].tolist(), strict=True)))

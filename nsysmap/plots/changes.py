@@ -21,17 +21,17 @@ _CLEAR = {"facecolor": "white", "linewidth": 0, "pad": 1}
 def draw_changes(axes: Axes, analysis: Analysis) -> str:
     """Draws the time before and after each change that was replayed, with the ranges; returns the title.
 
-    Raises NsysmapError where no change could be replayed.
+    Raises NsysmapError if no change could be replayed.
     """
     rows = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
     if not rows:
         reason = next((row.maybe_text("reason") for row in analysis.tables.whatif if row.text("answer") == "cannot-tell"), None)
         raise NsysmapError(
-            analysis.source, f"cannot be replayed: {reason or 'no change applies'}", "nsysmap what-if says why, for each change"
+            analysis.source, f"cannot be replayed: {reason or 'no change applies'}", "nsysmap what-if gives the reason for each change"
         )
     rows.sort(key=lambda row: -row.integer("saving_ns"))
     first = rows[0]
-    bars = [("as it is", first.integer("before_ns"), first.integer("low_before_ns"), first.integer("high_before_ns"), _BEFORE)]
+    bars = [("unchanged", first.integer("before_ns"), first.integer("low_before_ns"), first.integer("high_before_ns"), _BEFORE)]
     bars += [
         (change_words(row.text("change")), row.integer("after_ns"), row.integer("low_after_ns"), row.integer("high_after_ns"), BUSY)
         for row in rows
@@ -52,7 +52,7 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     axes.invert_yaxis()
     axes.set_xlim(0, max(high for _, _, _, high, _ in bars) / 1e3 * 1.35)
     per = analysis.summary.unit
-    axes.set_xlabel(f"µs per {per} without the profiler, predicted; lines: from a quicker to a slower host")
+    axes.set_xlabel(f"predicted µs per {per}, without the profiler; lines: range from a faster to a slower host")
     return "What each change would bring"
 
 

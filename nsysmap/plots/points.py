@@ -27,7 +27,7 @@ _VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bou
 def draw_inferences(axes: Axes, analysis: Analysis) -> str:
     """Draws the time of each steady-state inference over the run; returns the title.
 
-    Raises NsysmapError where none was measured.
+    Raises NsysmapError if none was measured.
     """
     tables = analysis.tables
     times = tables.inference_times.take(tables.inference_times.ints("time_ns") != MISSING)
@@ -65,26 +65,28 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
             fontsize=8,
         )
     axes.set_ylim(0, float(spent.max()) * 1.08)
-    axes.set_xlabel("ms since the first inference began")
-    axes.set_ylabel("µs from the end of the one before to its own")
+    axes.set_xlabel("ms since the start of the first inference")
+    axes.set_ylabel("µs from the end of the previous one to its own end")
     axes.legend(fontsize=8, frameon=False, loc="lower left")
-    return "Time of each inference, under the profiler"
+    return "Time of each inference, profiler included"
 
 
 def draw_roofline(axes: Axes, analysis: Analysis) -> str:
-    """Draws the rate of each layer over its operations per byte, and what the device allows; returns the title.
+    """Draws each layer's rate over its operations per byte, under the device's limits; returns the title.
 
-    Raises NsysmapError where no layer has a time, operations and bytes.
+    Raises NsysmapError if no layer has a time, operations and bytes.
     """
     tables = analysis.tables
     rows = [row for row in tables.roofline if row.maybe_integer("time_ns") and row.maybe_integer("flops") and row.maybe_integer("bytes")]
     bandwidth = next((row.maybe_integer("bandwidth_bytes_per_s") for row in tables.devices), None)
     if not rows or not bandwidth:
         raise NsysmapError(
-            analysis.source, "tells no layer's time, operations and bytes", "give the engine file of trtexec --exportLayerInfo with details"
+            analysis.source,
+            "has no layer with a known time, operations and bytes",
+            "give the engine file, written by trtexec --exportLayerInfo with --profilingVerbosity=detailed",
         )
     per_byte = np.array([row.integer("flops") / row.integer("bytes") for row in rows])
-    rate = np.array([row.integer("flops") / row.integer("time_ns") for row in rows])  # operations a ns are 10⁹ a second
+    rate = np.array([row.integer("flops") / row.integer("time_ns") for row in rows])  # operations per ns are 10⁹ per second
     for verdict, colour in _VERDICTS.items():
         mine = np.array([row.text("verdict") == verdict for row in rows])
         if mine.any():
@@ -117,10 +119,10 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")  # matplotlib's own writes formulas, which names must not be read as
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")  # matplotlib's own labels would typeset parts of a name as formulas
     axes.set_xlim(left, right)
     axes.set_xlabel("operations per byte read and written")
-    axes.set_ylabel("10⁹ operations a second")
+    axes.set_ylabel("10⁹ operations per second")
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
@@ -132,14 +134,14 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
         points.append((f"{len(like)} × {name}" if len(like) > 1 else name, float(per_byte[at]), float(rate[at])))
     _named(axes, points)
     without = sum(1 for row in tables.roofline if row.maybe_integer("time_ns")) - len(rows)
-    return "Roofline" + (f" ({counted(without, 'layer')} of unknown operations or bytes, or without any, left out)" if without else "")
+    return "Roofline" + (f" ({counted(without, 'layer')} omitted: operations or bytes unknown or zero)" if without else "")
 
 
 def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Writes each name beside its point where it hides no other; a name that fits nowhere is left out."""
+    """Writes each name beside its point, where it does not cover another; a name that fits nowhere is left out."""
     from matplotlib.transforms import Bbox
 
-    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # sets where the axes stand
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     whole = axes.get_window_extent()
     taken: list[Bbox] = []
     for name, x, y in points:

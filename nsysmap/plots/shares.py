@@ -20,9 +20,9 @@ _NAME = 60
 
 
 def draw_layers(axes: Axes, analysis: Analysis) -> str:
-    """Draws the time of layers, those together whose names differ in numbers only; returns the title.
+    """Draws the time of layers, adding up those whose names differ only in numbers; returns the
 
-    Raises NsysmapError where no layer has a time.
+    title. Raises NsysmapError if no layer has a time.
     """
     rows = list(analysis.tables.repeated_layers)
     if not rows:
@@ -48,13 +48,13 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     axes.margins(x=0.16)
     axes.set_xlabel("µs per inference" if analysis.summary.inferences else "µs over the trace")
     _legend(axes, [(one.fill, one.words) for one in used])
-    return "Time by layer" + (", * for numbers that differ" if any("*" in name for name in names) else "")
+    return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
 
 
 def draw_idle(axes: Axes, analysis: Analysis) -> str:
     """Draws for each GPU how its time divides into work and idle time by cause; returns the title.
 
-    Raises NsysmapError where the trace does not tell how busy a GPU was.
+    Raises NsysmapError if the trace does not show how busy a GPU was.
     """
     gpus = [row for row in analysis.tables.device_times if row.maybe_real("busy_share") is not None]
     if not gpus:

@@ -31,7 +31,7 @@ KINDS = tuple(_DRAW)
 def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
     """Write the figure of that kind (one of KINDS) to ``path``, whole or not at all; the same analysis gives the same bytes.
 
-    Raises NsysmapError where the analysis does not have what the figure shows.
+    Raises NsysmapError if the analysis lacks what the figure shows.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -9,6 +9,7 @@ import pytest
 
 from nsysmap.comparison.compare import compare_sides
 from nsysmap.comparison.inference import one_inference
+from nsysmap.comparison.inference_page import TOP
 from nsysmap.comparison.side import side_of
 from nsysmap.page.comparison import comparison_html, write_inference
 from tests.reports import analysis
@@ -29,6 +30,8 @@ def test_the_bars_of_one_inference_are_its_time_and_the_median_one_s(tmp_path: P
     assert this == pytest.approx(100, abs=0.01)
     assert usual == pytest.approx(100 * found.usual_ns / found.time_ns, abs=0.5)
     assert "idle, waiting for launches: 12.9 µs → 269 µs" in page
+    contributions = page.split("Where its time went, µs</h2>")[1].split("</table>")[0]
+    assert contributions.count('<rect class="') == TOP
 
 
 def test_the_bars_of_a_comparison_are_both_times() -> None:

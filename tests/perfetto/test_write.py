@@ -140,7 +140,7 @@ def test_counters_say_how_full_the_gpu_is_and_what_waits(written: tuple[list[Sli
     (share,) = (found for name, found in values.items() if name.startswith("SMs with a block"))
     assert all(0 <= value <= 100 for _, value in share)
     assert share[-1][1] == 0
-    queue = values["kernels launched and not begun"]
+    queue = values["kernels launched but not begun"]
     assert min(value for _, value in queue) == 0
     assert max(value for _, value in queue) > 0
 
@@ -172,7 +172,7 @@ def test_captures_of_every_kind_are_whole(report: str, engine: str | None, tmp_p
     if engine == "aux_streams":
         assert len({one.track for one in kernels}) > 1
     if engine == "bert_trt10":
-        assert sum(one.name == "CUDA graph, its kernels hidden" for one in slices) == 50
+        assert sum(one.name == "CUDA graph (kernels not traced)" for one in slices) == 50
 
 
 def test_a_range_that_began_before_all_else_keeps_its_time(analysis: Analysis, tmp_path: Path) -> None:
