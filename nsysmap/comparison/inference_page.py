@@ -41,7 +41,7 @@ def page_of_inference(found: OneInference) -> Page:
     if rest:
         rows.append((signed_microseconds(rest), "", "", "all others"))
     rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "total"))
-    header = ("difference", "median one", "this one", "")
+    header = ("difference", "median", "this one", "")
     grids = [Grid(WENT_TO, header, tuple(rows), "rrrn")]
     kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(

@@ -13,16 +13,16 @@ from nsysmap.summary import words
 from nsysmap.summary.model import GpuTime, Summary
 
 TOP = 5
-"""Layers, or kernels, on top of the page."""
+"""Layers, or kernels, at the top of the page."""
 
-_NAME = 46  # characters of a name on top of the page
+_NAME = 46  # characters of a name at the top of the page
 BUSY = "#566bcb"
 """The colour of GPU work."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a bar: from where, and how wide, in percent of the bar."""
+    """One part of a bar: position and width in percent of the bar."""
 
     words: str
     means: str
@@ -43,7 +43,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Answered:
-    """One answer in a sentence, and where on the page the rest of it stands."""
+    """One answer in a sentence, and the section of the page with the details."""
 
     word: str
     text: str
@@ -54,7 +54,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Told:
-    """The sentences on top of the page."""
+    """The sentences at the top of the page."""
 
     title: str
     predicted: str  # time per unit without the profiler
@@ -67,9 +67,9 @@ class Told:
 
 
 def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], *, regions: bool) -> Told:
-    """The sentences of an answer; ``regions`` says that the page has a section about what is inside them.
+    """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions.
 
-    ``titles`` are what layers that are alike are called, by engine and common name.
+    ``titles`` are the titles of repeated layers, by engine and common name.
     """
     guess, costs = summary.unprofiled, words.costs(summary)[:TOP]
     predicted, _, range_of = (
@@ -111,7 +111,7 @@ def _rows(summary: Summary, *, regions: bool) -> Iterator[Answered]:
 
 
 def bars_of(summary: Summary) -> tuple[Bar, ...]:
-    """A bar for each GPU of which the trace tells how busy it was."""
+    """A bar for each GPU, if the trace shows how busy it was."""
     return tuple(_bar(summary, gpu) for gpu in summary.gpus if gpu.busy_share is not None)
 
 

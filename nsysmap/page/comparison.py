@@ -34,7 +34,7 @@ _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
 _WORK, _IDLE = "work", "idle: "  # what a contribution's name begins with
-_LEAST_SHOWN = 0.002  # of the longer side, for a part to be in the legend
+_LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _HALF = 70  # of a bar's picture, in its own units
 
@@ -45,19 +45,19 @@ class Beside:
 
     word: str  # before or after
     file: str
-    one: str = "layer"  # what stands before the number of a layer
+    one: str = "layer"  # key before the number of a layer
     title: str = ""
-    several: str | None = "layers"  # … before those of several, dots between; None where the page shows one at a time
+    several: str | None = "layers"  # … before those of several, separated by dots; None if the page shows one at a time
 
     def address(self, places: str) -> str:
-        """The address of these layers, dots between their ids."""
+        """The address of these layers; ``places`` are their ids, separated by dots."""
         several = self.several is not None and "." in places
         fragment = f"{self.several}={places}" if several else f"{self.one}={places.partition('.')[0]}"
         return f"{quote(self.file)}#{fragment}"
 
 
 def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
-    """The page as HTML, linked with the pages of both sides where those are known; its policy lets the browser load and run nothing."""
+    """The page as HTML, with links to the pages of both sides if they are known; its policy lets the browser load and run nothing."""
     differences = {WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
     return page_html(page_of(found), differences, tuple(_went_to(found.contributions, _SIDES)), beside=beside)
 
@@ -65,13 +65,15 @@ def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, 
 def page_html(
     page: Page, differences: Mapping[str, Sequence[int]], went_to: Sequence[str] = (), *, beside: Sequence[Beside | None] = (None, None)
 ) -> str:
-    """A page as HTML, with a bar for each of the first rows of a table that ``differences`` has, by its heading.
+    """A page as HTML; ``differences`` has, by a table's heading, the lengths of the bars in its first rows.
 
     ``went_to`` are lines of HTML below the answer.
     """
     code = inlined([_STYLE])
     links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
-    pages = " · ".join(f'<a href="{_inert(quote(one.file))}">{one.title or f"all of {one.word}"}</a>' for one in beside if one is not None)
+    pages = " · ".join(
+        f'<a href="{_inert(quote(one.file))}">{one.title or f"full analysis of {one.word}"}</a>' for one in beside if one is not None
+    )
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -95,7 +97,7 @@ def page_html(
 
 
 def _inert(text: str) -> str:
-    """The text as HTML shows it: no element, no control character, no turn of the writing direction."""
+    """The text made inert for HTML: no elements, control characters or changes of the writing direction."""
     return escape(escaped(text))
 
 
@@ -118,7 +120,7 @@ def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iter
 
 
 def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> Iterator[str]:
-    """A bar a side, to one scale: GPU work, and idle time by cause; nothing where no time is known."""
+    """One bar per side, to one scale: GPU work, and idle time by cause; nothing if a time is unknown."""
     parts: dict[str, list[int]] = {_WORK: [0, 0]}
     for one in contributions:
         held = parts.setdefault(one.name.removeprefix(_IDLE) if one.kind == "idle" else _WORK, [0, 0])
@@ -174,7 +176,8 @@ def _bar(share: float) -> str:
 
 
 def check_pages(path: Path, inputs: Sequence[Path]) -> None:
-    """Nothing, where the pages of both sides can be written beside that of the comparison; NsysmapError where a file there is not ours."""
+    """Check that the pages of both sides can be written beside that of the comparison. Raises NsysmapError if a file of that name is not
+    ours."""
     if path.suffix.lower() != ".html":
         return
     for word in _SIDES:
@@ -188,7 +191,7 @@ def check_pages(path: Path, inputs: Sequence[Path]) -> None:
 
 
 def write_comparison(found: Comparison, path: Path, sides: Sequence[Side] = ()) -> None:
-    """Write the comparison to a file, in the form that its suffix names; beside a page, linked with it, one of each of the ``sides``."""
+    """Write the comparison to a file, in the form that its suffix names; with a page, also linked pages of the ``sides``."""
     suffix = path.suffix.lower()
     if suffix == ".html":
         beside = [_write_side(side, path, word) for word, side in zip(_SIDES, sides, strict=True)] if sides else []
@@ -203,7 +206,7 @@ def _page_of_side(path: Path, word: str) -> Path:
 
 
 def _write_side(side: Side, comparison: Path, word: str) -> Beside | None:
-    """Write the page of a side: that of its analysis, or the picture of an engine file alone; None where it has nothing to show."""
+    """Write the page of a side: that of its analysis, or the picture of an engine file alone; None if it has nothing to show."""
     path, other = (_page_of_side(comparison, one) for one in (word, _SIDES[1 - _SIDES.index(word)]))
     links = [("comparison", quote(comparison.name)), (other.suffixes[-2].removeprefix("."), quote(other.name))]
     if side.analysis is not None:
@@ -221,7 +224,7 @@ def write_inference(found: OneInference, path: Path) -> None:
     page, suffix = page_of_inference(found), path.suffix.lower()
     if suffix == ".html":
         differences = {WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]}
-        text = page_html(page, differences, tuple(_went_to(found.contributions, ("the median one", "this one"))))
+        text = page_html(page, differences, tuple(_went_to(found.contributions, ("median", "this one"))))
     else:
         text = page_markdown(page) if suffix == ".md" else json.dumps(inference_json(found), indent=1) + "\n"
     _write(path, text)

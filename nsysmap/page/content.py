@@ -1,4 +1,4 @@
-"""What the page's script knows beside the events: layers, regions, findings, inferences by group, colours, and the engines' graphs."""
+"""The data of the page's script beside the events: layers, regions, findings, inferences by group, colours, and the engines' graphs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ METHODS = {
     "nvtx": "the NVTX range around its launch names the layer",
     "graph-node": "the range around the capture of its graph node names the layer",
     "tactic": "the layer's tactic is this kernel's name",
-    "order": "its place in the order of kernels, aligned to the engine's layers",
-    "region": "it lies in an opaque region, which is the layer",
+    "order": "its position in the sequence of kernels, aligned to the engine's layers",
+    "region": "it belongs to an opaque region, which is the layer",
     "none": "no layer is known",
 }
-"""What each mapping method rests on."""
+"""The evidence of each mapping method."""
 
 _SEVERITIES = ("error", "warning", "info")
 
 
 def content_of(analysis: Analysis, report: Report, events: Events, windows: Windows, sampled: Sequence[Sampled] = ()) -> dict[str, object]:
-    """The document that the page's script reads, fit for JSON; every text in it is without control characters."""
+    """The document that the page's script reads, as JSON values; its texts contain no control characters."""
     tables = analysis.tables
     kinds, kernel_kinds = _kernel_kinds(events, tables)
     swatch_of = {swatch: number for number, swatch in enumerate(kinds)}
@@ -90,13 +90,13 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
 
 
 def findings(tables: Tables) -> list[Row]:
-    """The findings that stand for themselves, the most severe first, then the most costly."""
+    """The findings that are not inside others, the most severe first, then the most costly."""
     own = [row for row in tables.findings if row.maybe_integer("inside") is None]
     return sorted(own, key=lambda row: (_SEVERITIES.index(row.text("severity")), -(row.maybe_integer("cost_ns") or 0)))
 
 
 def reduced_words(tables: Tables, windows: Windows) -> str | None:
-    """What the page leaves out of a long trace; None where it shows all of it."""
+    """What the page omits of a long trace; None if it shows all of it."""
     if windows.all:
         return None
     starts, ends = tables.kernels.ints("start_ns"), tables.kernels.ints("end_ns")
@@ -104,15 +104,15 @@ def reduced_words(tables: Tables, windows: Windows) -> str | None:
     inferences = int(np.count_nonzero(windows.inferences))
     some = f"of {inferences:,} of {counted(len(tables.inferences), 'inference')}" if len(tables.inferences) else "at the trace's beginning"
     return (
-        f"The trace is long: the timeline shows {shown:,} of {counted(len(starts), 'kernel')} one by one, those {some} (the slowest, the "
-        "most typical, where findings begin, and others spread evenly), and of the rest how much GPU work there was. Host calls, NVTX "
-        "ranges and idle time are shown in the same parts only. All figures outside the timeline are of the whole trace, but for what a "
-        "selection adds up."
+        f"The trace is long: the timeline shows {shown:,} of {counted(len(starts), 'kernel')} event by event, those {some} (the slowest, "
+        "the most typical, those where findings begin, and others spread evenly); elsewhere it shows only how much GPU work there "
+        "was. Host calls, NVTX ranges and idle time are shown in the same parts only. All figures outside the timeline cover the whole "
+        "trace, except the sums over a selection."
     )
 
 
 def _samples(one: Sampled, number: int) -> dict[str, object]:
-    """What the script knows of the counters of a GPU beside their values, which are a table of their own."""
+    """The data about a GPU's counters beside their values, which are a separate table."""
     return {
         "table": f"samples{number}",
         "device": one.device,
@@ -127,7 +127,7 @@ def _samples(one: Sampled, number: int) -> dict[str, object]:
 
 
 def sample_columns(sampled: Sequence[Sampled], origin_ns: int) -> dict[str, dict[str, IntArray]]:
-    """The values of the counters, as the script's tables name them."""
+    """The values of the counters, under the names of the script's tables."""
     return {
         f"samples{number}": {
             "start": one.start_ns - origin_ns,
@@ -143,7 +143,7 @@ def _inferences(tables: Tables) -> int:
 
 
 def _kernel_kinds(events: Events, tables: Tables) -> tuple[list[Swatch], list[int]]:
-    """The swatches of kinds, in the order of a legend, and for each class of kernels the number of its own."""
+    """The swatches of kinds, in the order of the legend, and for each class of kernels the index of its swatch."""
     kinds = {row.integer("layer_id"): row.text("kind") for row in tables.layers}
     names = events.texts["kernels_classes"]["name"]
     classes = events.tables["kernels_classes"]
@@ -166,7 +166,7 @@ def _kernel(name: str) -> dict[str, object]:
 
 
 def _titles(analysis: Analysis) -> dict[tuple[int | None, int | None], str]:
-    """What each layer is called, by engine and place in it."""
+    """The title of each layer, by engine and index."""
     return {
         (number, layer.index): title
         for number, engine in enumerate(analysis.engines)
@@ -175,7 +175,7 @@ def _titles(analysis: Analysis) -> dict[tuple[int | None, int | None], str]:
 
 
 def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
-    """What layers that are alike are called, by engine, common name and the first of them: their titles, if only numbers differ."""
+    """The titles of repeated layers, by engine, common name and the first of them: their own titles if only numbers differ."""
     titles = _titles(analysis)
     found = {}
     for mine in alike(analysis.tables.layers):
@@ -297,7 +297,7 @@ def _finding(number: int, row: Row, origin_ns: int, layers: int) -> dict[str, ob
 
 
 def _graphs(analysis: Analysis) -> list[dict[str, object] | None]:
-    """For each engine what picture/graph.js draws; None for one without layers."""
+    """For each engine the data that picture/graph.js draws; None for an engine without layers."""
     tables = analysis.tables
     measured = Measured(tables.layers, tables.layer_times, tables.kernel_time, tables.precision, tables.region_parts, tables.steady_state)
     drawn: list[dict[str, object] | None] = []

@@ -1,4 +1,4 @@
-// All that is known of one event, beside the page: a kernel with its launch and the evidence for its layer, idle time with its cause.
+// Everything known about one event, beside the page: a kernel with its launch and the evidence for its layer, idle time with its cause.
 
 function detailsOf(trace, panel, on) {
   const { doc, tables, shared } = trace;
@@ -41,11 +41,11 @@ function detailsOf(trace, panel, on) {
     element("h2", layer ? layer.title : "Kernel without a layer", panel);
     rows(null, [
       ["kernel", shared(KERNEL, "name", row)], ["what it is", told.summary], ["patterns", told.patterns], ...at(KERNEL, row),
-      ["median of the same", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null],
+      ["median of this kernel and layer", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null],
       inferenceRow(tables.kernels.inference[row]),
     ]);
     const counted = measuredOf(row);
-    if (counted) rows("Hardware counters (mean over its time, of all its executions)", Object.entries(doc.metrics).map(([metric, title]) => counted[metric] && [title, typeof counted[metric] === "string" ? `not known: ${counted[metric]}` : withError(counted[metric])]));
+    if (counted) rows("Hardware counters (mean over the duration of all executions)", Object.entries(doc.metrics).map(([metric, title]) => counted[metric] && [title, typeof counted[metric] === "string" ? `not known: ${counted[metric]}` : withError(counted[metric])]));
     const sure = shared(KERNEL, "confidence", row) / 1000, method = shared(KERNEL, "method", row);
     rows("Layer, and the evidence for it", [
       ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part known from", shared(KERNEL, "part_by", row)],
@@ -72,22 +72,22 @@ function detailsOf(trace, panel, on) {
     open();
     const { gpu } = lane, at = after(lane.start, time) - 1;
     element("h2", `Hardware counters of GPU ${gpu.device}`, panel);
-    if (at < 0 || time > lane.end[at]) return element("p", "Nothing was sampled here.", panel, "note");
-    rows(null, [["sampled from", duration(lane.start[at], 10)], ["for", duration(lane.end[at] - lane.start[at])], gpu.each > 1 ? ["the mean of", counted(gpu.each, "sample")] : null]);
+    if (at < 0 || time > lane.end[at]) return element("p", "No samples here.", panel, "note");
+    rows(null, [["sampled from", duration(lane.start[at], 10)], ["for", duration(lane.end[at] - lane.start[at])], gpu.each > 1 ? ["mean of", counted(gpu.each, "sample")] : null]);
     rows(null, lanes.filter(one => one.gpu === gpu).map(one => [one.metric.title, one.values[at] < 0 ? "no value" : measuredWords(one, one.values[at]), null]));
     const ran = [];
     for (const one of lanes) {
       if (one.type !== KERNEL || one.device !== gpu.device) continue;
       for (let place = after(one.reach, lane.start[at]); place < one.start.length && one.start[place] < lane.end[at] && ran.length < 40; place++) if (one.end[place] > lane.start[at]) ran.push({ type: one.types[place], row: one.row[place] });
     }
-    rows("What ran meanwhile", ran.map(event => [duration(trace.endOf(event.type, event.row) - trace.startOf(event.type, event.row)), trace.titleOf(event.type, event.row), () => on.pick(event)]));
-    element("p", `nsys sampled the whole GPU ${Math.round(gpu.frequency).toLocaleString("en")} times a second.` + (gpu.aligned ? "" : " The samples' clock could not be joined to the kernels': they may stand a few µs beside them."), panel, "note");
+    rows("What ran at that time", ran.map(event => [duration(trace.endOf(event.type, event.row) - trace.startOf(event.type, event.row)), trace.titleOf(event.type, event.row), () => on.pick(event)]));
+    element("p", `nsys sampled the whole GPU ${Math.round(gpu.frequency).toLocaleString("en")} times a second.` + (gpu.aligned ? "" : " The samples' clock could not be aligned with the kernels': they may be off by a few µs."), panel, "note");
     panel.scrollTop = 0;
   }
   function layerRows(layer, heading) {
     rows(heading, [
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
-      [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["of all kernel time", layer.share === null ? null : percent(layer.share)],
+      [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
       ["roofline", layer.verdict && `${layer.fraction === null ? "" : percent(layer.fraction) + " of it; "}${layer.verdict}: ${layer.reason}`], ["ONNX nodes", layer.onnx],
       ...Object.entries(doc.metrics).map(([metric, title]) => layer.measured && layer.measured[metric] && [title, withError(layer.measured[metric])]),
@@ -111,7 +111,7 @@ function detailsOf(trace, panel, on) {
   function layers(ids, title) {
     open();
     element("h2", title, panel);
-    if (!ids.length) return element("p", "It is about no layer by itself.", panel, "note");
+    if (!ids.length) return element("p", "It is not about particular layers.", panel, "note");
     rows(`${counted(ids.length, "layer")}, marked in every figure`, ids.map(id => { const one = trace.layers.get(id); return [one.time === null ? one.kind : duration(one.time), one.title, () => on.layer(id)]; }));
     button("first kernel in the timeline", element("p", null, panel), () => on.first(ids[0]));
   }
@@ -120,7 +120,7 @@ function detailsOf(trace, panel, on) {
     element("h2", trace.titleOf(type, row), panel);
     rows(null, [
       ...at(type, row), ["bytes", table.bytes[row].toLocaleString("en")], ["rate", table.dur[row] > 0 ? `${(table.bytes[row] / table.dur[row]).toFixed(2)} GB/s` : null],
-      ["from", shared(type, "source", row)], ["to", shared(type, "target", row)], ["asked for by", shared(type, "api", row)], ...laneWords(type)(row),
+      ["from", shared(type, "source", row)], ["to", shared(type, "target", row)], ["requested by", shared(type, "api", row)], ...laneWords(type)(row),
     ]);
     launch(table.launch[row], table.start[row]);
   }
@@ -129,7 +129,7 @@ function detailsOf(trace, panel, on) {
     element("h2", `GPU ${shared(GAP, "device", row)} idle: ${cause}`, panel);
     rows(null, [["cause", doc.causes[cause].words], ...at(GAP, row), inferenceRow(tables.gaps.inference[row])]);
     rows("Evidence", [
-      ["the host's", shared(GAP, "evidence", row), call >= 0 ? () => on.pick({ type: CALL, row: call }) : null], ["thread", doc.threads[shared(GAP, "thread", row)]?.tid],
+      ["on the host", shared(GAP, "evidence", row), call >= 0 ? () => on.pick({ type: CALL, row: call }) : null], ["thread", doc.threads[shared(GAP, "thread", row)]?.tid],
       ["began", call >= 0 ? duration(tables.calls.start[call], 10) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence[row], 10) : null],
       ["took", call >= 0 ? duration(tables.calls.dur[call]) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence_dur[row]) : null],
     ]);
@@ -148,17 +148,17 @@ function detailsOf(trace, panel, on) {
   function inference(row) {
     const all = tables.inferences, like = doc.groups.find(one => one.id === all.group[row]);
     element("h2", `Inference ${row}`, panel);
-    if (!all.shown[row]) element("p", "Its events are not in this page one by one: the trace is too long.", panel, "note");
+    if (!all.shown[row]) element("p", "The trace is too long: this inference's events are not on this page.", panel, "note");
     rows(null, [
       ["engine", all.engine[row] < 0 ? null : doc.engines[all.engine[row]]], all.warmup[row] ? ["excluded", "warm-up"] : null, all.complete[row] ? null : ["excluded", "cut by the capture"],
-      ["time", all.time[row] < 0 ? null : duration(all.time[row])], like && all.time[row] >= 0 && ["of its like", `median ${duration(like.median)}, this one ${(all.time[row] / like.median).toFixed(2)} ×`],
+      ["time", all.time[row] < 0 ? null : duration(all.time[row])], like && all.time[row] >= 0 && ["of its kind", `median ${duration(like.median)}, this one ${(all.time[row] / like.median).toFixed(2)} ×`],
       ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
-      ["more idle than its like", all.cause[row] < 0 ? null : `${duration(all.extra[row])} of the cause ${doc.texts.inferences.cause[all.cause[row]]}`], ["kernels", all.kernels[row]],
+      ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} by the cause ${doc.texts.inferences.cause[all.cause[row]]}`], ["kernels", all.kernels[row]],
     ]);
   }
   function leftOut(row) {
-    element("h2", "Not shown one by one", panel);
+    element("h2", "Not shown event by event", panel);
     rows(null, [...at(LEFT_OUT, row), ["pieces of GPU work", tables.left_out.count[row].toLocaleString("en")], ["their time", duration(tables.left_out.busy[row])]]);
     element("p", doc.reduced, panel, "note");
   }

@@ -1,4 +1,4 @@
-"""The events of a trace as a page's script gets them: columns of small integers, and the texts that they name.
+"""The events of a trace in the form for the page's script: columns of small integers, and the texts to which they refer.
 
 Everything about an event that many events share (a kernel's name, layer, grid, stream, …) is a row of a table of classes.
 """
@@ -24,12 +24,12 @@ _KERNEL_TEXTS = ("name", "part", "method", "reason", "part_by")
 _INFERENCE_TIMES = ("start_ns", "end_ns", "gpu_start_ns", "gpu_end_ns", "enqueue_start_ns", "enqueue_end_ns")
 _INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine", "kernel_sequence")
 _LANE = ("device", "pid", "context", "stream")
-_TID = 0xFFFFFF  # the bits of nsys's globalTid that are the thread's id; the process's stand above them
+_TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
 
 
 @dataclass(frozen=True)
 class Events:
-    """The columns by table, and for each text column of them its texts; times are since `origin_ns`."""
+    """The columns by table, and the texts of each text column; times are relative to `origin_ns`."""
 
     tables: Mapping[str, Mapping[str, IntArray]]
     texts: Mapping[str, Mapping[str, list[str]]]
@@ -40,7 +40,7 @@ class Events:
 
 
 def events_of(tables: Tables, windows: Windows) -> Events:
-    """The events that lie in those parts of the trace."""
+    """The events in these parts of the trace."""
     gpu = (tables.kernels, tables.memcpys, tables.memsets, tables.cuda_graph_traces)
     timed = [table for table in (*gpu, tables.api_calls, tables.inferences) if len(table)]
     origin = min((int(table.ints("start_ns").min()) for table in timed), default=0)
@@ -74,7 +74,7 @@ def events_of(tables: Tables, windows: Windows) -> Events:
 
 @dataclass(frozen=True)
 class _Made:
-    """What is put together for the page, table by table."""
+    """The tables under construction."""
 
     windows: Windows
     origin_ns: int
@@ -83,15 +83,15 @@ class _Made:
     texts: dict[str, dict[str, list[str]]]
 
     def kept(self, table: Table) -> IntArray:
-        """Its rows that lie in the page's windows."""
+        """Its rows in the page's windows."""
         return np.flatnonzero(self.windows.holds(table.ints("start_ns"), table.ints("end_ns")))
 
     def since(self, times: IntArray) -> IntArray:
-        """The times since the origin; -1 for none."""
+        """The times relative to the origin; -1 for none."""
         return np.where(times == MISSING, -1, times - self.origin_ns)
 
     def put(self, name: str, table: Table, rows: IntArray, shared: Mapping[str, IntArray | Text]) -> None:
-        """Add a table of events: when each began, how long it took, and its class, a row of a table of its own."""
+        """Add a table of events: start, duration, and class, which is a row of a separate table."""
         codes = {key: data.codes.astype(np.int64) if isinstance(data, Text) else data for key, data in shared.items()}
         found, number = numbered(*codes.values())
         classes = dict(zip(codes, found, strict=True))
@@ -157,7 +157,7 @@ def _gaps(made: _Made, table: Table) -> None:
     call = _position(calls["start"], begin)
     call[_at(calls["start"] + calls["dur"], call) != stop] = -1
     apart = (call < 0) & (begin >= 0)
-    made.tables["gaps"] = {  # most begin and end with the kernels beside them, and most evidence is a call: small numbers
+    made.tables["gaps"] = {  # most begin and end with a neighbouring kernel, and most evidence is a call: small numbers
         "class": gaps["class"],
         "before": before,
         "after": after,
@@ -192,7 +192,7 @@ def _inferences(made: _Made, tables: Tables) -> None:
 
 
 def _position(kept: IntArray, rows: IntArray) -> IntArray:
-    """Where each value stands among the kept ones, which are ascending; -1 where it does not."""
+    """The index of each value among the kept ones, which are ascending; -1 if it is not among them."""
     if len(kept) == 0:
         return np.full(len(rows), -1, np.int64)
     at = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)

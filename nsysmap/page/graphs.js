@@ -1,4 +1,4 @@
-// The engines' graphs on the page, drawn by picture/graph.js when they come into sight, with the findings marked.
+// The engines' graphs on the page, drawn by picture/graph.js when they scroll into view, with the findings marked.
 
 function graphsOf(doc, on) {
   const place = document.getElementById("graph"), drawn = [];

@@ -55,23 +55,23 @@ function inferencesOf(trace, place, on) {
     pen.globalAlpha = 0.7;
     pen.fillStyle = style.color;
     pen.fillText("time of the run →", left, height - 5);
-    pen.fillText("how many", width - side, height - 5);
+    pen.fillText("count", width - side, height - 5);
     pen.globalAlpha = 1;
   }
   const legend = place.querySelector(".legend");
   if (several) for (const engine of ran) { const made = element("span", null, legend); element("i", null, made).style.background = ENGINE_FILLS[ran.indexOf(engine) % ENGINE_FILLS.length]; made.append(engine < 0 ? "no engine known" : doc.engines[engine]); }
-  /** Whether it is an outlier before which there are but outliers of its like: maybe still warm-up. */
+  /** Whether it is an outlier and so are all earlier ones of its kind: maybe still warm-up. */
   function early(row) {
     return times(row) >= doc.outlier && shown.every(other => other >= row || all.group[other] !== all.group[row] || times(other) >= doc.outlier);
   }
   const slow = shown.filter(row => times(row) > 1.1).sort((one, two) => times(two) - times(one)).slice(0, 8);
-  if (!slow.length) element("p", "No inference takes more than 1.1 times the median of its like.", list, "note");
-  else if (times(slow[0]) < doc.outlier) element("p", `No outlier: none takes ${doc.outlier} times the median of its like.`, list, "note");
+  if (!slow.length) element("p", "No inference takes more than 1.1 times the median of its kind.", list, "note");
+  else if (times(slow[0]) < doc.outlier) element("p", `No outliers: none takes ${doc.outlier} times the median of its kind.`, list, "note");
   for (const row of slow) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
     button(`inference ${row}`, item, () => on.inference(row));
-    item.append(`: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time of the cause ${cause}` : "") + (early(row) ? "; among the first of its like: may be warm-up" : ""));
+    item.append(`: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time by the cause ${cause}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
   }
   function nearest(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
@@ -85,7 +85,7 @@ function inferencesOf(trace, place, on) {
   canvas.addEventListener("click", event => { const row = nearest(event); if (row !== null) on.inference(row); });
   canvas.addEventListener("pointermove", event => {
     const row = nearest(event);
-    canvas.title = row === null ? "" : `inference ${row}${several && all.engine[row] >= 0 ? " of " + doc.engines[all.engine[row]] : ""}: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median of its like${early(row) ? ", among the first: may be warm-up" : ""}`;
+    canvas.title = row === null ? "" : `inference ${row}${several && all.engine[row] >= 0 ? " of " + doc.engines[all.engine[row]] : ""}: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
     canvas.style.cursor = row === null ? "" : "pointer";
   });
   canvas.addEventListener("keydown", event => {

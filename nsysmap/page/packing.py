@@ -1,4 +1,4 @@
-"""Columns of integers as few bytes: differences where they are smaller, folded to be positive, byte plane by byte plane, deflated.
+"""Packs columns of integers into few bytes: differences if they are smaller, zigzag-coded, split into byte planes, deflated.
 
 unpack.js reads them.
 """
@@ -22,9 +22,9 @@ _LEVEL = 9
 def packed(tables: Mapping[str, Columns]) -> str:
     """Columns of integers, by table and name, as text in base64; MISSING becomes -1.
 
-    Deflated are: the length of a JSON header (4 bytes, little endian), the header, and the planes.  The header has for each table its rows
-    and for each column [name, planes, differences, wide]: how many bytes a value takes, whether they are differences to the value before,
-    and whether a value needs more than 32 bits.
+    The deflated data are the length of a JSON header (4 bytes, little endian), the header, and the planes.  The header has for each table
+    its rows and for each column [name, planes, differences, wide]: the bytes per value, whether they are differences from the previous
+    value, and whether a value needs more than 32 bits.
     """
     header: dict[str, dict[str, object]] = {}
     planes: list[bytes] = []
@@ -46,7 +46,7 @@ def deflated(head: bytes, *rest: bytes) -> str:
 
 
 def _planes(values: IntArray, planes: list[bytes]) -> tuple[int, bool]:
-    """Adds a column's planes; returns how many there are, and whether they hold differences."""
+    """Adds a column's planes; returns their number, and whether they contain differences."""
     if len(values) == 0:
         return 0, False
     steps = np.diff(values, prepend=np.int64(0))

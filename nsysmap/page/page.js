@@ -1,11 +1,11 @@
-// The page: one selection (an inference, a layer, a part of time, what is searched for) that every figure shows.
+// The page: one selection (an inference, a layer, an interval, a search) that every figure shows.
 
 async function start() {
   const panel = document.getElementById("details"), chips = document.getElementById("chips"), find = document.getElementById("find"), count = document.getElementById("count");
   const doc = (await inflated("doc")).head;
   const trace = traceOf(doc, unpacked(await inflated("rows")));
   const { tables } = trace;
-  let selection = { inference: null, layer: null, layers: null, range: null, found: null };  // layers: those of a finding, in place of one
+  let selection = { inference: null, layer: null, layers: null, range: null, found: null };  // layers: those of a finding, instead of a single one
   const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"] };
   let hits = [], next = -1, byType = new Map();
 
@@ -47,7 +47,7 @@ async function start() {
     if (selection.layer !== null) told.set("layer", selection.layer);
     if (selection.layers) told.set("layers", selection.layers.join("."));
     if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
-    try { history.replaceState(null, "", "#" + told); } catch { /* some browsers forbid it for files */ }
+    try { history.replaceState(null, "", "#" + told); } catch { /* some browsers forbid this for local files */ }
   }
   function pick(event) {
     timeline.pick(event);
@@ -73,7 +73,7 @@ async function start() {
     change({ layer: id });
     details.layer(id);
   }
-  /** The first kernel of a layer in an inference as most are. */
+  /** The first kernel of a layer in a typical inference. */
   function first(id, within = null) {
     const typical = within || typicalInference(), rows = [];
     for (let row = 0; row < tables.kernels.rows; row++) {
@@ -109,7 +109,7 @@ async function start() {
     graphs.show(id);
   }
 
-  // --- findings: each leads to where it is in time, and to its layer
+  // --- findings: each links to its time and to its layer
   const cards = [...document.querySelectorAll("[data-finding]")];
   function finding(number) {
     const card = cards.find(one => +one.dataset.finding === number);
@@ -144,7 +144,7 @@ async function start() {
     const mine = [...article.querySelectorAll("[data-finding]")].map(card => doc.findings[+card.dataset.finding]), layers = [...new Set(mine.flatMap(one => one.layers))];
     if (mine.length < 2 || layers.length < 2) continue;
     const tools = element("p", null, null);
-    button(`mark all ${layers.length} layers of these places`, tools, () => { change({ inference: null, range: null }); mark(layers, mine[0].rule); to("timeline"); });
+    button(`select all ${layers.length} layers of these findings`, tools, () => { change({ inference: null, range: null }); mark(layers, mine[0].rule); to("timeline"); });
     article.querySelector("h3").after(tools);
   }
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
@@ -163,7 +163,7 @@ async function start() {
       card.classList.toggle("off", Boolean(off));
       if (!off) left++;
     }
-    document.getElementById("finding-count").textContent = timed || chosen ? `${left} of ${cards.length} touch the selection` : "";
+    document.getElementById("finding-count").textContent = timed || chosen ? `${left} of ${cards.length} concern the selection` : "";
   }
 
   // --- search
@@ -188,7 +188,7 @@ async function start() {
         for (let row = 0; row < of.length; row++) if (classes[type][of[row]]) mine.push({ type, row });
         if (mine.length) byType.set(type, mine);
       }
-      if (byType.size) [hits] = byType.values();  // next and previous go through kernels if any, else copies, ranges, calls
+      if (byType.size) [hits] = byType.values();  // next and previous go through kernels if any, otherwise copies, ranges, calls
       const found = (type, row) => type === INFERENCE || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
       change({ found });
       count.textContent = hits.length ? told(hits) : "nothing found";
@@ -204,7 +204,7 @@ async function start() {
     const layers = some[0].type === KERNEL ? new Set(some.map(hit => trace.layerOf(hit.row)).filter(id => id >= 0)).size : 0;
     return counted(some.length, ...NOUNS[some[0].type]) + (layers ? ` of ${counted(layers, "layer")}` : "");
   }
-  /** The list of what was found: a row for each layer, name or call, with how many there are; a click goes to the next of them. */
+  /** The list of matches: one row per layer, name or call, with its number; a click goes to the next of them. */
   function list() {
     listed.replaceChildren();
     listed.hidden = !byType.size || !find.value.trim();
@@ -283,7 +283,7 @@ async function start() {
     place.replaceChildren();
     const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = isDark() ? onDark(fill) : fill; made.append(words); };
     if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
-    else element("span", "one colour a layer, eight in turn: layers that follow one another differ", place);
+    else element("span", "one colour per layer, eight colours in rotation, so that neighbouring layers differ", place);
     element("b", "idle:", place);
     for (const row of doc.idle) entry(doc.causes[row.cause].fill, row.cause);
   }
@@ -304,7 +304,7 @@ async function start() {
   document.body.dataset.ready = Math.round(performance.now());
 }
 
-/** The whole trace in little, with the part that the timeline shows: how busy the GPUs were, pixel by pixel. */
+/** An overview of the whole trace with the part that the timeline shows: how busy the GPUs were, pixel by pixel. */
 function overviewOf(trace, canvas, timeline) {
   const pen = canvas.getContext("2d"), height = 34, { duration: end } = trace.doc;
   const lanes = trace.lanes.filter(lane => lane.type === KERNEL);
@@ -351,6 +351,6 @@ function overviewOf(trace, canvas, timeline) {
 start().catch(error => {
   const place = document.getElementById("broken");
   place.hidden = false;
-  place.textContent = `The figures below the answer cannot be drawn: ${error.message}. A browser of 2023 or later draws them.`;
+  place.textContent = `The figures below the answer cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;
   throw error;
 });

@@ -1,8 +1,8 @@
-// Hardware counters as they were sampled: a lane a metric below the streams of its GPU, each drawn as the mean over every pixel's time.
+// Sampled hardware counters: one lane per metric below the streams of its GPU, drawn as the mean over each pixel's time.
 
 const METRIC = 11;
 
-/** The lanes of a GPU's counters; `add` is told of each. */
+/** The lanes of a GPU's counters; `add` is called for each. */
 function sampleLanes(doc, tables, device) {
   const lanes = [];
   for (const gpu of doc.samples) {
@@ -27,23 +27,23 @@ function sampleLanes(doc, tables, device) {
 }
 const METRIC_FILLS = ["#566bcb", "#3da682", "#9744ff", "#a06a00", "#b2245f", "#4a7a96"];
 
-/** The mean of a lane's values in a part of time, over what was sampled of it; null where nothing was. */
+/** The mean of a lane's values over the sampled part of an interval; null if nothing was sampled. */
 function meanIn(lane, from, to) {
   const first = after(lane.end, from), last = after(lane.start, to) - 1;
   if (last < first) return null;
   let total = lane.total[last + 1] - lane.total[first], spent = lane.spent[last + 1] - lane.spent[first];
-  for (const [at, outside] of [[first, from - lane.start[first]], [last, lane.end[last] - to]]) {  // what lies beside the part
+  for (const [at, outside] of [[first, from - lane.start[first]], [last, lane.end[last] - to]]) {  // the parts outside the interval
     if (outside <= 0 || lane.values[at] < 0) continue;
     total -= outside * lane.values[at];
     spent -= outside;
   }
   return spent > 0 ? { mean: total / spent, samples: (last - first + 1) * lane.gpu.each } : null;
 }
-/** How a lane says a value. */
+/** A lane's value in words. */
 function measuredWords(lane, mean) {
   return lane.metric.unit === "MHz" ? `${Math.round(mean).toLocaleString("en")} MHz` : `${mean.toFixed(mean < 10 ? 1 : 0)}%`;
 }
-/** How a value with its standard error is said. */
+/** A value with its standard error in words. */
 function withError([value, error]) {
   return value === null ? "not known well enough" : `${value.toFixed(0)}% ± ${Math.max(1, Math.round(error))}`;
 }

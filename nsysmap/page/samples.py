@@ -1,4 +1,4 @@
-"""The hardware counters that were sampled, as tracks beside the kernels, and what they tell of kernels and layers."""
+"""The sampled hardware counters as tracks beside the kernels, and their values by kernel and layer."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ TRACKS = {
     "pcie": "PCIe",
     "gpc_clock": "SM clock",
 }
-"""The metrics that have a track, from top to bottom."""
+"""The metrics with a track, from top to bottom."""
 
 MEASURED = {"sm_active": "SMs active", "tensor_active": "tensor cores active", "dram_read": "DRAM read", "dram_write": "DRAM write"}
-"""The metrics that stand beside layers and kernels."""
+"""The metrics shown for layers and kernels."""
 
 MOST_MOMENTS = 50_000
-_ALWAYS = ("sm_active", "tensor_active", "dram_read", "dram_write")  # shown also where all of it is 0
+_ALWAYS = ("sm_active", "tensor_active", "dram_read", "dram_write")  # shown even if it is always 0
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """The counters of one GPU by time: value [i, j] is of metric i in [start_ns[j], end_ns[j]), on the kernels' clock."""
+    """The counters of one GPU over time: value [i, j] is that of metric i in [start_ns[j], end_ns[j]), on the kernels' clock."""
 
     device: int
     metrics: tuple[Metric, ...]
     start_ns: IntArray
     end_ns: IntArray
     values: IntArray  # percent of the peak, or MHz; MISSING for none
-    each: int  # how many samples one value is the mean of
+    each: int  # number of samples averaged into one value
     frequency_hz: float
-    aligned: bool  # whether the samples' clock could be joined to the kernels'
+    aligned: bool  # whether the samples' clock could be aligned with the kernels'
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """What each metric is called."""
+        """The title of each metric."""
         return tuple(TRACKS[metric.meaning] for metric in self.metrics)
 
 
 def sampled_of(analysis: Analysis, windows: Windows, events: Events, most: int = MOST_MOMENTS) -> tuple[Sampled, ...]:
-    """The counters that lie in those parts of the trace, among its events, by GPU: of more than so many samples the means of several."""
+    """The counters in these parts of the trace, by GPU; if there are more than ``most`` samples, means of several."""
     sampling = {row.integer("device"): row for row in analysis.tables.gpu_sampling}
     found = []
     for gpu in analysis.gpu_metrics.samples:
@@ -73,7 +73,7 @@ def sampled_of(analysis: Analysis, windows: Windows, events: Events, most: int =
 
 
 def _moved(gpu: GpuSamples, offset_ns: float, drift: float) -> GpuSamples:
-    """The samples on the kernels' clock; its drift counts from their middle."""
+    """The samples on the kernels' clock; the drift is relative to their middle."""
     if not len(gpu.start_ns):
         return gpu
     middle = float(gpu.start_ns.mean())
@@ -82,7 +82,7 @@ def _moved(gpu: GpuSamples, offset_ns: float, drift: float) -> GpuSamples:
 
 
 def _among(gpu: GpuSamples, windows: Windows, events: Events) -> GpuSamples:
-    """The samples within those parts of the trace that lie between its first and its last event."""
+    """The samples in these parts of the trace, between its first and its last event."""
     first, last = events.origin_ns, events.origin_ns + events.duration_ns
     kept = np.flatnonzero((gpu.start_ns >= first) & (gpu.start_ns < last))
     kept = kept[windows.holds(gpu.start_ns[kept], gpu.end_ns[kept])] if len(kept) else kept
@@ -104,7 +104,7 @@ def _sampled(gpu: GpuSamples, most: int, *, aligned: bool) -> Sampled:
 
 
 def _means(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], long_ns: IntArray, first: IntArray) -> IntArray:
-    """The mean of each run of samples over its time, rounded; MISSING where no sample of it has a value."""
+    """The time-weighted mean of each run of samples, rounded; MISSING if no sample has a value."""
     known = ~np.isnan(values)
     weight = np.where(known, long_ns, 0)
     if not len(first):
@@ -116,7 +116,7 @@ def _means(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], long_ns: I
 
 
 def of_layers(layer_counters: Table) -> dict[int, dict[str, list[float | None]]]:
-    """For each layer and metric beside it the value and its standard error in percent; no value where it is not known well enough."""
+    """For each layer and metric the value and its standard error in percent; none if it is not known well enough."""
     found: dict[int, dict[str, list[float | None]]] = {}
     for row in layer_counters:
         if row.text("metric") in MEASURED:
@@ -139,7 +139,7 @@ def of_positions(kernel_counters: Table) -> list[list[object]]:
 
 
 def of_names(kernel_counters: Table) -> Mapping[str, Mapping[str, float | None]]:
-    """For each kernel name and metric the mean over the time of its kernels; None where that is not known of one of them."""
+    """For each kernel name and metric the time-weighted mean over its kernels; None if one of them is unknown."""
     shown = kernel_counters.take(np.flatnonzero([metric in MEASURED for metric in kernel_counters.text("metric").list()]))
     if not len(shown):
         return {}

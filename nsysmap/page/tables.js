@@ -1,8 +1,8 @@
-// What stands in tables: layers, idle time by cause, regions; each for the whole trace, or for what is selected.
+// The tables: layers, idle time by cause, regions; each for the whole trace, or for the selection.
 
 const MOST_ROWS = 300, NO_LAYER = "#8a94a0";
 
-/** The table of layers; `on.layer(id)` is told of clicks. */
+/** The table of layers; `on.layer(id)` is called for clicks. */
 function layersOf(trace, place, on) {
   const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
   const filter = document.getElementById("layer-filter"), grouped = document.getElementById("layer-group");
@@ -92,7 +92,7 @@ function layersOf(trace, place, on) {
   return { update(given) { selection = given; update(); } };
 }
 
-/** Idle time by cause; for a selection the idle time within it. */
+/** Idle time by cause, of the whole trace or within a selection. */
 function idleOf(trace, place) {
   const { doc } = trace;
   return {
@@ -116,7 +116,7 @@ function idleOf(trace, place) {
   };
 }
 
-/** Parts of a region whose names differ in numbers only as one, the most time first. */
+/** Parts of a region, those whose names differ only in numbers as one, the most time first. */
 function alikeParts(parts) {
   const found = new Map();
   for (const part of parts) {
@@ -132,7 +132,7 @@ function alikeParts(parts) {
   })).sort((one, two) => two.time - one.time);
 }
 
-/** The opaque regions and those of Myelin, each opened by part; parts that are alike as one row where that is asked for. */
+/** The opaque regions and those of Myelin with their parts; similar parts as one row on request. */
 function regionsOf(trace, place) {
   const { doc } = trace, alike = document.getElementById("region-alike");
   alike.addEventListener("change", () => { for (const made of [...place.querySelectorAll("details")]) made.fill(); });

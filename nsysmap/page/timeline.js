@@ -1,8 +1,8 @@
-// The timeline: lanes of events on a canvas.  What is too narrow to be seen is drawn as how much of each pixel's time it takes.
+// The timeline: lanes of events on a canvas.  Events narrower than a pixel are drawn as the share of each pixel's time that they take.
 
 const GUTTER = 168, RULER = 22, GAP_BETWEEN = 3, NEXT_TEXT = 26;
 
-/** Draws the trace's lanes into `place`; `on.pick(event)`, `on.range(range)` and `on.move()` are told what the reader does. */
+/** Draws the trace's lanes into `place`; `on.pick(event)`, `on.range(range)` and `on.move()` are called for the reader's actions. */
 function timelineOf(trace, place, on) {
   const canvas = place.querySelector("canvas"), tip = document.getElementById("tip");
   const pen = canvas.getContext("2d");
@@ -180,7 +180,7 @@ function timelineOf(trace, place, on) {
       label(duration(time, step), x + 3, 13, 105, ink.faint);
     }
   }
-  /** From the call that launched it to the kernel. */
+  /** The line from the launching call to the kernel. */
   function flow() {
     const launch = (trace.tables[TABLES[picked.type]].launch || [])[picked.row];
     if (launch === undefined || launch < 0) return;
@@ -211,7 +211,7 @@ function timelineOf(trace, place, on) {
     set(fixed - part * span, fixed + (1 - part) * span);
   }
   function pan(share) { const by = (view.to - view.from) * share; set(view.from + by, view.to + by); }
-  /** Shows a part of time with some room beside it. */
+  /** Shows an interval with some margin. */
   function show(from, to) { const room = Math.max((to - from) * 0.08, 200); set(from - room, to + room); }
 
   function eventAt(x, y) {
@@ -227,7 +227,7 @@ function timelineOf(trace, place, on) {
     }
     return best;
   }
-  /** The event before or after the picked one in its lane. */
+  /** The previous or next event in the lane of the picked one. */
   function beside(step) {
     if (!picked) return null;
     for (const lane of lanes) {
@@ -283,7 +283,7 @@ function timelineOf(trace, place, on) {
     tip.style.top = event.clientY + 16 + "px";
     if (at.type === METRIC) {
       const half = (view.to - view.from) / (width - GUTTER) / 2, found = meanIn(at.lane, at.time - half, at.time + half);
-      tip.textContent = `${at.lane.metric.title}: ${found ? measuredWords(at.lane, found.mean) : "not sampled here"}` + (found && found.samples > 1 ? `\nthe mean of ${found.samples.toLocaleString("en")} samples` : "");
+      tip.textContent = `${at.lane.metric.title}: ${found ? measuredWords(at.lane, found.mean) : "not sampled here"}` + (found && found.samples > 1 ? `\nmean of ${found.samples.toLocaleString("en")} samples` : "");
       return;
     }
     const more = at.type === KERNEL ? `\n${trace.layers.has(trace.layerOf(at.row)) ? trace.kernelTitle(at.row) : "no layer"}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
@@ -303,7 +303,7 @@ function timelineOf(trace, place, on) {
       set(middle - half, middle + half);
     }
   }
-  /** A key that moves the timeline; whether it is one. */
+  /** Handles a key that moves the timeline; returns whether it did. */
   function key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];

@@ -3,7 +3,7 @@
 const KERNEL = 0, COPY = 1, FILL = 2, GRAPH = 3, LEFT_OUT = 4, GAP = 5, CALL = 6, RANGE = 7, INFERENCE = 8, OSRT = 9, OVERHEAD = 10;
 const TABLES = ["kernels", "copies", "fills", "graphs", "left_out", "gaps", "calls", "ranges", "inferences", "osrt", "overheads"];
 
-/** The first place in ascending `values` that is greater than `wanted`. */
+/** The index of the first of the ascending `values` that is greater than `wanted`. */
 function after(values, wanted, low = 0, high = values.length) {
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -26,7 +26,7 @@ function traceOf(doc, tables) {
     const code = tables[table][column][row];
     return code < 0 ? null : doc.texts[table][column][code];
   };
-  const shared = (type, column, row) => {  // what an event's class says: a text, or a number
+  const shared = (type, column, row) => {  // a value of an event's class: a text, or a number
     const table = TABLES[type] + "_classes", at = tables[TABLES[type]].class[row];
     return column in (doc.texts[table] || {}) ? text(table, column, at) : tables[table][column][at];
   };
@@ -39,7 +39,7 @@ function traceOf(doc, tables) {
     const code = tables.kernels_classes.name[kernels.class[row]];
     return doc.kernels[code].summary;
   }
-  /** The layer, or of a kernel without one what it is. */
+  /** The layer, or what the kernel is if it has none. */
   function kernelWords(row) {
     const layer = layers.get(layerOf(row));
     return layer ? layer.title : kernelTitle(row);
@@ -49,7 +49,7 @@ function traceOf(doc, tables) {
     if (type === COPY) return "copy " + shared(COPY, "kind", row);
     if (type === FILL) return "memset";
     if (type === GRAPH) return "CUDA graph, its kernels hidden";
-    if (type === LEFT_OUT) return `${tables.left_out.count[row].toLocaleString("en")} not shown one by one`;
+    if (type === LEFT_OUT) return `${tables.left_out.count[row].toLocaleString("en")} not shown event by event`;
     if (type === GAP) return shared(GAP, "cause", row);
     if (type === CALL) return shared(CALL, "api", row);
     if (type === INFERENCE) return "inference " + row + (inferences.warmup[row] ? " (warm-up)" : "");
@@ -58,7 +58,7 @@ function traceOf(doc, tables) {
   function startOf(type, row) { return tables[TABLES[type]].start[row]; }
   function endOf(type, row) { return tables[TABLES[type]].end[row]; }
 
-  /** Whether the selection (of a layer, an inference, a part of time) takes in an event. */
+  /** Whether the selection (a layer, an inference, an interval) contains an event. */
   function chosenBy(selection) {
     const { inference, range, found } = selection, chosen = chosenLayers(selection);
     const whole = inference === null ? null : [inferences.start[inference], inferences.end[inference]];
@@ -92,7 +92,7 @@ function traceOf(doc, tables) {
     return launched.get(call) || NONE;
   }
 
-  /** Kernels of the selection by layer: {layer: {time, kernels}}, and how many of them there are. */
+  /** Kernels of the selection by layer: {layer: {time, kernels}}, and their number. */
   function byLayer(selection) {
     const passes = chosenBy(selection), found = new Map();
     for (let row = 0; row < kernels.rows; row++) {
@@ -105,7 +105,7 @@ function traceOf(doc, tables) {
     }
     return found;
   }
-  /** Idle time of the selection by cause, and its GPU window: one device's is enough to say, several are added. */
+  /** Idle time of the selection by cause, and its GPU window, added up over several devices. */
   function idle(selection) {
     const [from, to] = windowOf(selection), found = new Map();
     for (let row = 0; row < gaps.rows; row++) {
@@ -135,7 +135,7 @@ function traceOf(doc, tables) {
     times.sort((one, two) => one - two);
     return { median: times[times.length >> 1], count: times.length };
   }
-  /** The NVTX ranges of a thread that are open at a moment, the outermost first. */
+  /** The NVTX ranges of a thread that are open at a time, the outermost first. */
   function rangesAt(thread, moment) {
     const found = [];
     for (const lane of lanes) {
@@ -150,7 +150,7 @@ function traceOf(doc, tables) {
     rangesAt,
   };
 }
-/** The layers of a selection, those of a finding or one; null where it is of no layer. */
+/** The layers of a selection: those of a finding, or one; null if it has none. */
 function chosenLayers({ layer, layers }) {
   return layers ? new Set(layers) : layer === null ? null : new Set([layer]);
 }
@@ -175,7 +175,7 @@ function lanesOf(doc, tables, shared) {
     lanes.push({ ...lane, start, end, types: type, row, busy, reach });
   };
   const sorted = events => events.sort((one, two) => tables[TABLES[one[0]]].start[one[1]] - tables[TABLES[two[0]]].start[two[1]]);
-  const split = (type, key) => {  // events of a table by what `key` says
+  const split = (type, key) => {  // events of a table by the result of `key`
     const found = new Map();
     for (let row = 0; row < tables[TABLES[type]].rows; row++) {
       const value = key(row);
@@ -218,7 +218,7 @@ function lanesOf(doc, tables, shared) {
   return lanes;
 }
 
-/** Events that may lie in one another, as rows in which none overlaps another: the outermost first; what lies too deep is one last row. */
+/** Nested events as rows without overlaps, the outermost first; everything that is nested too deeply shares the last row. */
 function stacked(tables, events) {
   const rows = [], reached = [];
   const { start: starts, end: ends } = events.length ? tables[TABLES[events[0][0]]] : {};

@@ -11,7 +11,7 @@ async function inflated(id) {
   return { head: JSON.parse(new TextDecoder().decode(plain.subarray(4, 4 + head))), rest: plain.subarray(4 + head) };
 }
 
-/** Tables of columns: {kernels: {rows, start, dur, …}, …}; -1 is no value. */
+/** Tables of columns: {kernels: {rows, start, dur, …}, …}; -1 stands for no value. */
 function unpacked({ head, rest }) {
   let from = 0;
   const tables = {};

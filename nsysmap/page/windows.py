@@ -1,4 +1,4 @@
-"""Which parts of a trace the page shows event by event: all of it, or of a long one the inferences that say the most."""
+"""Which parts of a trace the page shows event by event: all of it, or the most telling inferences of a long one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 
 MOST_KERNELS = 150_000
-"""Kernels up to which a page shows every one."""
+"""Number of kernels up to which a page shows all of them."""
 
 _SLOWEST = 8
 _BINS = 2000
@@ -20,15 +20,15 @@ _BINS = 2000
 
 @dataclass(frozen=True)
 class Windows:
-    """Parts of the trace, by time, that do not overlap."""
+    """Parts of the trace, in chronological order, without overlaps."""
 
     start_ns: IntArray
     end_ns: IntArray
     all: bool  # they are the whole trace
-    inferences: BoolArray  # which inferences lie in them
+    inferences: BoolArray  # which inferences are in them
 
     def holds(self, start_ns: IntArray, end_ns: IntArray) -> BoolArray:
-        """Whether each interval reaches into one of them."""
+        """Whether each interval overlaps one of them."""
         if self.all:
             return np.ones(len(start_ns), np.bool_)
         at = np.searchsorted(self.end_ns, start_ns, side="right")
@@ -38,9 +38,9 @@ class Windows:
 
 
 def windows_of(tables: Tables, most: int = MOST_KERNELS) -> Windows:
-    """The parts of the trace that hold at most about so many kernels.
+    """The parts of the trace with at most about so many kernels. Of a
 
-    Of a longer trace: the first inferences, the slowest of each group and those nearest its median, where findings begin, the last; then
+    longer trace: the first inferences, the slowest of each group and those nearest its median, where findings begin, the last; then
     others, spread evenly.  Without inferences: where the trace begins.
     """
     kernels, inferences = tables.kernels, tables.inferences
@@ -67,7 +67,7 @@ def windows_of(tables: Tables, most: int = MOST_KERNELS) -> Windows:
 
 
 def _in_turn(tables: Tables) -> list[int]:
-    """All inferences, those first that say the most."""
+    """All inferences, the most telling first."""
     inferences, times = tables.inferences, tables.inference_times
     count = len(inferences)
     first = [0, 1, 2, count - 1]
@@ -89,7 +89,7 @@ def _in_turn(tables: Tables) -> list[int]:
 
 
 def left_out(work: Table, lane: IntArray, windows: Windows) -> dict[str, IntArray]:
-    """What a page says of GPU work that it does not show piece by piece: how many pieces, how much time, by lane and part of time."""
+    """GPU work that a page does not show individually: number of pieces and total time, by lane and time bin."""
     rows = np.flatnonzero(~windows.holds(work.ints("start_ns"), work.ints("end_ns")))
     start, end = work.ints("start_ns")[rows], work.ints("end_ns")[rows]
     if len(rows) == 0:

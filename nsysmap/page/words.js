@@ -14,7 +14,7 @@ function button(text, parent, act, className = "link") {
   return made;
 }
 const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
-/** A time in the unit that suits it, with as many digits as `step` (a difference that must show) needs. */
+/** A time in a suitable unit, with enough digits to show differences of `step`. */
 function duration(time, step = Math.abs(time) / 1000) {
   if (time === null || time === undefined) return "–";
   const [unit, size] = UNITS.find(([, one]) => Math.abs(time) >= one) || UNITS[3];
@@ -31,13 +31,13 @@ function percent(share) {
 function counted(number, noun, nouns = noun + "s") {
   return `${number.toLocaleString("en")} ${number === 1 ? noun : nouns}`;
 }
-/** A text in so many characters: what is longer loses its middle. */
+/** A text of at most so many characters: the middle of a longer one is cut out. */
 function fitted(text, most) {
   if (text.length <= most) return text;
   const head = Math.ceil((most - 1) * 0.45);
   return text.slice(0, head) + "…" + text.slice(text.length - (most - 1 - head));
 }
-/** The step of an axis: 1, 2 or 5 times a power of ten, no less than asked for. */
+/** The step of an axis: 1, 2 or 5 times a power of ten, at least the one asked for. */
 function nice(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return [1, 2, 5, 10].map(one => one * power).find(one => one >= least);
@@ -51,7 +51,7 @@ function inkOn(fill) {
   if (!INKS.has(fill)) INKS.set(fill, lightness(fill) < 0.3 ? "#ffffff" : "#1a1d21");
   return INKS.get(fill);
 }
-/** The colour as it can be seen on a dark page: a dark one is mixed with white. */
+/** The colour for a dark page: a dark colour is mixed with white. */
 function onDark(fill) {
   if (!LIFTED.has(fill)) LIFTED.set(fill, lightness(fill) > 0.1 ? fill : "#" + [1, 3, 5].map(at => Math.round(parseInt(fill.slice(at, at + 2), 16) * 0.65 + 89).toString(16).padStart(2, "0")).join(""));
   return LIFTED.get(fill);
@@ -63,7 +63,7 @@ function isDark() {
   return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 const INKS = new Map();
-/** A bar as long as that share of its cell. */
+/** A bar whose length is that share of its cell. */
 function bar(share, fill, parent) {
   const made = element("span", null, parent, "bar");
   const part = element("i", null, made);
@@ -71,7 +71,7 @@ function bar(share, fill, parent) {
   if (fill) part.style.background = fill;
   return made;
 }
-/** Tests texts for all words asked for, whatever their case; null where nothing is asked. */
+/** A test whether a text contains all words searched for, ignoring case; null if nothing is searched for. */
 function searcher(asked) {
   const words = asked.trim().toLowerCase().split(/\s+/).filter(Boolean);
   return words.length ? text => { const low = text.toLowerCase(); return words.every(word => low.includes(word)); } : null;

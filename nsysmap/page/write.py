@@ -1,4 +1,4 @@
-"""Writes the page of an analysis: one HTML file that asks for nothing else."""
+"""Writes the page of an analysis: one HTML file that needs no other."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ _SCRIPTS = (
 def write_page(
     analysis: Analysis, report: Report, path: Path, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """Write the page to ``path``, whole or not at all; of a trace with more kernels than that it shows a part one by one, and says so.
+    """Write the page to ``path``, whole or not at all; a trace with more than ``most_kernels`` kernels is shown only in part, which the
+    page says.
 
-    ``links`` are words and addresses of pages beside it.
+    ``links`` are titles and addresses of related pages.
     """
     text = page(analysis, report, most_kernels=most_kernels, links=links)
     with replacing(path) as fresh:
@@ -53,7 +54,7 @@ def write_page(
 
 
 def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()) -> str:
-    """The page as text; every name in it is text, whatever it holds.  The same analysis gives the same page."""
+    """The page as text; names are escaped, whatever they contain.  The same analysis gives the same page."""
     import jinja2
 
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")

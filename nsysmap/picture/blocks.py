@@ -24,20 +24,20 @@ _LEAST_COVERED = 0.98
 _SOURCES = ("$$myelin$$", "ONNXTRT_")
 
 Family = tuple[str, ...]
-"""A path with a star for each number, up to the number that tells the block."""
+"""A path up to the number that identifies the block, with a star for each number."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Layers drawn as one, by their index in the file."""
+    """Layers drawn as one box, by their index in the file."""
 
     name: str
-    family: str  # groups of one family are alike: the same name but for numbers
+    family: str  # groups of one family are similar: the same name except for numbers
     layers: tuple[int, ...]
 
 
 def region_groups(engine: Engine) -> tuple[Group, ...]:
-    """The Myelin regions of more than one layer, by their first layer; each optimization profile has its own."""
+    """The Myelin regions with more than one layer, by their first layer; each optimization profile has its own."""
     found: dict[tuple[int | None, str], list[int]] = {}
     for layer in engine.layers:
         region = region_of(layer.name, layer.kind, layer.region)
@@ -52,9 +52,10 @@ def region_groups(engine: Engine) -> tuple[Group, ...]:
 
 
 def block_groups(engine: Engine) -> tuple[Group, ...]:
-    """The blocks that repeat, by their first layer: told from numbers in the names of the layers' nodes, else from what repeats in order.
+    """The blocks that repeat, by their first layer: found from numbers in the names of the layers' nodes, otherwise from repetitions in the
+    order.
 
-    A layer that names no node goes with the layers before and after it; one between two blocks, with the block before it.
+    A layer that names no node joins the layers around it; one between two blocks joins the block before it.
     """
     paths = [list(_paths(layer)) for layer in engine.layers]
     assigned = _by_name(engine.layers, paths)
@@ -84,7 +85,7 @@ def _paths(layer: Layer) -> Iterator[list[str]]:
 
 
 def _candidates(path: Sequence[str]) -> Iterator[tuple[Family, tuple[str, ...]]]:
-    """Each way to read the path as a block: the family, and the numbers that tell the block."""
+    """Each way to read the path as a block: the family, and the numbers that identify the block."""
     family: list[str] = []
     numbers: list[str] = []
     for part in path:
@@ -104,7 +105,7 @@ def _with_numbers(family: Family, numbers: Sequence[str]) -> str:
 
 
 def _by_name(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]]) -> dict[int, tuple[Family, tuple[str, ...]]]:
-    """The block of each layer that names one: by the families whose blocks cover the most layers and are most alike."""
+    """The block of each layer that names one: chosen from the families whose blocks cover the most layers and are most similar."""
     votes: dict[Family, dict[int, Counter[tuple[str, ...]]]] = defaultdict(lambda: defaultdict(Counter))
     for index, of_layer in enumerate(paths):
         for path in of_layer:
@@ -120,12 +121,13 @@ def _by_name(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]]) 
 
 
 def _most_voted(counts: Counter[tuple[str, ...]]) -> tuple[str, ...]:
-    """The block that most of a layer's nodes are in; of several, the first."""
+    """The block that contains most of a layer's nodes; the first if there are several."""
     return min(counts, key=lambda numbers: (-counts[numbers], [int(one) for one in numbers]))
 
 
 def _score(layers: Sequence[Layer], members: dict[int, tuple[str, ...]]) -> float:
-    """Layers in blocks of two or more, those of blocks that another block is like counted double; 0 for fewer than two blocks."""
+    """The number of layers in blocks of two or more, counting double those of blocks that resemble another block; 0 for fewer than two
+    blocks."""
     blocks: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for index, numbers in members.items():
         blocks[numbers].append(layers[index].kind)
@@ -137,7 +139,8 @@ def _score(layers: Sequence[Layer], members: dict[int, tuple[str, ...]]) -> floa
 
 
 def _fill(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]], assigned: dict[int, tuple[Family, tuple[str, ...]]]) -> None:
-    """Gives layers that name no node a block: that of both neighbours, or of the one before; after the last block as after the others."""
+    """Gives layers that name no node a block: that of both neighbours, or of the one before; after the last block, as many as after the
+    others."""
     sizes = Counter(assigned.values())
     named = sorted(assigned)
     tails: dict[Family, list[str]] = {}
@@ -162,7 +165,7 @@ def _fill(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]], ass
 
 
 def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
-    """Runs of layers that repeat at once, the longest stretch first: a block for each repetition."""
+    """Stretches of layers that repeat consecutively, the longest first: one block per repetition."""
     import numpy as np
 
     words = [f"{layer.kind} {_NUMBERS.sub('', split_layer_name(layer.name).node)}" for layer in layers]
@@ -178,12 +181,12 @@ def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
             start = first + repeat * period
             groups.append(Group(f"block {repeat} of {family}", f"block * of {family}", tuple(range(start, start + period))))
         taken = slice(first, first + repeats * period)
-        codes[taken] = -1 - np.arange(first, first + repeats * period)  # unlike everything, so that it is not found again
+        codes[taken] = -1 - np.arange(first, first + repeats * period)  # unique, so that it is not found again
     return tuple(sorted(groups, key=lambda group: group.layers))
 
 
 def _best_repeat(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
-    """First layer, period and number of repetitions of the stretch that covers the most layers, of the shortest such period."""
+    """First layer, period and number of repetitions of the stretch that covers the most layers, with the shortest period."""
     import numpy as np
 
     found: list[tuple[int, int, int]] = []
@@ -195,7 +198,7 @@ def _best_repeat(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int
             at = int(lengths.argmax())
             repeats = int(lengths[at]) // period + 1
             first = int(edges[2 * at])
-            if (codes[first : first + period] != codes[first]).any():  # one layer over and over is no block
+            if (codes[first : first + period] != codes[first]).any():  # a single repeated layer is not a block
                 found.append((first, period, repeats))
     if not found:
         return 0, 0, 0

@@ -14,7 +14,7 @@ TITLE_SIZE, SUBTITLE_SIZE = 10.5, 9.5
 BORDER, EDGE, INK, FAINT = "#495057", "#868e96", "#1a1d21", "#5c636a"
 STRIP_HEIGHT = 4.0
 HEAD_WIDTH, HEAD_LENGTH = 6.0, 6.0
-"""Of the arrows at the ends of lines."""
+"""Size of the arrowheads at the ends of lines."""
 PADDING = 7.0
 _PAGE_MARGIN, _HEADING_SIZE, _LEGEND_SIZE, _LINE = 16.0, 15.0, 11.0, 18.0
 _NARROWEST_PAGE = 640.0
@@ -36,7 +36,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Line:
-    """Pieces of line that belong together, and the tips of the arrows at their ends (True: it points up)."""
+    """Line segments that belong together, and the tips of their arrowheads (True: it points up)."""
 
     segments: tuple[Segment, ...]
     dashed: bool = False
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Words:
-    """Text that begins at a point on its base line."""
+    """Text that begins at a point on its baseline."""
 
     x: float
     y: float
@@ -106,13 +106,13 @@ def drawing(picture: Picture) -> Drawing:
 
 
 def box_words(box: Box) -> tuple[str, str]:
-    """Title and subtitle as they fit into the box."""
+    """Title and subtitle, shortened to fit into the box."""
     room = BOX_WIDTH - 2 * PADDING
     return fitted(box.title, room, TITLE_SIZE), fitted(box.subtitle, room, SUBTITLE_SIZE)
 
 
 def strip(box: Box, mode: str) -> Iterator[tuple[str, float, float]]:
-    """Colour, left and width of each part of the strip at the foot of a box that stands for layers of several colours."""
+    """Colour, left edge and width of each part of the strip at the bottom of a box with layers of several colours."""
     parts = box.parts.get(mode, ())
     if len(parts) < 2:
         return
@@ -123,12 +123,12 @@ def strip(box: Box, mode: str) -> Iterator[tuple[str, float, float]]:
 
 
 def shifted(segments: Sequence[Segment], x: float, y: float) -> tuple[Segment, ...]:
-    """The pieces of line moved by so much."""
+    """The line segments, moved."""
     return tuple(tuple((at + x, down + y) for at, down in segment) for segment in segments)
 
 
 def fitted(text: str, room: float, size: float) -> str:
-    """The text, control characters escaped, without its middle where it would be wider than the room in a common font."""
+    """The text with control characters escaped, its middle cut out if it would be wider than the box in a common font."""
     text = escaped(text)
     if text_width(text, size) <= room:
         return text
@@ -144,14 +144,14 @@ def fitted(text: str, room: float, size: float) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is in a wide sans-serif font; never too little by much."""
+    """The approximate width of a text in a wide sans-serif font; never much too small."""
     return size * sum(
         0.42 if char in _NARROW else 0.98 if char in _WIDE else 0.7 if char.isupper() else 0.63 * columns(char) for char in text
     )
 
 
 def _draw_legend(legend: Legend, at: tuple[float, float], shapes: list[Shape], words: list[Words]) -> float:
-    """Draws the legend below that height, wrapped to the page's width; returns where it ends."""
+    """Draws the legend below that height, wrapped to the page's width; returns the height at which it ends."""
     width, y = at
     words.append(Words(_PAGE_MARGIN, y, legend.title, _LEGEND_SIZE, FAINT))
     x = _PAGE_MARGIN + text_width(legend.title, _LEGEND_SIZE) + 16

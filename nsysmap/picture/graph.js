@@ -10,7 +10,7 @@ function drawn(name, attributes, parent) {
   return made;
 }
 
-/** Draws the views of `data` into `place`; `on.select(view, box)` is told of clicks (box is null for a click beside all boxes). */
+/** Draws the views of `data` into `place`; `on.select(view, box)` is called for clicks (box is null for a click outside all boxes). */
 function engineGraph(place, data, on) {
   const views = data.views.map(view => drawView(view));
   const at = views.map(() => ({ x: 0, y: 0, scale: 1, fitted: false }));
@@ -108,12 +108,12 @@ function engineGraph(place, data, on) {
     if (number !== null) data.views[shown].trunks.forEach(trunk => {
       const ends = trunk.ends.filter(([source, target]) => source === number || target === number);
       if (!ends.length) return;
-      const pieces = trunk.d.split("M");  // one piece of line after each M
+      const pieces = trunk.d.split("M");  // one line segment after each M
       for (let [, , piece] of ends) for (; piece >= 0; piece = trunk.before[piece]) way.push("M" + pieces[piece + 1]);
     });
     view.chosenWay.setAttribute("d", [...new Set(way)].join(""));
   }
-  /** Shows which boxes hold a layer that passes the test (null: no search); returns them. */
+  /** Shows which boxes contain a layer that passes the test (null: no search); returns them. */
   function search(passes) {
     const found = [];
     views[shown].boxes.forEach((box, number) => {
@@ -124,7 +124,7 @@ function engineGraph(place, data, on) {
     views[shown].svg.classList.toggle("finding", passes !== null);
     return found;
   }
-  /** Puts a badge on each box that holds one of these layers: a Map of layer to number. */
+  /** Puts a badge on each box that contains one of these layers: a Map of layer to number. */
   function mark(marks) {
     data.views.forEach((view, number) => view.boxes.forEach((box, place) => {
       const count = box.layers.reduce((sum, layer) => sum + (marks.get(layer) || 0), 0);

@@ -23,9 +23,9 @@ CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "graph.js"))
 
 
 def html(picture: Picture, *, links: Sequence[tuple[str, str]] = ()) -> str:
-    """The page; every name in it is text, whatever it holds.  The same picture gives the same page.
+    """The page; names are escaped, whatever they contain.  The same picture gives the same page.
 
-    ``links`` are words and addresses of pages beside it.
+    ``links`` are titles and addresses of related pages.
     """
     import jinja2
 
@@ -41,7 +41,7 @@ def html(picture: Picture, *, links: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def graph_data(picture: Picture) -> dict[str, object]:
-    """What graph.js draws: the views with their boxes, ways and legends; and the layers with their details."""
+    """The data that graph.js draws: the views with their boxes, ways and legends, and the layers with their details."""
     times = picture.times
     whole = sum(time or 0 for time in times.time_ns) if times else 0
     return {

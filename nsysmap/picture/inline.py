@@ -25,7 +25,7 @@ class Code:
 
 
 def inlined(files: Sequence[Path]) -> Code:
-    """The code of a page: its .css and .js files, each kind put together in the order given."""
+    """The code of a page: its .css and .js files, concatenated in the order given."""
     from markupsafe import Markup
 
     style, script = ("\n" + "\n".join(path.read_text("utf-8") for path in files if path.suffix == suffix) for suffix in (".css", ".js"))

@@ -1,7 +1,7 @@
 """Places a graph on a page: rows by longest path, few crossings by barycentres, long graphs wrapped into columns like text.
 
-A tensor that passes rows on its way does so in a lane of its own beside the boxes, which all its readers share; into another column
-it goes along the foot of the page and through the gutter before that column.  The same graph always gets the same places.
+A tensor that passes rows does so in a lane of its own beside the boxes, shared by all its readers; to reach another column it runs
+along the bottom of the page and through the gutter before that column.  The same graph always gets the same layout.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from nsysmap.base.errors import NsysmapError
 
 Point = tuple[float, float]
 Segment = tuple[Point, ...]
-"""Two points: a smooth curve from the one to the other; more: straight lines from point to point."""
+"""Two points are joined by a smooth curve; more points by straight lines."""
 
 BOX_WIDTH, BOX_HEIGHT = 232.0, 40.0
 _ROW_GAP, _BOX_GAP, _LANE, _GUTTER, _TRACK = 26.0, 14.0, 9.0, 30.0, 4.0
 _PITCH = BOX_HEIGHT + _ROW_GAP
 _PAGE_SHAPE = 1.5
-"""Width over height that the number of columns aims at."""
+"""The ratio of width to height at which the number of columns aims."""
 _WIDEST_ROW = 8
 _SWEEPS, _STRAIGHTENINGS = 6, 4
 
 MOST_BOXES = 20_000
-"""Of a drawing: it takes seconds, and nobody sees more in it; engines have some thousands of layers."""
+"""Boxes in a drawing at most: this many take seconds, and more are of no use; engines have some thousands of layers."""
 MOST_LANES = 50_000_000
-"""Lanes that are kept apart, counted as the square of the tensors that pass each row: ten seconds of work.
+"""Work to keep lanes apart at most, as the sum over rows of the squared number of passing tensors: ten seconds.
 
 Networks have some tens of tensors beside a row: a dense network of 500 layers comes to 5,000,000.
 """
 MOST_PIECES = 2_000_000
-"""Of line, counted as readers of a tensor times the rows that it passes in a column: 600 MB; 2,000 layers that all read one tensor."""
+"""Line segments at most, counted as the readers of a tensor times the rows that it passes in a column.
+
+They take 600 MB; 2,000 layers that all read one tensor reach it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is, in units of a CSS pixel: the upper left corner of each box, and each link's way from box to box."""
+    """The layout in CSS pixels: the upper left corner of each box, and each link's way from box to box."""
 
     width: float
     height: float
@@ -58,9 +60,9 @@ class Layout:
 
 
 def layout(boxes: int, links: Sequence[Link]) -> Layout:
-    """Places for so many boxes; box numbers grow in the order of execution, links that run against it are drawn upwards.
+    """The layout of so many boxes; box numbers grow in the order of execution, links against it are drawn upwards.
 
-    NsysmapError where it would be more work than any network explains: MOST_BOXES, MOST_LANES, MOST_PIECES.
+    Raises NsysmapError if it would be more work than any real network needs: MOST_BOXES, MOST_LANES, MOST_PIECES.
     """
     if not boxes:
         return Layout(0, 0, (), tuple(() for _ in links))
@@ -94,12 +96,12 @@ def layout(boxes: int, links: Sequence[Link]) -> Layout:
 
 
 def _too_large(what: str) -> NsysmapError:
-    return NsysmapError("picture", f"it has {what}", "draw less: --collapse block, or --collapse region")
+    return NsysmapError("picture", f"it has {what}", "draw less with --collapse block or --collapse region")
 
 
 @dataclass(frozen=True)
 class _Trunk:
-    """One tensor: the box above all others, and those that it is joined to below."""
+    """One tensor: the topmost of its boxes, and the others below it."""
 
     top: int
     name: str
@@ -108,7 +110,7 @@ class _Trunk:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Boxes by row, the row and column of each box, first and past-the-last row of each column, and what each box is joined to."""
+    """Boxes by row, the row and column of each box, first and past-the-last row of each column, and the neighbours of each box."""
 
     rows: list[list[int]]
     row: list[int]
@@ -119,7 +121,7 @@ class _Grid:
 
 @dataclass
 class _Page:
-    """The places on the page: middle of each box, where columns begin, lanes by trunk and column, tracks at foot and head."""
+    """The positions on the page: middle of each box, start of each column, lanes by trunk and column, tracks at bottom and top."""
 
     grid: _Grid
     x: dict[int, float] = field(default_factory=dict)
@@ -167,7 +169,7 @@ def _neighbours(boxes: int, links: Sequence[Link]) -> list[list[int]]:
 
 
 def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
-    """The row of each box: below everything that it reads, at most so many boxes a row; sources as late as they are needed."""
+    """The row of each box: below everything that it reads, at most so many boxes per row; sources as late as they are needed."""
     writers: dict[int, list[int]] = defaultdict(list)
     readers: dict[int, list[int]] = defaultdict(list)
     for link in links:
@@ -177,7 +179,7 @@ def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
             readers[low].append(high)
     row = [0] * boxes
     held: dict[int, int] = defaultdict(int)
-    beyond: dict[int, int] = {}  # of a full row: a row below it, between which all are full
+    beyond: dict[int, int] = {}  # for a full row, a lower row such that all rows in between are full
     for box in range(boxes):
         alone = box > 0 and not writers[box] and not readers[box]
         first = at = row[box - 1] if alone else max((row[writer] + 1 for writer in writers[box]), default=0)
@@ -201,7 +203,7 @@ def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
 
 
 def _uncross(rows: list[list[int]], row: Sequence[int], near: Sequence[Sequence[int]]) -> None:
-    """Orders each row by the middle of its neighbours above, then below, a few times."""
+    """Orders each row by the barycentre of its neighbours above, then below, several times."""
     place = {box: number - (len(one) - 1) / 2 for one in rows for number, box in enumerate(one)}
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
@@ -220,7 +222,7 @@ def _uncross(rows: list[list[int]], row: Sequence[int], near: Sequence[Sequence[
 
 
 def _columns(rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]) -> list[tuple[int, int]]:
-    """First and past-the-last row of each column, cut where few tensors pass, near a page of a pleasant shape."""
+    """First and past-the-last row of each column, cut where few tensors pass, for a page of about the wanted shape."""
     count = len(rows)
     passing = _passing(count, row, trunks)
     width = [len(boxes) * (BOX_WIDTH + _BOX_GAP) + passing[at] * _LANE for at, boxes in enumerate(rows)]
@@ -245,7 +247,7 @@ def _columns(rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[
 
 
 def _check_work(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
-    """NsysmapError where lanes or pieces of line are beyond all bounds: they are counted before they are made."""
+    """Raises NsysmapError if there would be too many lanes or line segments; they are counted before they are made."""
     lanes = sum(count * count for count in _passing(len(grid.rows), grid.row, trunks))
     if lanes > MOST_LANES:
         raise _too_large(f"too many parallel tensors ({lanes:,} as the sum of squares over rows, at most {MOST_LANES:,})")
@@ -255,7 +257,7 @@ def _check_work(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
             first, end = grid.columns[column]
             pieces += readers * min(readers, end - first)
     if pieces > MOST_PIECES:
-        raise _too_large(f"up to {pieces:,} pieces of line, but at most {MOST_PIECES:,} are drawn")
+        raise _too_large(f"up to {pieces:,} line segments, but at most {MOST_PIECES:,} are drawn")
 
 
 def _passing(rows: int, row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]) -> list[int]:
@@ -268,11 +270,11 @@ def _passing(rows: int, row: Sequence[int], trunks: Mapping[tuple[int, str], _Tr
 
 
 def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
-    """Places for the boxes and lanes of each column, one column beside the other, and tracks between them."""
+    """Positions for the boxes and lanes of each column, side by side, and tracks between the columns."""
     page = _Page(grid)
     entering: dict[int, list[_Trunk]] = defaultdict(list)
-    spans: dict[int, list[tuple[int, int, _Trunk]]] = defaultdict(list)  # of each column: first and last row that a trunk passes
-    tracks: list[int] = []  # of each track at the foot: the last column that it is taken to
+    spans: dict[int, list[tuple[int, int, _Trunk]]] = defaultdict(list)  # for each column, the first and last row that a trunk passes
+    tracks: list[int] = []  # for each track at the bottom, the last column that it reaches
     for trunk in sorted(trunks.values(), key=lambda one: (grid.row[one.top], one.top, one.name)):
         own = grid.column[trunk.top]
         reached = sorted({grid.column[end] for end in trunk.ends})
@@ -311,7 +313,7 @@ def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
 
 
 def _place_column(page: _Page, column: int, spans: Sequence[tuple[int, int, _Trunk]]) -> None:
-    """Boxes below those that they are joined to; then lanes beside the boxes of the rows that they pass, short ones first."""
+    """Places boxes below their neighbours, then lanes beside the boxes of the rows that they pass, short ones first."""
     grid = page.grid
     first, end = grid.columns[column]
     for at in range(first, end):
@@ -332,7 +334,7 @@ def _place_column(page: _Page, column: int, spans: Sequence[tuple[int, int, _Tru
 
 
 def _wanted(page: _Page, box: int, rows: tuple[int, int]) -> float:
-    """Where a box wants to be: at the middle of its nearest neighbours in those rows; where it is, without any."""
+    """The wanted position of a box: the middle of its nearest neighbours in those rows, or its own without any."""
     grid = page.grid
     near = [(abs(grid.row[one] - grid.row[box]), page.x[one]) for one in grid.near[box] if rows[0] <= grid.row[one] < rows[1]]
     least = min(near, default=(0, 0.0))[0]
@@ -341,9 +343,9 @@ def _wanted(page: _Page, box: int, rows: tuple[int, int]) -> float:
 
 
 def _apart(wanted: Sequence[float]) -> list[float]:
-    """Places in this order, side by side without overlap, as near to the wanted ones as least squares makes them."""
+    """Positions in this order, without overlap, with the least squared distance from the wanted ones."""
     width = BOX_WIDTH + _BOX_GAP
-    blocks: list[tuple[float, int]] = []  # sum and number of what is wanted less the offset, pooled until they grow
+    blocks: list[tuple[float, int]] = []  # sum and number of wanted positions minus offsets, pooled until they increase
     for number, want in enumerate(wanted):
         value, count = want - number * width, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > value / count:
@@ -355,7 +357,7 @@ def _apart(wanted: Sequence[float]) -> list[float]:
 
 
 def _free_place(taken: Iterable[tuple[float, float]], wanted: float) -> float:
-    """The place nearest to the wanted one that keeps its distance from everything taken; to the right of it where two are as near."""
+    """The position nearest to the wanted one with enough distance from everything placed; the right one of two equally near."""
     blocked: list[list[float]] = []
     for low, high in sorted(taken):
         if blocked and low - _LANE <= blocked[-1][1] + 1e-6:
@@ -377,7 +379,7 @@ def _free_place(taken: Iterable[tuple[float, float]], wanted: float) -> float:
 
 
 def _ways(page: _Page, links: Sequence[Link], trunks: Mapping[tuple[int, str], _Trunk]) -> tuple[tuple[Segment, ...], ...]:
-    """The way of each link; those of one tensor have the same pieces as far as they go together."""
+    """The way of each link; links of one tensor share their common segments."""
     grid = page.grid
     branches: dict[tuple[_Trunk, int], list[int]] = {}
     for trunk in trunks.values():
@@ -421,9 +423,9 @@ def _way(page: _Page, trunk: _Trunk, target: int, branches: Mapping[tuple[_Trunk
 
 
 def _down(page: _Page, trunk: _Trunk, span: tuple[Point, int, int], readers: Sequence[int], way: list[Segment]) -> Point:
-    """Adds the way through the trunk's lane, from a point above the first row of the span to below its last, and returns its end.
+    """Adds the way through the trunk's lane, from a point above the first row of the span to below its last; returns its end.
 
-    The lane is cut where a reader's way leaves it, so that all readers have the same pieces.
+    The lane is divided where a reader's way leaves it, so that all readers share the same segments.
     """
     at, first, last = span
     x = page.lanes[trunk, page.grid.column[page.grid.rows[first][0]]]

@@ -23,17 +23,17 @@ from nsysmap.timing.measured import Measured
 from nsysmap.timing.precision import engine_precision_table
 
 MODES = ("time", "kind", "precision")
-"""What boxes can be coloured by."""
+"""The ways to colour boxes."""
 
-"""What is drawn as one box: repeated blocks, Myelin regions or nothing; auto: blocks or regions where there are many layers."""
+"""What is drawn as one box: repeated blocks, Myelin regions or nothing; auto chooses blocks or regions if there are many layers."""
 
 MANY = 150
-"""Layers above which `auto` collapses."""
+"""The number of layers above which `auto` collapses."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """Kernels of one name that ran for a layer; executions and time are per steady-state inference, or in all where there are none."""
+    """Kernels of one name that ran for a layer; executions and time are per steady-state inference, or in total if there is none."""
 
     name: str
     summary: str
@@ -43,10 +43,10 @@ class Ran:
 
 @dataclass(frozen=True)
 class Times:
-    """What is known of the layers' time, by their index."""
+    """What is known about the layers' times, by index."""
 
-    words: str  # what the times are
-    per: str  # what counts and times of kernels are of
+    words: str  # a description of the times
+    per: str  # the unit of the kernels' counts and times
     time_ns: tuple[int | None, ...]
     kernels: Mapping[int, tuple[Ran, ...]]
     precision: Table  # with layer_id as their index
@@ -54,7 +54,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Box:
-    """One layer, or several drawn as one; a swatch a mode, and the parts of it by colour (one for a single layer)."""
+    """One layer, or several drawn as one; one swatch per mode, and its parts by colour (one for a single layer)."""
 
     title: str
     subtitle: str
@@ -65,7 +65,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """A tensor from one box to another; `order`: no tensor is known, only that the one comes after the other."""
+    """A tensor from one box to another; `order`: no tensor is known, only the order of the two."""
 
     source: int
     target: int
@@ -76,15 +76,15 @@ class Edge:
 
 @dataclass(frozen=True)
 class Trunk:
-    """The way of one tensor to all its readers: pieces of line, each with the piece before it (-1: it leaves the source)."""
+    """The way of one tensor to all its readers: line segments, each with the segment before it (-1: it leaves the source)."""
 
     tensor: str
     words: str
     order: bool
     segments: tuple[Segment, ...]
     before: tuple[int, ...]
-    ends: tuple[tuple[int, int, int], ...]  # source and target box, and the last piece of the way between
-    heads: tuple[tuple[Point, bool], ...]  # where arrows end, and whether they point up
+    ends: tuple[tuple[int, int, int], ...]  # source and target box, and the last segment of the way between them
+    heads: tuple[tuple[Point, bool], ...]  # arrow tips, and whether they point up
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ _EVERY = "every layer"
 
 
 def times_of(engine: Engine, measured: Measured | None = None, source: str = "", *, number: int = 0) -> Times | None:
-    """The engine's times: those that a trace measured, else those of its profile; None without.
+    """The engine's times: those that a trace measured, otherwise those of its profile; None without either.
 
     `source` is the trace's file name, `number` the engine's among those that were measured.
     """
@@ -127,19 +127,19 @@ def times_of(engine: Engine, measured: Measured | None = None, source: str = "",
             spent_by = list(_of_engine(measured.kernel_time, number))
             runs = max((row.maybe_integer("inferences") or 0 for row in spent_by), default=measured.inferences)
             words = f"median of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
-            first = min((row.integer("layer_id") for row in rows), default=0)  # an engine's layers are together
+            first = min((row.integer("layer_id") for row in rows), default=0)  # the layers of an engine are contiguous
             spent, precision = (_by_index(_of_engine(table, number), first) for table in (measured.kernel_time, measured.precision))
             per = "mean per inference" if runs else "over the whole trace"
             return Times(words, per, tuple(told), _kernels(spent), precision)
     if any(time is not None for time in engine.trtexec_ns):
-        return Times("median of the profile", "of the profile", engine.trtexec_ns, {}, engine_precision_table(engine))
+        return Times("median of the trtexec profile", "from the trtexec profile", engine.trtexec_ns, {}, engine_precision_table(engine))
     return None
 
 
 def picture(engine: Engine, times: Times | None, *, mode: str | None = None, collapse: str = "auto", all_views: bool = False) -> Picture:
-    """The picture of an engine; `mode` is one of MODES (time where it is known, else kind), `collapse` is auto, block, region or none.
+    """The picture of an engine; `mode` is one of MODES (time if it is known, otherwise kind), `collapse` is auto, block, region or none.
 
-    With `all_views` the other ways to draw it follow the one asked for.  Raises NsysmapError where nothing can be collapsed that way.
+    With `all_views` the other ways to draw it follow the requested one.  Raises NsysmapError if nothing can be collapsed in that way.
     """
     name, groups = _groups(engine, collapse)
     swatches = {"kind": [kind_swatch(layer.kind, layer.name) for layer in engine.layers], "precision": _types(engine, times)}
@@ -204,7 +204,7 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
             raise NsysmapError(engine.source, f"has no {words[collapse]} to draw as one box", remedy)
         return words[collapse], found[collapse]
     boxes = {name: len(engine.layers) - sum(len(group.layers) - 1 for group in groups) for name, groups in found.items()}
-    telling = [name for name in found if found[name] and boxes[name] > 1]  # one box for all of it would show nothing
+    telling = [name for name in found if found[name] and boxes[name] > 1]  # a single box for everything would show nothing
     few = [name for name in telling if boxes[name] <= MANY]
     if not telling:
         return _EVERY, ()
@@ -245,7 +245,7 @@ def _edges(engine: Engine, box_of: Mapping[int, int]) -> tuple[Edge, ...]:
 
 
 def _trunks(edges: Sequence[Edge], placed: Layout) -> tuple[Trunk, ...]:
-    """The edges' ways, what readers of one tensor share only once; an edge against the order of execution has its own."""
+    """The edges' ways, with segments shared by readers of one tensor only once; an edge against the order of execution has its own."""
     shared: dict[tuple[object, ...], list[tuple[Edge, tuple[Segment, ...]]]] = {}
     for number, (edge, way) in enumerate(zip(edges, placed.ways, strict=True)):
         key = (edge.source, edge.tensor) if edge.source < edge.target else (number,)
@@ -276,12 +276,14 @@ def _box(engine: Engine, shades: _Shades, title: str | None, layers: tuple[int, 
     layer = engine.layers[layers[0]]
     if title is None:
         inside = sum(round(ran.executions) for ran in times.kernels.get(layer.index, ())) if times and layer.kind == "foreign_node" else 0
-        kind = "" if inside else layer.kind  # the title of a region says so itself, and its kernels need the room
+        kind = "" if inside else layer.kind  # a region's title already says so, and its kernels need the space
         words = [" ".join(part for part in (kind, layer.precision) if part), counted(inside, "kernel") if inside else None, timed]
     else:
         words = [counted(len(layers), "layer"), timed]
     parts = {mode: _parts(shades, mode, layers) for mode in shades.told.swatches}
-    own = {mode: swatches[layer.index] for mode, swatches in shades.told.swatches.items()}  # a region's own, though the strip opens it
+    own = {
+        mode: swatches[layer.index] for mode, swatches in shades.told.swatches.items()
+    }  # a region's own, although the strip shows its kernels
     swatch = {mode: found[0][0] if title else own[mode] for mode, found in parts.items()} | {"time": _hot(shades, spent)}
     colours = {mode: tuple((one.fill, share) for one, share in found) for mode, found in parts.items()}
     subtitle = " · ".join(word for word in words if word)
@@ -289,7 +291,7 @@ def _box(engine: Engine, shades: _Shades, title: str | None, layers: tuple[int, 
 
 
 def _total(times: Times | None, layers: Iterable[int]) -> int | None:
-    """The layers' time added up; None where none of them has one."""
+    """The sum of the layers' times; None if none of them has one."""
     known = [time for layer in layers if times is not None and (time := times.time_ns[layer]) is not None]
     return sum(known) if known else None
 
@@ -299,7 +301,7 @@ def _total(times: Times | None, layers: Iterable[int]) -> int | None:
 
 @dataclass(frozen=True)
 class _Told:
-    """What is said of each layer: its title, its swatch in the modes other than time, and of an opaque region what its kernels are."""
+    """The facts about each layer: its title, its swatch in the modes other than time, and the kernels of an opaque region."""
 
     titles: tuple[str, ...]
     swatches: Mapping[str, Sequence[Swatch]]
@@ -308,7 +310,7 @@ class _Told:
 
 @dataclass(frozen=True)
 class _Shades:
-    """What the boxes of a view are coloured by: the hottest box's time and all time, and what is said of each layer."""
+    """What the boxes of a view are coloured by: the largest time of a box, the total time, and the facts about each layer."""
 
     times: Times | None
     most: int
@@ -317,14 +319,14 @@ class _Shades:
 
 
 def _opened(engine: Engine, times: Times | None) -> dict[int, list[tuple[Swatch, int]]]:
-    """What the kernels of each opaque region are by their names, with their time."""
+    """The kernels of each opaque region by kind, decoded from their names, with their time."""
     ran = times.kernels if times else {}
     regions = [layer.index for layer in engine.layers if layer.kind == "foreign_node" and ran.get(layer.index)]
     return {index: [(kernel_swatch(None, one.name), one.time_ns) for one in ran[index]] for index in regions}
 
 
 def _parts(shades: _Shades, mode: str, layers: Sequence[int]) -> list[tuple[Swatch, float]]:
-    """The swatches of the layers with their shares of the time, or of the number where there is no time; the largest first."""
+    """The swatches of the layers with their shares of the time, or of the number of layers without times; the largest first."""
     times, told = shades.times, shades.told
     weighed: list[tuple[Swatch, int]] = []
     for layer in layers:
@@ -348,7 +350,7 @@ def _hot(shades: _Shades, spent: int | None) -> Swatch:
 
 
 def _legends(shades: _Shades, members: Sequence[tuple[str | None, tuple[int, ...]]]) -> dict[str, Legend]:
-    """What the colours of a view mean; those that it uses."""
+    """The legend of the colours that a view uses."""
     if shades.times is None:
         time = Legend("Time: none given; add a REPORT, or --profile FILE", ())
     else:
@@ -357,8 +359,8 @@ def _legends(shades: _Shades, members: Sequence[tuple[str | None, tuple[int, ...
         untimed = [UNTIMED] if any(_total(shades.times, layers) is None for _, layers in members) else []
         time = Legend(f"GPU time: {shades.times.words}", (*scale, *untimed))
     several = any(title is not None for title, _ in members)
-    most = f", of most of {'the time' if shades.times else 'the layers'} of a box; the strip shows all" if several else ""
-    titles = f"Kind of layer{most}", f"Data type computed in{most}"
+    most = f", for most of {'the time' if shades.times else 'the layers'} of a box; the strip shows all" if several else ""
+    titles = f"Kind of layer{most}", f"Data type of the computation{most}"
     legends = {"time": time}
     shown = [layer for _, layers in members for layer in layers]
     for mode, title, words in zip(("kind", "precision"), titles, (KIND_WORDS, TYPE_WORDS), strict=True):
@@ -370,9 +372,9 @@ def _legends(shades: _Shades, members: Sequence[tuple[str | None, tuple[int, ...
 
 
 def _types(engine: Engine, times: Times | None) -> list[Swatch]:
-    """For each layer the type that most of its time is computed in; without a trace, that of its tactic or tensors."""
+    """For each layer the type in which most of its time is spent; without a trace, that of its tactic or tensors."""
     best: dict[int, Row] = {}
-    profiled = times is not None and not times.kernels  # then its rows are those of the engine file
+    profiled = times is not None and not times.kernels  # in this case its rows are those of the engine file
     for rows in (() if profiled else engine_precision_table(engine), times.precision if times else ()):
         seen: dict[int, int] = {}
         for row in rows:

@@ -17,7 +17,7 @@ _SHARP, _MOST_PIXELS, _LONGEST_SIDE = 2.0, 60e6, 30_000.0
 
 
 def write_png(drawn: Drawing, path: Path) -> None:
-    """Write the drawing, two pixels a unit where that makes no giant; the same drawing gives the same bytes."""
+    """Write the drawing, with two pixels per unit unless that would be too large; the same drawing gives the same bytes."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def write_png(drawn: Drawing, path: Path) -> None:
         axes.set_axis_off()
         axes.set_xlim(0, drawn.width)
         axes.set_ylim(drawn.height, 0)
-        point = 72 * _UNIT_INCH  # points a unit
+        point = 72 * _UNIT_INCH  # points per unit
         for dashed in (False, True):
             found = [_path(segment) for line in drawn.lines if line.dashed is dashed for segment in line.segments]
             if found:

@@ -40,7 +40,7 @@ _DASHED = ' stroke-dasharray="4 3"'
 
 
 def path_of(segments: Sequence[Segment]) -> str:
-    """Pieces of line as the data of an SVG path."""
+    """Line segments as the data of an SVG path."""
     pieces: list[str] = []
     for segment in segments:
         (x, y), (last_x, last_y) = segment[0], segment[-1]
@@ -59,6 +59,6 @@ def heads_of(heads: Sequence[tuple[Point, bool]]) -> str:
 
 
 def number(value: float) -> str:
-    """The number with at most one digit behind the point."""
+    """The number with at most one decimal."""
     text = f"{value:.1f}"
     return text.removesuffix(".0") if text != "-0.0" else "0"

@@ -1,6 +1,6 @@
 """The colours of pictures and their meaning: time, kind of work, data type, cause of idle time.
 
-Kinds and causes differ by at least 15 in CIE L*a*b* for eyes with and without colour blindness (tests/picture/test_swatches.py).
+Kinds and causes differ by at least 15 in CIE L*a*b*, for viewers with and without colour blindness (tests/picture/test_swatches.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Swatch:
-    """A colour and what it says; `untold` colours say that something is not known."""
+    """A colour and its meaning; `untold` colours mean that something is unknown."""
 
     fill: str
     words: str
@@ -55,28 +55,28 @@ class Swatch:
 
 @dataclass(frozen=True)
 class Legend:
-    """What the colours of one mode mean."""
+    """The legend of one mode."""
 
     title: str
     swatches: tuple[Swatch, ...]
 
 
 KIND_WORDS = tuple(words for words, _, _ in _KINDS)
-"""What kind colours say, in the order of a legend."""
+"""The meanings of the colours of kinds, in the order of a legend."""
 TYPE_WORDS = (*_TYPES, "another type", "changes the type", "moves data", "no GPU work", "cannot tell")
-"""What data type colours say, in the order of a legend."""
+"""The meanings of the colours of data types, in the order of a legend."""
 UNTIMED = Swatch(UNKNOWN, "no time measured", untold=True)
 _KIND_SWATCH = {kind: Swatch(fill, words, fill == UNKNOWN) for words, fill, kinds in _KINDS for kind in kinds}
 _REFINED = frozenset({"myelin_kernel", "other", "unknown"})
 
 
 def kind_swatch(kind: str, name: str) -> Swatch:
-    """The colour of a layer of that kind: where the kind says little, of what its name (or its kernel's) says."""
+    """The colour of a layer of that kind; if the kind says little, by its name or its kernel's."""
     return _KIND_SWATCH[kind] if kind not in _REFINED else _swatch_by_name(name) or _KIND_SWATCH[kind]
 
 
 def kernel_swatch(kind: str | None, name: str) -> Swatch:
-    """The colour of a kernel that ran for a layer of that kind (None: for no layer that is known); in an opaque region its name tells."""
+    """The colour of a kernel that ran for a layer of that kind (None: layer unknown); in an opaque region, by its name."""
     if kind is None or kind == "foreign_node":
         return _swatch_by_name(name) or _KIND_SWATCH["unknown"]
     return kind_swatch(kind, name)
@@ -103,7 +103,7 @@ def _swatch_by_name(name: str) -> Swatch | None:
 
 
 def heat(share: float) -> str:
-    """A colour from cold to hot."""
+    """A colour between cold and hot."""
     place = min(max(share, 0.0), 1.0) * (len(_HEAT) - 1)
     low = min(int(place), len(_HEAT) - 2)
     mixed = (
@@ -114,13 +114,13 @@ def heat(share: float) -> str:
 
 
 def ink_on(fill: str) -> str:
-    """Black or white: whichever reads better on that colour."""
+    """Black or white, whichever is more readable on that colour."""
     red, green, blue = (int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5))
     return "#ffffff" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.3 else "#1a1d21"
 
 
 def type_swatch(row: Row | None) -> Swatch:
-    """The colour of a layer by the row of the table precision that most of its time is in; None: it ran no kernel."""
+    """The colour of a layer by the row of the table precision with most of its time; None: it ran no kernel."""
     if row is None:
         return Swatch(_NO_WORK, "no GPU work")
     if row["work"] == "convert":

@@ -16,7 +16,7 @@ _LAST = 2
 
 
 def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """A title for each layer: what it is, after those components of its path in which layers that are the same thing differ."""
+    """A title for each layer: what it is, preceded by those components of its path in which layers of the same description differ."""
     found = [_split(layer) for layer in layers]
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, (_, words) in enumerate(found):
@@ -30,7 +30,7 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 
 def _split(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The path that a layer lies in, and the words that say what it is: those of its name, or the end of its path."""
+    """The path of a layer, and the words that describe it: those of its name, or the end of its path."""
     node = split_layer_name(layer.name).node
     path = _path(layer.onnx)
     if node.startswith("Reformatting CopyNode") and (reading := read_layer(node)) is not None and "of_layer" in reading.fields:
@@ -55,7 +55,7 @@ def _of_nodes(node: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _main(nodes: Sequence[str]) -> str:
-    """The node that the layer is there for: a product or the like, else the first one with a path."""
+    """The main node of the layer: a matrix product or similar, otherwise the first one with a path."""
     ranks: dict[int, str] = {}
     for node in nodes:
         row = node_row(node)
@@ -78,7 +78,7 @@ def _path(nodes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _telling(paths: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
-    """Places of the components that tell the paths apart, the most telling first, until no further one tells more of them apart."""
+    """Indices of the components that distinguish the paths, the most distinctive first, until no further one distinguishes more."""
     kept: list[int] = []
     keys: list[tuple[str, ...]] = [()] * len(paths)
     distinct = 1
@@ -98,7 +98,7 @@ def _telling(paths: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
 
 
 def _joined(path: tuple[str, ...], kept: Sequence[int], words: Sequence[str]) -> str:
-    """The kept components and the words; an ellipsis where components between them are left out."""
+    """The kept components and the words, with an ellipsis for omitted components."""
     text, after = "", -1
     for place in kept:
         if place < len(path):

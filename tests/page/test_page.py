@@ -82,7 +82,7 @@ def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, wri
         "engine.json is the engine that ran",
         "how sure",
         "What to do first",
-        "Which layers cost most",
+        "Which layers take the most time",
     ):
         assert word in told, word
         assert page.locator("#answer").get_by_text(word).first.evaluate("one => one.getBoundingClientRect().bottom < 700"), word
@@ -181,7 +181,7 @@ def test_what_all_changes_assume_stands_once(browser: Browser, written: Callable
 def test_inferences_of_two_engines_have_colours_and_a_legend(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, written(*MIXED))
     assert page.locator("#inferences .legend span").all_inner_texts() == ["backbone.engine.json", "head.engine.json"]
-    assert "among the first of its like: may be warm-up" in page.inner_text("#inferences .slow")
+    assert "among the first of its kind: may be warm-up" in page.inner_text("#inferences .slow")
 
 
 def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browser, written: Callable[..., Path]) -> None:
@@ -234,7 +234,7 @@ def test_one_selection_filters_every_figure(browser: Browser, written: Callable[
     page.locator("#layers tbody button").first.click()
     assert page.locator("#layers tr.on").count() == 1
     assert "layer" in page.inner_text("#chips")
-    assert "touch the selection" in page.inner_text("#finding-count")
+    assert "concern the selection" in page.inner_text("#finding-count")
     page.locator("#chips button").first.click()
     assert "median per inference" in page.inner_text("#layers .said")
 
@@ -282,7 +282,7 @@ def test_light_and_dark_differ_and_the_reader_chooses(browser: Browser, written:
 
 def test_what_a_long_trace_leaves_out_is_said(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, written(*CAPTURES["one inference at a time"], most_kernels=400))
-    assert "of 1,900 kernels one by one" in page.inner_text("#timeline")
+    assert "of 1,900 kernels event by event" in page.inner_text("#timeline")
 
 
 def test_a_link_opens_the_page_at_a_layer(browser: Browser, written: Callable[..., Path]) -> None:

@@ -136,7 +136,7 @@ def test_the_page_shows_counters_below_the_streams_and_beside_kernel_and_layer(b
     told = page.inner_text("#details")
     assert "Hardware counters of GPU 0" in told
     assert re.search(r"SM clock\s+1,900 MHz", told)
-    assert "could not be joined" in told
+    assert "could not be aligned" in told
 
 
 def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_and_over_time(browser: Browser, tmp_path: Path) -> None:
@@ -165,4 +165,4 @@ def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_a
     assert canvas is not None
     page.mouse.click(canvas["x"] + canvas["width"] / 2, canvas["y"] + 22 + 21 + 23 + 37 + 10)
     assert "Hardware counters of GPU 0" in page.inner_text("#details")
-    assert "could not be joined" not in page.inner_text("#details")
+    assert "could not be aligned" not in page.inner_text("#details")

@@ -50,7 +50,7 @@ def test_boxes_are_clicked_zoomed_and_coloured(browser: Browser, tmp_path: Path)
     assert page.get_attribute(".scene", "transform") != before
     page.select_option("#color", "precision")
     assert page.get_attribute("[data-box='7'] .face", "fill") == "#566bcb"
-    assert "Data type computed in" in page.inner_text("#legend")
+    assert "Data type of the computation" in page.inner_text("#legend")
     page.locator("[data-box='8']").focus()
     page.keyboard.press("Enter")
     assert "layer.0/output/dense/MatMul" in page.inner_text("#details h2")

@@ -113,7 +113,7 @@ def test_nothing_is_drawn_of_nothing() -> None:
     [
         (MOST_BOXES + 1, [], "20,001 boxes"),
         (3000, [Link(number, 2999 - number, str(number)) for number in range(1500)], "too many parallel tensors"),
-        (13000, [Link(low, number) for number in range(1, 13000) for low in {number - 1, 0}], "pieces of line"),
+        (13000, [Link(low, number) for number in range(1, 13000) for low in {number - 1, 0}], "line segments"),
     ],
 )
 def test_a_drawing_beyond_all_bounds_is_refused_before_it_is_made(boxes: int, links: list[Link], told: str) -> None:

@@ -85,7 +85,7 @@ def test_a_trace_that_hides_its_kernels_gives_no_times() -> None:
 def test_times_of_a_profile_are_used_where_there_is_no_trace() -> None:
     engine = read_engine(BERT / "engine.json", profile=BERT / "profile.json")
     drawn = picture(engine, times_of(engine))
-    assert drawn.views[0].legends["time"].title == "GPU time: median of the profile"
+    assert drawn.views[0].legends["time"].title == "GPU time: median of the trtexec profile"
     assert drawn.views[0].boxes[7].subtitle == "gemm FP16 · 8.00 µs 3.3%"
     assert drawn.views[0].boxes[0].subtitle.endswith("0 ns 0%")
 
