@@ -51,7 +51,9 @@ def joined_groups(before: Side, after: Side) -> tuple[JoinedGroup, ...]:
     found: list[JoinedGroup] = []
     for ours, theirs in _paired(before, after):
         networks = [
-            network_of([side.layers[at] for at in ids], ids, {name for engine in side.engines for name in engine.bindings})
+            network_of(
+                [side.layers[at] for at in ids], ids, {name for engine in side.engines for name in engine.bindings}, of_model=side.of_model
+            )
             for side, ids in ((before, ours), (after, theirs))
         ]
         found += [_by_ids(group, [one.pieces for one in networks]) for group in groups_of(*networks)]

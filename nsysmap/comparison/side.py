@@ -16,7 +16,7 @@ from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import profile_engine
 from nsysmap.engine.reader import read_engine
 from nsysmap.engine.trtexec_times import times_in
-from nsysmap.joining.model_nodes import with_model_nodes
+from nsysmap.joining.model_nodes import of_model, with_model_nodes
 from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
 from nsysmap.rules.finding import Outcome
@@ -33,6 +33,7 @@ class Side:
     outcomes: tuple[Outcome, ...]
     traced: bool
     analysis: Analysis | None = None  # the source of all of it (the first capture's if there are several); None for an engine file alone
+    of_model: bool = False  # whether the layers' nodes are those of the ONNX model that was given
     by_kernel: bool = False  # kernel names stand in for its layers
     gpus: tuple[str, ...] = ()  # if the side has several captures that differ in it
     merged: Pace | None = None  # of several captures
@@ -90,7 +91,8 @@ def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
     """The side, with the model's nodes added to the layers that compute them."""
     if model is None:
         return side
-    return replace(side, engines=tuple(replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines))
+    fits = all(of_model(one.layers, model) for one in side.engines)
+    return replace(side, engines=tuple(replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines), of_model=fits)
 
 
 def side_of(analysis: Analysis) -> Side:

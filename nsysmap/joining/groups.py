@@ -224,12 +224,13 @@ class _Work:
             if not regions:
                 continue
             for part in self._connected(side):
+                wholes = regions
                 if any(self._piece(side, place).kind == _REGION for place in part):
-                    continue
+                    wholes = [region for region in regions if region in self.of[1 - side]]  # a smaller region was part of one that is known
                 before, behind = self._around(side, part)
-                near = [region for region in regions if self._beside(1 - side, region, before, behind)]
-                if not near and not (before | behind) and len(regions) == 1:
-                    near = regions
+                near = [region for region in wholes if self._beside(1 - side, region, before, behind)]
+                if not near and not (before | behind) and len(wholes) == 1:
+                    near = wholes
                 if not near:
                     continue
                 region = min(near, key=lambda one: self._unexplained(1 - side, one, before, behind))

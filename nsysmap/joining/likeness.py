@@ -57,15 +57,21 @@ def likeness(first: Network, second: Network) -> Likeness:
     alike = _signature_scores(mine, yours)
     around = alike + _surroundings(first, second, (ours, theirs))
     told = tuple([bool(piece.shapes or piece.ops) for piece in side] for side in (mine, yours))
-    held = _without_other_counts(alike, told, [piece.weights for piece in mine], [piece.weights for piece in yours])
-    nodes = _believed(alike, *held)
-    places = _believed(alike, _places(mine), _places(yours))
+    regions = [np.array([piece.kind == "foreign_node" for piece in side], np.bool_) for side in (mine, yours)]
+    evidence = np.where(regions[0][:, None] != regions[1][None, :], np.float32(np.nan), alike)  # a layer may have moved into a region
+    held: tuple[_Names, _Names] = ([piece.weights for piece in mine], [piece.weights for piece in yours])
+    if first.of_model and second.of_model:
+        nodes = _shared(*held)
+    else:
+        held = _without_other_counts(evidence, told, *held)
+        nodes = _believed(evidence, *held)
+    places = _believed(evidence, _places(mine), _places(yours))
     weights = _believed(
-        alike, [dict.fromkeys(piece.constants, 1) for piece in mine], [dict.fromkeys(piece.constants, 1) for piece in yours]
+        evidence, [dict.fromkeys(piece.constants, 1) for piece in mine], [dict.fromkeys(piece.constants, 1) for piece in yours]
     )
-    called = _without_other_counts(alike, told, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
-    names = _believed(alike, *called)
-    tensors = _believed(alike, _tensors(first, ours), _tensors(second, theirs))
+    called = _without_other_counts(evidence, told, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
+    names = _believed(evidence, *called)
+    tensors = _believed(evidence, _tensors(first, ours), _tensors(second, theirs))
     scores = around.copy() if nodes else around + _WORDING * _same_wording(mine, yours)
     _contradict(scores, held, nodes)
     for shared, worth in ((nodes, _NODES), (weights, _WEIGHTS), (places, _PLACES), (names, _NAMES), (tensors, _TENSORS)):
@@ -281,18 +287,23 @@ def _without_other_counts(alike: Scores, told: Sequence[Sequence[bool]], mine: _
     before it.
 
     These are names that differ only in their last number, if too few of those on both sides belong to similar pieces. Only pieces of which
-    more than the kind is known (``told``) can be dissimilar.
+    more than the kind is known (``told``) and whose only name it is can be dissimilar: a piece of several nodes is unlike each part of it.
     """
     holders = [defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)]
     for places, side in zip(holders, (mine, yours), strict=True):
         for place, held in enumerate(side):
             for name in held:
                 places[name].append(place)
+    whole = [
+        [known and len(held) == 1 for known, held in zip(side, names, strict=True)] for side, names in zip(told, (mine, yours), strict=True)
+    ]
     agree: dict[str, list[bool]] = defaultdict(list)
     for name in holders[0].keys() & holders[1].keys():
         stem, number = _COUNTED.fullmatch(name), (holders[0][name], holders[1][name])
-        if stem and all(len(places) == 1 and side[places[0]] for places, side in zip(number, told, strict=True)):
-            agree[stem[1]].append(float(alike[number[0][0], number[1][0]]) >= _AGREE_NUMBERED)
+        if stem and all(len(places) == 1 and side[places[0]] for places, side in zip(number, whole, strict=True)):
+            score = float(alike[number[0][0], number[1][0]])
+            if not np.isnan(score):
+                agree[stem[1]].append(score >= _AGREE_NUMBERED)
     wrong = {stem for stem, told in agree.items() if len(told) >= _FEWEST_COUNTED and sum(told) < _TRUST * len(told)}
     if not wrong:
         return mine, yours
@@ -307,14 +318,15 @@ def _trusted(shared: _Shared, alike: Scores, *, numbered: bool) -> _Shared:
     """The same if these names can be trusted, that is if the pieces that share all of one are similar; otherwise nothing.
 
     Exporters number nodes and tensors consecutively, so that another export uses the same names for other things: ``numbered`` names
-    must also be in the same order, unless nearly all are present and similar.
+    must also be in the same order, unless nearly all are present and similar. Whether a layer and a region are similar is unknown (NaN).
     """
     whole = sorted(pair for pair, (_, larger) in shared.items() if larger > 0.9)
     rows, columns = Counter(row for row, _ in whole), Counter(column for _, column in whole)
     unique = [(row, column) for row, column in whole if rows[row] == columns[column] == 1]
-    if not unique:
+    scores = [float(alike[pair]) for pair in unique if not np.isnan(alike[pair])]
+    if not scores:
         return {} if numbered else shared
-    agree = sum(float(alike[pair]) >= (_AGREE_NUMBERED if numbered else _AGREE) for pair in unique) / len(unique)
+    agree = sum(score >= (_AGREE_NUMBERED if numbered else _AGREE) for score in scores) / len(scores)
     if not numbered:
         return shared if agree >= _TRUST else {}
     covered = len(unique) / max(min(alike.shape), 1)

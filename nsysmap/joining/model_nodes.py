@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from nsysmap.engine.model import Layer
+from nsysmap.engine.model import Layer, Tensor
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.names.layers import nodes_of, split_layer_name
 
 _ENDS = re.compile(r"\{ForeignNode\[(.*?)(?:\.\.\.(.*))?\]\}$", re.DOTALL)
 _SUFFIX = re.compile(r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$")  # what TensorRT appends to a node's name
+
+
+_FIT = 0.7  # of the layers that tell their nodes and write a tensor of the model, at least so many write what one of those nodes makes
 
 
 def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, ...]:
@@ -24,6 +27,11 @@ def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, 
     """
     work = _Work(layers, _Graph(model))
     return tuple(replace(layer, onnx=nodes) if nodes else layer for layer, nodes in zip(layers, work.nodes(), strict=True))
+
+
+def of_model(layers: Sequence[Layer], model: OnnxModel) -> bool:
+    """Whether the layers' names and tensors agree that they were built from this model; False where they do not tell."""
+    return _Work(layers, _Graph(model)).fits
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,9 @@ class _Work:
         self.layers, self.graph = layers, graph
         self.carried = _carried(layers, graph.tensors)
         self.claimed = [self._claims(layer) for layer in layers]
+        self.fits = self._fits()
+        if self.fits:
+            self.claimed = [self._possible(layer, claimed) for layer, claimed in zip(layers, self.claimed, strict=True)]
         self.owner = {node: at for at in range(len(layers) - 1, -1, -1) for node in self.claimed[at]}
 
     def nodes(self) -> list[tuple[str, ...]]:
@@ -83,6 +94,40 @@ class _Work:
         ends = _ENDS.match(split_layer_name(layer.name).node)
         told = layer.onnx or ([one for one in ends.groups() if one] if ends else nodes_of(split_layer_name(layer.name).node))
         return {self.graph.place[name] for one in told for name in (one, _SUFFIX.sub("", one)) if name in self.graph.place}
+
+    def _made_by(self, tensors: Iterable[Tensor]) -> set[int]:
+        """The nodes that make these tensors."""
+        return {self.graph.producer[name] for name in self._tensors(tensor.name for tensor in tensors) if name in self.graph.producer}
+
+    def _fits(self) -> bool:
+        told = [
+            bool(claimed & made)
+            for layer, claimed in zip(self.layers, self.claimed, strict=True)
+            if claimed and _computes(layer) and (made := self._made_by(layer.outputs))
+        ]
+        return bool(told) and sum(told) >= _FIT * len(told)
+
+    def _possible(self, layer: Layer, claimed: set[int]) -> set[int]:
+        """Only the nodes between the layer's inputs and outputs, where the model has all of those: another export named other nodes so."""
+        made = self._made_by(layer.outputs)
+        if not claimed or layer.onnx or claimed & made or len(made) < len(layer.outputs):
+            return claimed
+        before = self._needed(at for node in self._made_by(layer.inputs) for at in self._reads(node))
+        return (claimed - before) & self._needed(made)
+
+    def _needed(self, nodes: Iterable[int]) -> set[int]:
+        """These nodes and all that they depend on."""
+        found: set[int] = set()
+        frontier = list(nodes)
+        while frontier:
+            node = frontier.pop()
+            if node not in found:
+                found.add(node)
+                frontier += self._reads(node)
+        return found
+
+    def _reads(self, node: int) -> list[int]:
+        return [self.graph.producer[tensor] for tensor in self.graph.model.nodes[node].inputs if tensor in self.graph.producer]
 
     def _tensors(self, names: Iterable[str]) -> set[str]:
         """The model's tensors that these are, under their own names or as the source of a reformat."""

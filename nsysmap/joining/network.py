@@ -90,6 +90,7 @@ class Network:
     pieces: tuple[Piece, ...]
     readers: tuple[tuple[tuple[int, int], ...], ...]  # (piece, slot)
     writers: tuple[tuple[tuple[int, int], ...], ...]
+    of_model: bool = False  # whether its nodes are those of the ONNX model that is given for both sides
 
     @cached_property
     def flows(self) -> bool:
@@ -109,8 +110,8 @@ def node_weight(node: str) -> int:
     return _HEAVY if row is not None and row.kind in _HEAVY_KINDS else _LIGHT
 
 
-def network_of(layers: Sequence[Layer], ids: Sequence[int], bindings: Iterable[str] = ()) -> Network:
-    """The layers as a network; ``ids`` are their layer ids."""
+def network_of(layers: Sequence[Layer], ids: Sequence[int], bindings: Iterable[str] = (), *, of_model: bool = False) -> Network:
+    """The layers as a network; ``ids`` are their layer ids, ``of_model`` says that their nodes are those of the ONNX model given."""
     order = execution_orders(layers)[-1]
     ordered = tuple(replace(layers[at], index=place) for place, at in enumerate(order))
     batch = _batch(ordered)
@@ -121,7 +122,7 @@ def network_of(layers: Sequence[Layer], ids: Sequence[int], bindings: Iterable[s
         slot = next((place for place, read in enumerate(target.inputs) if read.name == tensor.name), 0)
         readers[source.index].setdefault(target.index, slot)
         writers[target.index].setdefault(source.index, slot)
-    return Network(pieces, tuple(tuple(one.items()) for one in readers), tuple(tuple(one.items()) for one in writers))
+    return Network(pieces, tuple(tuple(one.items()) for one in readers), tuple(tuple(one.items()) for one in writers), of_model)
 
 
 def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nsysmap.engine.model import Layer
-from nsysmap.engine.onnx_model import OnnxModel, read_model
-from nsysmap.joining.model_nodes import with_model_nodes
+from nsysmap.engine.onnx_model import OnnxModel, OnnxNode, read_model
+from nsysmap.joining.model_nodes import of_model, with_model_nodes
 from tests.joining.networks import layer, network, told
 from tests.onnx_models import bert
 from tests.places import FIXTURES
@@ -147,3 +147,71 @@ def test_a_model_of_another_network_is_told(tmp_path: Path) -> None:
     engine = FIXTURES / "aux_streams/engine.json"
     notes = compare(engine, engine, onnx=bert(tmp_path / "bert.onnx", layers=1)).notes
     assert [note for note in notes if "bert.onnx has no node or tensor of engine.json" in note]
+
+
+def norms(*nodes: tuple[str, str, str]) -> OnnxModel:
+    return OnnxModel("norms.onnx", tuple(OnnxNode(name, "LayerNorm", (reads,), (writes,)) for name, reads, writes in nodes), frozenset())
+
+
+def test_nodes_of_the_model_that_a_layer_cannot_compute_by_its_tensors_are_not_its_own() -> None:
+    """Plugins are numbered through: of an engine with more of them the third is another than that of the model."""
+    numbered = [(f"Norm-{number}", f"t{number}", f"t{number + 1}") for number in range(8)]
+    given = norms(*numbered)
+    other = [
+        *(layer(name, reads, writes, kind="plugin") for name, reads, writes in numbered[:6]),
+        layer("Norm-4", "t6", "t7", kind="plugin"),
+        layer("Norm-7", "t7", "t8", kind="plugin"),
+    ]
+    assert nodes(other, given) == [{f"Norm-{number}"} for number in range(8)]
+    assert of_model(other, given)
+
+
+def test_tensors_that_are_named_after_another_node_leave_the_names_as_they_are() -> None:
+    """A quantized engine of TensorFlow's model: its tensors are named after the next layer."""
+    given = norms(*((f"net/norm_{number}", f"t{number}", f"t{number + 1}") for number in range(6)))
+    shifted = [layer(f"net/norm_{number}", f"t{number + 1}", f"t{number + 2}", kind="plugin") for number in range(4)]
+    assert not of_model(shifted, given)
+    assert all(f"net/norm_{number}" in held for number, held in enumerate(nodes(shifted, given)))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_regions_of_numbered_nodes_are_joined_with_the_layers_that_compute_those(turned: bool) -> None:
+    """The builds of TensorRT 10.16 and 10.14 of a small network: what one has in regions are layers of the other."""
+    regions = [
+        layer("{ForeignNode[node_conv2d...node_relu]}", "x", "relu", kind="foreign_node"),
+        layer("node_max_pool2d", "relu", "pool", kind="pooling"),
+        layer("{ForeignNode[node_conv2d_1...node_relu_1]}", "pool", "relu_1", kind="foreign_node"),
+        layer("node_max_pool2d_1", "relu_1", "pool_1", kind="pooling"),
+        layer("{ForeignNode[gemm.bias...castHelper_9]}", "pool_1", "y z", kind="foreign_node"),
+    ]
+    layers = [
+        layer("node_conv2d + node_relu", "x", "relu", kind="convolution"),
+        layer("node_max_pool2d", "relu", "pool", kind="pooling"),
+        layer("node_conv2d_1 + node_relu_1", "pool", "relu_1", kind="convolution"),
+        layer("node_max_pool2d_1", "relu_1", "pool_1", kind="pooling"),
+        layer("{ForeignNode[node_linear]}", "pool_1", "a", kind="foreign_node"),
+        layer("PWN(node_relu_2)", "a", "relu_2", kind="pointwise"),
+        layer("{ForeignNode[node_linear_1]}", "relu_2", "y", kind="foreign_node"),
+        layer("node_softmax", "y", "z", kind="softmax"),
+    ]
+    sides = [network(regions), network(layers)]
+    found = told(*(reversed(sides) if turned else sides))
+    sizes = sorted((len(before), len(after)) if not turned else (len(after), len(before)) for before, after, _, _ in found)
+    assert sizes == [(1, 1), (1, 1), (1, 1), (1, 1), (1, 4)]
+    assert {by for _, _, _, by in found} == {"name", "tensors"}
+
+
+def test_a_node_of_a_layer_of_several_is_no_sign_that_nodes_are_numbered_otherwise() -> None:
+    """A plugin for a norm's steps: each step alone is unlike it, and is its part all the same."""
+    steps, plugins, expected = [], [], []
+    for norm in range(4):
+        names = [f"{op}_{10 * norm + at}" for at, op in enumerate(("ReduceMean", "Sub", "Pow", "Sqrt", "Div"))]
+        tensors = [f"t{norm}", *(f"t{norm}_{at}" for at in range(4)), f"u{norm}"]
+        product = layer(f"MatMul_{10 * norm + 9}", f"u{norm}", f"t{norm + 1}", shape=(8, 64))
+        steps += [*(layer(name, tensors[at], tensors[at + 1]) for at, name in enumerate(names)), product]
+        plugins += [layer(f"anything {norm}", tensors[0], tensors[-1], kind="plugin"), product]
+        expected += [(names, "merged", "onnx"), ([product.name], "one-to-one", "onnx")]
+    made_nodes = [OnnxNode(one.name, one.name.split("_")[0], (one.inputs[0].name,), (one.outputs[0].name,)) for one in steps]
+    given = OnnxModel("steps.onnx", tuple(made_nodes), frozenset())
+    found = told(network(with_model_nodes(steps, given)), network(with_model_nodes(plugins, given)))
+    assert [(before, relation, by) for before, _, relation, by in found] == expected
