@@ -380,7 +380,9 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     notes = [note for engine in mapped.engines for note in engine.notes]
     lacks = lacking(trace, capture.text("cuda_graph_trace")) if mapped.selected is None else []
     notes += [*trace.notes, *lacks]
-    notes.extend(Note("warning", f"{dropped.rows} rows of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped)
+    notes.extend(
+        Note("warning", f"{counted(dropped.rows, 'row')} of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped
+    )
     if count := capture.integer("unmatched_launches"):
         told = f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended between launch and kernel."
         notes.append(Note("info", told))

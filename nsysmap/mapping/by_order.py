@@ -128,13 +128,20 @@ def _renumbered(number: IntArray) -> IntArray:
 
 
 def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray) -> BoolArray:
-    """Kernels of streams on which nothing repeats, and which no engine can have run: nothing says that these are an inference."""
+    """Kernels that do not repeat, and which no engine can have run: nothing says that these are an inference."""
     alone = np.zeros(len(periods), np.bool_)
     found = periods != MISSING
     if not found.any():
         return alone
+    from nsysmap.trace.repeats import which_repeat
+
+    number = inferences.membership.ints("inference")
     for shapes in _homes(trace, inferences, found):
         if any(len(shape.rows) > 1 for shape in shapes):
+            if not tried.engines:
+                repeated = which_repeat([(shape.codes, number[shape.rows[:, 0]]) for shape in shapes])
+                for shape in (shape for shape, yes in zip(shapes, repeated, strict=True) if not yes):
+                    alone[shape.rows] = found[shape.rows]
             continue
         for shape in shapes:
             if found[shape.rows[0, 0]]:

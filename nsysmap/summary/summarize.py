@@ -162,16 +162,16 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
 
 
 def _place(loops: Mapping[int, Row], loop_id: int) -> str:
-    """What tells a loop from the others: its process, its GPU, its thread by number."""
-    if len(loops) < 2:
-        return ""
-    mine = loops[loop_id]
-    parts = []
-    if len({row.integer("pid") for row in loops.values()}) > 1:
-        parts.append(f"process {mine.integer('pid')}")
-    if len({row.maybe_integer("device") for row in loops.values()}) > 1 and mine.maybe_integer("device") is not None:
-        parts.append(f"GPU {mine.integer('device')}")
-    if not parts or len({(row.integer("pid"), row.maybe_integer("device")) for row in loops.values()}) < len(loops):
+    """What tells a loop from the others: its process, its GPU, its thread by number; that it launches CUDA graphs with hidden kernels."""
+    mine, homes = loops[loop_id], [(row.integer("pid"), row.maybe_integer("device")) for row in loops.values()]
+    pid, device = mine.integer("pid"), mine.maybe_integer("device")
+    devices = {known for _, known in homes if known is not None}
+    parts = [f"process {pid}"] if len({known for known, _ in homes}) > 1 else []
+    if devices and device is None:
+        parts.append("CUDA graphs")
+    elif len(devices) > 1:
+        parts.append(f"GPU {device}")
+    if homes.count((pid, device)) > 1:
         parts.append(f"thread {loop_id + 1}")
     return ", ".join(parts)
 

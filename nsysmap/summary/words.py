@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -60,7 +61,7 @@ def title(summary: Summary) -> str:
     ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
     parts = [counted(summary.inferences, "inference") if summary.inferences else "no inference recognised"]
     if summary.inferences and REPETITION in summary.unit:
-        parts = [f"{counted(summary.inferences, REPETITION)} of the same kernels (no range marks an inference)"]
+        parts = [f"{counted(summary.inferences, REPETITION)} of {_sequences(summary)} (no range marks an inference)"]
     if ran:
         parts[0] += f" of {' and '.join(ran)}"
     names = [gpu.name for gpu in summary.gpus]
@@ -68,6 +69,13 @@ def title(summary: Summary) -> str:
     parts += [f"on {', '.join(gpus)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
     return text + (f", TensorRT {summary.tensorrt_version}" if summary.tensorrt_version else "") + (", PyTorch" if summary.pytorch else "")
+
+
+def _sequences(summary: Summary) -> str:
+    """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that differ."""
+    kinds = Counter(tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.inferences > kind.cut)
+    most = max(kinds.values(), default=1)
+    return "the same kernels" if most == 1 else f"{most} sequences of kernels"
 
 
 def _models(name: str, count: int) -> str:
@@ -91,9 +99,14 @@ def times(summary: Summary) -> list[str]:
         predicted = figure(summary.unprofiled)
         lines.append(f"{predicted} predicted without the profiler, {_throughput(summary, summary.unprofiled.ns)}")
     elif summary.traced:
-        reason = "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
+        reason = _not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     return lines
+
+
+def _not_replayed(summary: Summary) -> str:
+    """Why what-if could not tell."""
+    return "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
@@ -135,7 +148,7 @@ def kinds(summary: Summary) -> str:
     if len(known) < 2:
         return ""
     shown = [f"{kind.what or 'other'}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for kind in known[:_KINDS]]
-    more = f" and {len(known) - _KINDS} more kinds" if len(known) > _KINDS else ""
+    more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
     return f"median per {_one(summary)}: {', '.join(shown)}{more}"
 
 
@@ -228,8 +241,10 @@ def no_action(summary: Summary) -> str:
     if summary.blocked:
         return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
     if summary.unprofiled is None:
-        return "no saving can be predicted: " + ("the timeline cannot be replayed" if summary.traced else "no inference was recognised")
-    shorter = " of one inference" if any(action.throughput_only for action in summary.actions) else ""
+        if summary.traced:
+            return "no saving can be predicted: the timeline cannot be replayed"
+        return "no saving can be predicted: " + (_not_replayed(summary) if summary.inferences else "no inference was recognised")
+    shorter = f" of one {_one(summary)}" if any(action.throughput_only for action in summary.actions) else ""
     return f"no change that what-if can replay is sure to save more than 1%{shorter}"
 
 

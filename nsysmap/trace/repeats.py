@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ _CLEAR = 2.0  # … to overrule that the sequence is a whole number of periods
 _BORDER = 0.5  # a period seen less than twice is believed if at least that part of it is seen again
 _EACH = 0.9  # waits a kernel: from here on the host waits for each …
 _SEVERAL = 4  # … of that many kernels or more, which one inference then has
+_KNOWN = 64  # sequences of kernels that others are compared with
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
 
 Hashes = NDArray[np.uint64]
@@ -86,7 +87,7 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     word, first, count = _words(codes, starts)
     inner = np.bincount(word[1:-1], minlength=len(first)) if len(starts) > 2 else np.zeros(len(first), np.int64)
     recurs = (count >= 2) | (inner > 0) if len(starts) <= 4 else count >= 2
-    known = [codes[starts[first[w]] : ends[first[w]]] for w in np.flatnonzero(recurs)[:64].tolist()]
+    known = [codes[starts[first[w]] : ends[first[w]]] for w in np.flatnonzero(recurs)[:_KNOWN].tolist()]
     covered = int(size[recurs[word]].sum())
     for at, end in ((0, False), (len(starts) - 1, True)):  # a cut first or last one is part of another
         if not recurs[word[at]] and any(_is_part(codes[starts[at] : ends[at]], full, front=end) for full in known):
@@ -102,7 +103,7 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
         periods[w] = _power(text, expected) if len(first) <= 256 or count[w] >= 2 else len(text)
     if _always_as_often(launches, starts, size, np.array([periods[w] for w in word.tolist()])):
         return starts
-    units = [codes[starts[first[w]] : starts[first[w]] + p] for w, p in periods.items() if p < size[first[w]] or recurs[w]][:64]
+    units = [codes[starts[first[w]] : starts[first[w]] + p] for w, p in periods.items() if p < size[first[w]] or recurs[w]][:_KNOWN]
     for at in range(len(starts)):
         period = periods[int(word[at])]
         if period == size[at] and at in (0, len(starts) - 1) and not recurs[word[at]]:
@@ -358,6 +359,37 @@ def _by_marker(launches: Launches) -> IntArray | None:
     return None
 
 
+def which_repeat(shapes: Sequence[tuple[IntArray, IntArray]]) -> list[bool]:
+    """Which shapes, each with its kernels and the numbers of its inferences in order of time, are repetitions; at least one recurs.
+
+    What comes once is one if it is like what recurs, or cut off from it.  Where most kernels between the first repetition and the last
+    are of none, nothing repeats.
+    """
+    recurring = [codes for codes, numbers in shapes if len(numbers) > 1][:_KNOWN]
+    ends = [min(int(numbers[0]) for _, numbers in shapes), max(int(numbers[-1]) for _, numbers in shapes)]
+    repeated = [
+        len(numbers) > 1
+        or any(_is_like(codes, usual) for usual in recurring)
+        or any(
+            int(numbers[0]) == end and _is_part(codes, usual, front=front)
+            for usual in recurring
+            for end, front in zip(ends, (False, True), strict=True)
+        )
+        for codes, numbers in shapes
+    ]
+    begin, end = (reach(int(reach(numbers)) for (_, numbers), yes in zip(shapes, repeated, strict=True) if yes) for reach in (min, max))
+    kernels = [0, 0]
+    for (codes, numbers), yes in zip(shapes, repeated, strict=True):
+        kernels[yes] += len(codes) * int(((numbers >= begin) & (numbers <= end)).sum())
+    return repeated if kernels[True] >= kernels[False] else [False] * len(shapes)
+
+
+def _is_like(codes: IntArray, usual: IntArray) -> bool:
+    """Whether an odd inference is like the usual one: of similar length, with many of the same kernels."""
+    near = _SIZE[0] * len(usual) <= len(codes) <= _SIZE[1] * len(usual)
+    return near and float(np.isin(codes, usual).mean()) >= _LIKE
+
+
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
@@ -402,7 +434,7 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
     offset = np.zeros(len(starts), np.int64)
     complete = np.ones(len(starts), np.bool_)
     shape = word.copy()
-    usual = [w for w in np.argsort(-count, kind="stable").tolist() if count[w] >= 2 or len(starts) <= 3][:64]
+    usual = [w for w in np.argsort(-count, kind="stable").tolist() if count[w] >= 2 or len(starts) <= 3][:_KNOWN]
     none = np.zeros(len(starts), np.bool_)
     for at, front in ((0, False), (len(starts) - 1, True)):
         if len(starts) == 1 or count[word[at]] >= 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +20,7 @@ from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
-from nsysmap.whatif.timeline import Timeline, Work, all_steps, inference_count
+from nsysmap.whatif.timeline import Step, Timeline, Work
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
 _WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
@@ -107,15 +108,20 @@ class Model:
 
     def outside_share(self, timeline: Timeline) -> float:
         """The share of its time in which the host does work of its own between inferences."""
-        passes = inference_count(timeline) / self.window.inferences_a_pass
-        outside = sum(step.outside_ns for step in all_steps(timeline)) / max(passes, 1.0)
-        return outside / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0)
+        return self._share(timeline, lambda step: step.outside_ns)
 
     def host_share(self, timeline: Timeline) -> float:
         """The share of its time in which the host is at work, its calls included, but for its waits."""
-        passes = inference_count(timeline) / self.window.inferences_a_pass
-        busy = sum(step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns) for step in all_steps(timeline))
-        return busy / max(passes, 1.0) / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0)
+        return self._share(timeline, lambda step: step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns))
+
+    def _share(self, timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
+        """What steps take, as a share of the threads' time: over the inferences whose time counts, each for as many as it stands for."""
+        counted = taken = 0.0
+        for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
+            counted += sum(weights.values())
+            taken += sum(taken_ns(step) * weights.get(step.inference, 0.0) for step in steps)
+        per_pass = taken / (counted or 1.0) * self.window.inferences_a_pass
+        return min(per_pass / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0), 1.0)
 
     @property
     def unit(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.report_schema import FINDINGS, INFERENCE_TIMES, RULE_OUTCOMES
+from nsysmap.base.report_schema import FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE
@@ -122,6 +122,27 @@ def test_threads_of_one_gpu_are_counted_once_however_many_shapes_each_runs() -> 
     assert words.times(replace(summary, kinds=shapes))[0].endswith("(2 threads together)")
     apart = (replace(one, what="process 7, GPU 0"), replace(other, what="process 8, GPU 1"))
     assert words.times(replace(summary, kinds=apart))[0].endswith(" per second on each GPU")
+
+
+def test_loops_of_hidden_cuda_graphs_are_on_no_other_gpu() -> None:
+    tables = analysis("bert_split_trt10", "threads.nsys-rep").tables.by_name()
+    loops = tables["inference_loops"].records()
+    loops[1].update(device=None, thread=loops[0]["thread"])
+    found = summarize({**tables, "inference_loops": Table.of_rows(INFERENCE_LOOPS, loops)})
+    assert [one.what for one in found.kinds] == ["", "CUDA graphs"]
+    assert "each GPU" not in words.times(found)[0]
+
+
+def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> None:
+    summary = replace(analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unit="repetition")
+    assert " of 2 sequences of kernels (" in words.title(summary)
+    assert " of the same kernels (" in words.title(replace(summary, kinds=summary.kinds[:1]))
+
+
+def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not_of_any() -> None:
+    summary = replace(analysis("bert_trt10", "graph_whole.sqlite").summary, traced=None, unprofiled=None, blocked=())
+    assert "no inference was recognised" not in words.no_action(summary)
+    assert words.no_action(replace(summary, inferences=0)).endswith("no inference was recognised")
 
 
 def test_a_trace_without_any_gpu_work_is_not_to_be_captured_again_for_its_graphs() -> None:

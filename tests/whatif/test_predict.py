@@ -46,6 +46,16 @@ def fills(step: Step) -> Step:
     return step._replace(works=tuple(work._replace(need=1.0) for work in step.works))
 
 
+def test_an_inference_that_does_not_count_is_no_part_of_the_hosts_share() -> None:
+    model = read_model(*observed_of(mapped("torch_mixed/sync")), MACHINES)
+    assert isinstance(model, Model)
+    (first, *later), *others = model.likely.threads
+    assert first.inference not in model.likely.weights[0]
+    held_up = replace(model.likely, threads=((first._replace(own_ns=10**9), *later), *others))
+    assert 0.5 < model.host_share(model.likely) <= 1
+    assert model.host_share(held_up) == pytest.approx(model.host_share(model.likely), rel=0.02)
+
+
 def test_where_kernels_fill_the_gpu_no_change_saves_that_leaves_them_as_they_are() -> None:
     observed, facts = observed_of(mapped("bert_trt10/sync"))
     model = read_model(observed, facts, MACHINES)
