@@ -25,6 +25,7 @@ from nsysmap.report.words import (
     number_words,
     saving_cells,
     set_apart,
+    to_do,
     unanswered,
     whatif_unit,
 )
@@ -89,8 +90,8 @@ def _answer(summary: Summary) -> Iterator[str]:
     yield "## Do first"
     lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(answer.no_action(summary))]
     for number, action in enumerate(shown, 1):
-        told = f"{plain(answer.action_title(action))}: {plain(answer.gain(summary, action))}"
-        lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told} per {summary.unit}")
+        told = f"{plain(answer.action_title(action))}: {plain(answer.gain(summary, action, f' per {summary.unit}'))}"
+        lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told}")
         lines += [f"   - {code(paste)}" for paste in (action.paste, action.paste_pytorch) if paste]
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
     yield "\n".join(lines)
@@ -294,7 +295,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield _more(len(mine), _TOP_PLACES, "places")
         also = {one.rule: one for finding in mine[:_TOP_PLACES] for one in reversed(finding.also)}
         yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
-        yield ">\n".join(f"> {plain(said)}\n" for said in mine[0].advice.splitlines()).rstrip("\n")
+        yield ">\n".join(f"> {plain(said)}\n" for said in f"{to_do(mine[0])}{mine[0].advice}".splitlines()).rstrip("\n")
     if any(finding.cost_ns for finding in findings):
         yield "Costs are over all steady-state inferences; those of different rules overlap: do not add them."
     if report.skipped:

@@ -25,6 +25,7 @@ from nsysmap.report.words import (
     number_words,
     saving_cells,
     set_apart,
+    to_do,
     unanswered,
     whatif_unit,
 )
@@ -285,7 +286,7 @@ def _finding(findings: Sequence[Finding], outcome: Outcome, width: int) -> Itera
     also = dict.fromkeys(one.rule for finding in findings for one in finding.also)
     if also:
         yield from wrapped(f"the same problem, seen by {', '.join(also)}", width, indent=4, style="dim")
-    yield from wrapped(f"→ {' '.join(first.advice.split())}", width, indent=4, style="dim")
+    yield from wrapped(f"→ {to_do(first)}{' '.join(first.advice.split())}", width, indent=4, style="dim")
 
 
 def _note(level: str, text: str, width: int) -> Iterator[Line]:

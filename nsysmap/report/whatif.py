@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from nsysmap.base.lines import folded, rendered, table
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import microseconds
 from nsysmap.report.words import pass_words
 
 WIDTH = 80
@@ -24,7 +24,7 @@ def whatif_text(answers: Table, source: str) -> str:
     if told:
         lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]
         figures = ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns")
-        cells = [(row.text("change"), *(microseconds(row.integer(name)) for name in figures)) for row in told]
+        cells = [(row.text("change"), *_figures([row.integer(name) for name in figures])) for row in told]
         lines += rendered(table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False).splitlines()
     for heading, reasons in unanswered(rows):
         if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not of each change
@@ -38,6 +38,13 @@ def whatif_text(answers: Table, source: str) -> str:
     for change, text in own:
         lines.extend(["", *_wrapped(f"{change}: {text}", "  ")])
     return "\n".join(escaped(line) for line in lines)
+
+
+def _figures(times_ns: Sequence[int]) -> list[str]:
+    """Times in µs, hardly finer than a tenth of the range that the last two span."""
+    tenth = max(times_ns[-1] - times_ns[-2], 1) / 1e4
+    digits = max(0, min(2, math.floor(-math.log10(tenth / 2))))
+    return [f"{time_ns / 1e3:,.{digits}f}" for time_ns in times_ns]
 
 
 def whatif_json(answers: Table) -> dict[str, object]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from nsysmap.base.table import Row
-from nsysmap.base.units import counted, duration, percent, size
+from nsysmap.base.units import counted, duration, percent, ranged, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, TraceFacts
 from nsysmap.rules.finding import Finding
-from nsysmap.summary.paste import TITLES
+from nsysmap.summary.paste import RULE_TITLES, TITLES
 
 CAUSES = {
     "launch": "the host was still launching the next work",
@@ -23,7 +24,8 @@ CAUSES = {
 }
 """What each cause of a gap (schema.GAPS) means."""
 
-SAVING_COLUMNS = ("saving_ns", "low_saving_ns", "high_saving_ns", "before_ns", "after_ns")
+ENDS = ("", "low_", "high_")
+"""What the columns of a predicted time begin with: the time, and the range that it is believed to lie in."""
 _SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
 _GRAPH_MODES = {
@@ -155,8 +157,9 @@ def answered_changes(report: Report) -> list[Row]:
 
 def saving_cells(row: Row) -> tuple[str, str, str]:
     """What a change saves, the range of that, and the time before and after it."""
-    saving, low, high, before, after = (duration(row.integer(name)) for name in SAVING_COLUMNS)
-    return saving, f"{low} to {high}", f"{before} → {after}"
+    saving, _, between = ranged(*(row.integer(f"{end}saving_ns") for end in ENDS)).partition(" (")
+    before, after = (ranged(*(row.integer(f"{end}{when}_ns") for end in ENDS)).partition(" (")[0] for when in ("before", "after"))
+    return saving, f"{between.removesuffix(')')} {saving.rpartition(' ')[2]}", f"{before} → {after}"
 
 
 def number_words(row: Row, column: str) -> str:
@@ -168,6 +171,13 @@ def number_words(row: Row, column: str) -> str:
 def change_words(change: str) -> str:
     """A change (schema.WHATIF) by its name, and what it is."""
     return f"{change}: {TITLES[change]}" if change in TITLES else change
+
+
+def to_do(finding: Finding) -> str:
+    """What the answer calls what a finding asks for, in the words of the change that prices it; empty where it has no name for it."""
+    change = re.search(r"--change (\S+)", finding.command or "")
+    title = TITLES[change.group(1)] if change else RULE_TITLES.get(finding.rule, "")
+    return f"{title[:1].upper()}{title[1:]}. " if title else ""
 
 
 def kernel_words(row: Row) -> str:

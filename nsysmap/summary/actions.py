@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.table import Row, Table
-from nsysmap.summary.model import Action, Figure
-from nsysmap.summary.paste import THROUGHPUT, TITLES, Version, lines_for
+from nsysmap.summary.model import Action, Figure, IdleCause
+from nsysmap.summary.paste import RULE_TITLES, THROUGHPUT, TITLES, Version, lines_for, rule_line
 
 _LEAST_SHARE = 0.01  # of the time per unit; less is within what two runs of one program differ by
 _RULE_GROUPS = ("fusion", "reformat", "precision")
 """Groups of rules that price GPU time that would go; what host and launches cost is priced by what-if, by replay."""
-_SAME = {"reformat": "drop-layers"}
-"""The change of what-if that prices what a group of rules finds."""
+_UNDER_FILLED = "under-filled-gpu"
+_SAME_GROUP = {"reformat": "drop-layers"}
+_SAME = {
+    "norm-split": "join-kernels",
+    "softmax-split": "join-kernels",
+    "parallel-small-kernels": "aux-streams",
+    _UNDER_FILLED: "two-in-flight",
+}
+"""The change of what-if that prices what a rule, or a group of them, finds."""
+_REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
+    "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
+    "pinned-copies": (("copy",), ("host", "launch", "sync")),
+}
+"""The causes of idle time that a change is about, and those that it shortens besides: what follows begins earlier."""
+_MANY_GAPS = 3  # of the host in an inference: its work lies between launches, not between inferences
 
 
 @dataclass(frozen=True)
@@ -23,25 +38,31 @@ class Runs:
     tensorrt: Version | None
     engine: bool
     pytorch: bool
+    engine_file: bool = True  # of an engine that ran
+    host_gaps: float = 0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
 
 
-def actions(tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: int | None) -> tuple[Action, ...]:
+def actions(
+    tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: int | None, idle: Sequence[IdleCause] = ()
+) -> tuple[Action, ...]:
     """What is predicted to save more than noise: what shortens one inference, by replay, then by rule; then what is throughput only.
 
-    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_ns`` what one takes.
+    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_ns`` what one takes; ``idle`` is the idle time of one.
     """
-    changes = [_change(row, runs) for row in tables["whatif"] if _pays(row)]
+    findings = [one for one in tables["findings"] if one.maybe_integer("inside") is None]
+    changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
     rules = [
         found
         for row in tables["rule_outcomes"]
-        if row.text("rule_group") in _RULE_GROUPS and _SAME.get(row.text("rule_group")) not in told
-        if (found := _rule(row, tables["findings"], units, unit_ns)) is not None
+        if (row.text("rule_group") in _RULE_GROUPS or row.text("rule") == _UNDER_FILLED)
+        and not {_SAME.get(row.text("rule")), _SAME_GROUP.get(row.text("rule_group"))} & told
+        and (found := _rule(row, runs, findings, units, unit_ns)) is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
-    shorter = [one for one in changes if not one.throughput_only]
-    return (*shorter, *rules, *changes[len(shorter) :])
+    everything = [*changes, *rules]
+    return tuple(sorted(everything, key=lambda one: one.throughput_only))
 
 
 def _pays(row: Row) -> bool:
@@ -50,43 +71,71 @@ def _pays(row: Row) -> bool:
     return row.integer("low_saving_ns") > 0 and row.integer("low_saving_ns") >= _LEAST_SHARE * row.integer("before_ns")
 
 
-def _change(row: Row, runs: Runs) -> Action:
+def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause]) -> Action:
     name = row.text("change")
-    paste, pytorch = lines_for(name, runs.tensorrt, engine=runs.engine, pytorch=runs.pytorch)
-    saving = row.integer("saving_ns")
+    paste, pytorch = lines_for(name, runs.tensorrt, engine=runs.engine, pytorch=runs.pytorch, between_launches=runs.host_gaps >= _MANY_GAPS)
+    saving, before = row.integer("saving_ns"), row.integer("before_ns")
     return Action(
         name=name,
         title=TITLES[name],
         saving=Figure(saving, row.integer("low_saving_ns"), row.integer("high_saving_ns")),
-        share=saving / row.integer("before_ns") if row.integer("before_ns") else None,
+        share=saving / before if before else None,
         basis="replay",
         throughput_only=name in THROUGHPUT,
         places=0,
         paste=paste,
         paste_pytorch=pytorch,
+        rules=tuple(dict.fromkeys(one.text("rule") for one in findings if f"--change {name}" in (one.maybe_text("command") or ""))),
+        idle=_idle_behind(name, saving, idle),
+        filled=_filled(findings) if name == "two-in-flight" else None,
     )
 
 
-def _rule(row: Row, findings: Table, units: float, unit_ns: int | None) -> Action | None:
-    cost = row.maybe_integer("cost_ns")
+def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
+    """The idle time that a saving is made of, where that of the change's own causes is less than the saving; else nothing."""
+    own, others = _REMOVES.get(change, ((), ()))
+    found = [one for one in idle if one.cause in own]
+    total = sum(one.ns or 0 for one in found)
+    if not own or not idle or total >= saving_ns:
+        return ()
+    for one in sorted((one for one in idle if one.cause in others), key=lambda one: -(one.ns or 0)):
+        if total >= saving_ns:
+            break
+        found.append(one)
+        total += one.ns or 0
+    return tuple(found)
+
+
+def _filled(findings: Sequence[Row]) -> float | None:
+    """The share of the SMs that have a block while kernels run, where kernels were found to be small."""
+    found = next((one for one in findings if one.text("rule") == _UNDER_FILLED), None)
+    share = None if found is None else json.loads(found.text("evidence")).get("busy_sms")
+    return float(share) if isinstance(share, int | float) else None
+
+
+def _rule(row: Row, runs: Runs, findings: Sequence[Row], units: float, unit_ns: int | None) -> Action | None:
+    rule, cost = row.text("rule"), row.maybe_integer("cost_ns")
     if row.text("outcome") != "found" or not cost or not units:
         return None
     at_most = round(cost / units)
     if unit_ns is None or at_most < _LEAST_SHARE * unit_ns:
         return None
-    mine = [one for one in findings if one.text("rule") == row.text("rule") and one.maybe_integer("inside") is None]
+    mine = [one for one in findings if one.text("rule") == rule]
     if not mine:
         return None
     places = len(mine) + row.integer("left_out")
     command = mine[0].maybe_text("command") if places == 1 else None  # of several places it would price one
+    line = rule_line(rule, runs.tensorrt, engine=runs.engine, engine_file=runs.engine_file, pytorch=runs.pytorch)
     return Action(
-        name=row.text("rule"),
-        title=row.text("rule"),
+        name=rule,
+        title=RULE_TITLES.get(rule, rule),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",
-        throughput_only=False,
+        throughput_only=rule == _UNDER_FILLED,
         places=places,
-        paste=command or f"nsysmap rules show {row.text('rule')}",
+        paste=line if command is None or not line.startswith("nsysmap rules ") else command,
         paste_pytorch=None,
+        rules=(rule,),
+        filled=_filled(findings) if rule == _UNDER_FILLED else None,
     )

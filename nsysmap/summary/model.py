@@ -136,6 +136,9 @@ class Action:
     places: int  # findings of that rule; 0 for a change
     paste: str  # one line to paste for TensorRT, or for PyTorch where that is all that runs
     paste_pytorch: str | None  # the same for PyTorch where both run
+    rules: tuple[str, ...] = ()  # whose findings are about the same
+    idle: tuple[IdleCause, ...] = ()  # that the saving is made of, where it is more than the idle time that the change is about
+    filled: float | None = None  # share of the SMs that have a block while kernels run, where most kernels have too few
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from nsysmap.base.lines import Line, folded, prose_width, styled, table, wrapped
-from nsysmap.base.terminal import columns, escaped, shortened, told_apart
+from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Action, Region, Summary
 
 _TOP_LAYERS = 5
 _TOP_PARTS = 5
-_SHELL = ("nsys", "nsysmap", "trtexec")
+_SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
+_STATEMENT = re.compile(r"(?<=[,;]) +")
 _WORD = 11  # columns of the words on the left
 _WHAT = 13  # of what a command shows, after it
 _WIDE = 120  # from here on an action and its line to paste stand side by side
+_BESIDE = 140  # columns up to which they do
 _LEAST_REGION = 0.2  # of all kernel time, for its parts to be told
 _FIGURES = 28  # columns before a kernel in its table
 _ENGINE = 14  # columns of an engine's name in a table
@@ -86,28 +89,40 @@ def _next_steps(summary: Summary, width: int) -> Iterator[Line]:
 
 def _action(summary: Summary, action: Action, number: int, width: int) -> Iterator[Line]:
     head = "do first" if number == 1 else ""
-    text = f"{number}. {answer.action_title(action)}"
-    saved = f": {answer.gain(summary, action)}"
-    room = max(width, 60) - _WORD - columns(saved)
-    told = shortened(escaped(text), room) + saved
+    told = f"{number}. {escaped(answer.action_title(action))}: {answer.gain(summary, action)}"
     pastes = [paste for paste in (action.paste, action.paste_pytorch) if paste]
-    beside = width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= width and len(pastes) == 1
-    yield ((f"{head:<{_WORD}}", "bold"), (told, ""), *((("    ", ""), (escaped(pastes[0]), "yellow")) if beside else ()))
+    beside = width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE) and len(pastes) == 1
+    first, *others = [((told, ""),)] if beside else wrapped(told, prose_width(width) - _WORD, indent=0, hang=3)
+    yield ((f"{head:<{_WORD}}", "bold"), *first, *((("    ", ""), (escaped(pastes[0]), "yellow")) if beside else ()))
+    for line in others:
+        yield ((" " * _WORD, ""), *line)
     if not beside:
         for paste in pastes:
             yield from _pasted(paste, width)
 
 
 def _pasted(command: str, width: int) -> Iterator[Line]:
-    """A line to paste; a shell's goes on after a backslash where it is too long."""
+    """A line to paste; where it is too long, a shell's goes on after a backslash, code after a comma or a semicolon."""
     lead = " " * (_WORD + 3)
-    if command.split(maxsplit=1)[0] not in _SHELL or len(lead) + columns(command) <= width:
-        yield ((lead, ""), (escaped(command), "yellow"))
+    text, room = escaped(command), width - len(lead)
+    if columns(text) <= room:
+        yield ((lead, ""), (text, "yellow"))
         return
-    *first, last = _folded(escaped(command), width - len(lead))
+    shell = command.split(maxsplit=1)[0] in _SHELL
+    *first, last = _folded(text, room) if shell else _code(text, room)
     for line in first:
-        yield ((lead, ""), (f"{line} \\", "yellow"))
+        yield ((lead, ""), (f"{line} \\" if shell else line, "yellow"))
     yield ((lead, ""), (last, "yellow"))
+
+
+def _code(text: str, width: int) -> list[str]:
+    """Code in lines that end after a comma or a semicolon, where it may be broken."""
+    lines = [""]
+    for part in _STATEMENT.split(text):
+        if lines[-1] and columns(lines[-1]) + 1 + columns(part) > width:
+            lines.append("")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return lines
 
 
 def _folded(command: str, width: int) -> list[str]:

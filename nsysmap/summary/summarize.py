@@ -68,9 +68,17 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
     engine = bool(len(tables["engines"])) or capture.flag("has_tensorrt_ranges")
-    runs = Runs(_version(version), engine or _tensorrt_kernels(tables), capture.flag("has_pytorch"))
-    basis = unprofiled or traced
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
+    host_gaps = sum(row.integer("gaps") for row in tables["idle_totals"] if row.text("cause") == "host")
+    runs = Runs(
+        _version(version),
+        engine or _tensorrt_kernels(tables),
+        capture.flag("has_pytorch"),
+        any(row.maybe_integer("engine") is not None for row in tables["inference_groups"]),
+        host_gaps / (counted_in * unit.inferences) if counted_in else 0.0,
+    )
+    basis = unprofiled or traced
+    todo = actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None, idle=_idle_of_one(gpus, traced))
     loops = list(tables["inference_loops"])
     return Summary(
         source=capture.text("source"),
@@ -94,7 +102,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
-        actions=_with_files(actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None), capture, tables),
+        actions=_with_files(todo, capture, tables),
         doubts=_doubts(tables),
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
@@ -224,6 +232,19 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
             )
         )
     return tuple(found)
+
+
+def _idle_of_one(gpus: Sequence[GpuTime], traced: Figure | None) -> tuple[IdleCause, ...]:
+    """The idle time of a GPU by cause and unit, the mean of all GPUs; none where it is more than the unit takes, as with long pauses."""
+    found: dict[str, list[IdleCause]] = {}
+    for gpu in gpus:
+        for one in gpu.idle:
+            found.setdefault(one.cause, []).append(one)
+    means = [
+        IdleCause(cause, round(sum(one.ns or 0 for one in mine) / len(gpus)), sum(one.share_of_window for one in mine) / len(gpus))
+        for cause, mine in found.items()
+    ]
+    return tuple(means) if traced is not None and sum(one.ns or 0 for one in means) <= traced.ns else ()
 
 
 def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:

@@ -28,7 +28,7 @@ from nsysmap.trace.steady import OUTLIER
 
 ACTIONS = 3
 """How many actions the answer names."""
-SEVERAL_AT_ONCE = "needs several requests at once; no single one gets faster"
+SEVERAL_AT_ONCE = "several requests at once, none faster"
 """The condition and the limit of a change that raises throughput only."""
 _CAUSES = {
     "launch": "waiting for launches",
@@ -89,7 +89,7 @@ def times(summary: Summary) -> list[str]:
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
-        told = f"{rounded(summary.traced.ns)} per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
+        told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
         lines.append(told + _together(summary))
     if summary.trtexec_ns:
         lines.append(
@@ -97,7 +97,7 @@ def times(summary: Summary) -> list[str]:
         )
     elif summary.unprofiled:
         predicted = figure(summary.unprofiled)
-        lines.append(f"{predicted} predicted without the profiler, {_throughput(summary, summary.unprofiled.ns)}")
+        lines.append(f"{predicted} predicted without the profiler, {_rate_of(summary.unprofiled)} {_per_second(summary)}")
     elif summary.traced:
         reason = _not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
@@ -111,6 +111,13 @@ def _not_replayed(summary: Summary) -> str:
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
     return f"{rate(1e9 / max(unit_ns, 1))} {_per_second(summary)}"
+
+
+def _rate_of(value: Figure) -> str:
+    """How many a second, no finer than the range of the time allows."""
+    if value.low_ns is None or value.high_ns is None:
+        return rate(1e9 / max(value.ns, 1))
+    return ranged_rate(*(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))).partition(" (")[0]
 
 
 def _per_second(summary: Summary) -> str:
@@ -172,13 +179,20 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
     if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
         work_ns = None  # the mean of inferences that are not alike, where the time is of some of them
-    per = f" ({rounded(work_ns)} per {_short(summary)})" if work_ns is not None else ""
+    per = [f"{rounded(work_ns)} per {_short(summary)}"] if work_ns is not None else []
+    per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
+    told = f" ({', '.join(per)})" if per else ""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
     rest = max(1 - gpu.busy_share - sum(cause.share_of_window for cause in large), 0.0)
     parts = [f"{percent(cause.share_of_window, 1, 0)} {idle_words(cause.cause)}" for cause in large]
     parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
     idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
-    return f"{which}{percent(gpu.busy_share, 1, 0)} busy{per}{of}{idle}"
+    return f"{which}{percent(gpu.busy_share, 1, 0)} busy in the trace{told}{of}{idle}"
+
+
+def _filled(summary: Summary) -> float | None:
+    """The share of the SMs that have a block while kernels run, where the one GPU's kernels were found to be small."""
+    return next((one.filled for one in summary.actions if one.filled is not None), None) if len(summary.gpus) == 1 else None
 
 
 def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
@@ -193,22 +207,41 @@ def figure(value: Figure) -> str:
     return ranged(value.ns, value.low_ns, value.high_ns)
 
 
-def gain(summary: Summary, action: Action) -> str:
-    """What an action saves of the time per inference (or pass); of one for throughput only how many a second, and what that takes."""
+def gain(summary: Summary, action: Action, per: str = "") -> str:
+    """What an action saves of the time per inference (or pass); of one for throughput only how many a second, and what that takes.
+
+    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures.
+    """
     if action.throughput_only and action.share:
-        return f"{_more_per_second(summary, action)}; {SEVERAL_AT_ONCE}"
-    share = f", {percent(action.share, 1, 0)}" if action.share else ""
+        return _more_per_second(summary, action)
+    of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
     if action.basis == "rule":
-        return f"saves at most {rounded(action.saving.ns)}{share}"
-    return f"saves {figure(action.saving)}{share}"
+        return f"may save up to {rounded(action.saving.ns)}{of}{per}"
+    return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}"
+
+
+def _whole(summary: Summary, action: Action) -> str:
+    """The time that a saving is a share of, as it is told."""
+    value = summary.unprofiled or summary.traced or Figure(round(action.saving.ns / (action.share or 1.0)))
+    return figure(value).partition(" (")[0]
+
+
+def _made_of(action: Action) -> str:
+    """The idle time in the trace that a saving is made of, where that of its own cause is less."""
+    parts = [f"{rounded(one.ns)} {idle_words(one.cause)}" for one in action.idle]
+    return f"; from idle time: {', '.join(parts)}" if parts else ""
 
 
 def _more_per_second(summary: Summary, action: Action) -> str:
-    """The throughput after an action, with its range, and the one before it."""
+    """The throughput after an action, with its range, and the one before it; where it is not predicted, why it would rise."""
+    if action.basis == "rule":
+        idle = f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; " if action.filled is not None else ""
+        return f"{idle}gain unknown"
     before_ns = action.saving.ns / (action.share or 1.0)
+    now = _rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
     saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
-    return f"{ranged_rate(after, low, high)} {_per_second(summary)}, now {rate(1e9 / max(before_ns, 1.0))}"
+    return f"{ranged_rate(after, low, high)} {_per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
@@ -231,9 +264,12 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
 
 
 def action_title(action: Action) -> str:
-    """What to do."""
-    places = f" ({action.places} places)" if action.places > 1 else ""
-    return f"{action.title}{places}"
+    """What to do, with the rule that found it."""
+    if action.name == "two-in-flight" and action.filled is not None:
+        return f"{action.title} (or a larger batch)"
+    told = [action.name] if action.basis == "rule" and action.title != action.name and not action.throughput_only else []
+    told += [f"{action.places} places"] if action.places > 1 else []
+    return f"{action.title} ({', '.join(told)})" if told else action.title
 
 
 def no_action(summary: Summary) -> str:

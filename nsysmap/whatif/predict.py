@@ -135,9 +135,20 @@ def _python_reason(model: Model, changed: Timeline, saving: float, between: tupl
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""
     return (
-        f"after the change, Python's own work between CUDA calls would be {share:.0%} of the time; it varies by a quarter or more from "
-        f"run to run, so the saving may be anything from {_between(low, high)}"
+        f"Python's own work would then be {share:.0%} of the time, and varies by a quarter or more between runs: "
+        f"it may save {_between(low, high)}"
     )
+
+
+def _replayed(model: Model) -> str:
+    """How many inferences are replayed, and which."""
+    inferences, window = model.observed.inferences, model.window
+    steady = inferences.bools("complete") & ~inferences.bools("warmup")
+    mine = steady & (inferences.ints("process") == window.process) & (inferences.ints("device") == window.device)
+    replayed, all_of_them = inference_count(model.timeline), int(np.count_nonzero(mine))
+    if replayed >= all_of_them:
+        return f"Replay of all {all_of_them} steady-state inferences."
+    return f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle and end; they stand for all."
 
 
 def _between(low: float, high: float) -> str:
@@ -178,7 +189,7 @@ def _basis(model: Model) -> str:
     profiler, (_, quick, slow) = model.profiler, model.machines
     return " ".join(
         [
-            f"Replay of {inference_count(model.timeline)} steady-state inferences. Replayed as captured, they take the captured time "
+            f"{_replayed(model)} Replayed as captured, they take the captured time "
             f"({duration(model.recorded_ns)} per {model.unit} under the profiler) to within {percent(abs(model.error), 1)}.",
             *model.window.notes,
             f"Corrected for the profiler: without it, a kernel is {duration(profiler.kernel_ns)} shorter, a launch call "

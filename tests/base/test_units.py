@@ -76,6 +76,7 @@ def test_a_range_tells_how_precise_a_prediction_is() -> None:
     assert ranged(2_766_496, 2_187_036, 3_691_766) == "2.8 ms (2.2 to 3.7)"
     assert ranged(3_201, -7_536, 14_339) == "3 µs (-8 to 14)"
     assert ranged(100, -20, 300) == "100 ns (-20 to 300)"
+    assert ranged(515_187, 139_381, 777_948) == "520 µs (140 to 780)"
 
 
 def test_rates_have_three_significant_digits() -> None:

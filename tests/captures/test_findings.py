@@ -8,9 +8,10 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nsysmap.analysis import ENGINE_GROUPS, engine_outcomes
+from nsysmap.analysis import ENGINE_GROUPS, analyze, engine_outcomes
 from nsysmap.engine.reader import read_engine
 from nsysmap.rules.finding import Finding, Outcome
 from tests.captures.test_rules import shared
@@ -208,3 +209,32 @@ def test_a_names_only_engine_is_never_said_to_be_clean(tmp_path: Path) -> None:
     outcomes = engine_outcomes(read_engine(file, profile=FIXTURES / "bert_trt10" / "profile.json"))
     told = {outcome.rule for outcome in outcomes if outcome.skipped is None}
     assert told <= {"hot-layer", "fragmented-myelin", "fp32-in-reduced-engine", "tensor-cores-missed", "hot-region"}
+
+
+@pytest.mark.parametrize(
+    ("report", "engines"),
+    [
+        ("torch_mixed/sync.nsys-rep", ["torch_mixed/backbone.engine.json"]),
+        ("torch_mixed/sync.nsys-rep", ["torch_mixed/head.engine.json"]),
+        ("two_processes/processes.nsys-rep", ["bert_trt10/engine.json"]),
+        ("two_processes/processes.nsys-rep", ["bert_split_trt10/engine.json"]),
+        ("bert_trt85/sync.sqlite", ["bert_trt85/engine.json"]),
+    ],
+)
+def test_kernels_are_priced_by_what_the_engine_file_shows_or_by_their_names_and_never_by_both(report: str, engines: list[str]) -> None:
+    found = analyze(FIXTURES / report, [FIXTURES / engine for engine in engines])
+    tables = found.tables.by_name()
+    kernels = tables["kernels"]
+    by_name: set[int] = set()
+    for run in tables["kernel_runs"]:
+        inferences = tables["inferences"].ints("kernel_sequence") == run.integer("kernel_sequence")
+        inside = np.isin(kernels.ints("inference"), tables["inferences"].ints("inference")[inferences])
+        inside &= (kernels.ints("position") >= run.integer("first_position")) & (kernels.ints("position") <= run.integer("last_position"))
+        assert inside.any()
+        by_name |= set(kernels.ints("layer_id")[inside].tolist())
+    shown = {layer for name in ("attention_layers", "chain_layers") for layer in tables[name].ints("layer_id").tolist()}
+    assert by_name | shown
+    assert not by_name & shown
+    priced = {one.rule for one in found.outcomes if one.findings}
+    assert ("split-inside-region" in priced) <= bool(by_name)
+    assert ("attention-not-fused" in priced) <= bool(shown)

@@ -129,17 +129,19 @@ def test_findings_come_by_severity_then_cost_each_with_its_advice() -> None:
 
 
 def what_if_row(change: str, answer: str, **figures: object) -> dict[str, object]:
-    return {"change": change, "answer": answer, "inferences": 1, "before_ns": 300_000, "assumptions": "", **figures}
+    before = {"before_ns": 300_000, "low_before_ns": 290_000, "high_before_ns": 320_000}
+    return {"change": change, "answer": answer, "inferences": 1, **before, "assumptions": "", **figures}
 
 
 def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
+    after = {"after_ns": 249_700, "low_after_ns": 240_000, "high_after_ns": 262_000}
     rows = [
-        what_if_row("cuda-graph", "answered", after_ns=250_000, saving_ns=50_000, low_saving_ns=40_000, high_saving_ns=60_000),
+        what_if_row("cuda-graph", "answered", saving_ns=50_300, low_saving_ns=40_000, high_saving_ns=60_000, **after),
         what_if_row("pinned-copies", "does-not-apply", reason="the trace has no copies"),
         what_if_row("aux-streams", "cannot-tell", reason="no engine file was given"),
     ]
     text = report_text(with_tables(report("bert_trt10", "sync.sqlite"), whatif=Table.of_rows(WHATIF, rows)), full=True)
-    assert re.search(r"50\.00 µs +40\.00 µs to 60\.00 µs +300\.0 µs → 250\.0 µs +cuda-graph: run it as a CUDA graph", text)
+    assert re.search(r"50 µs +40 to 60 µs +300 µs → 250 µs +cuda-graph: run it as a CUDA graph", text)
     assert "pinned-copies: does not apply: the trace has no copies" in text
     assert "aux-streams: cannot tell: no engine file was given" in text
 

@@ -14,6 +14,7 @@ from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE
 from nsysmap.summary import words
 from nsysmap.summary.actions import Runs, actions
+from nsysmap.summary.model import IdleCause
 from nsysmap.summary.paste import lines_for
 from nsysmap.summary.summarize import summarize
 from tests.reports import analysis
@@ -61,7 +62,9 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     *shorter, more = words.first_actions(summary)
     assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
     assert more.name == "two-in-flight"
-    assert re.fullmatch(r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; needs several requests at once; .*", words.gain(summary, more))
+    assert re.fullmatch(
+        r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; several requests at once, none faster", words.gain(summary, more)
+    )
     assert words.gain(summary, shorter[0]).startswith("saves 48 µs")
 
 
@@ -91,7 +94,7 @@ def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_af
     first, second = actions(given, TENSORRT, units=10, unit_ns=1000)
     assert (first.name, second.name) == ("cuda-graph", "norm-split")
     assert (second.saving.low_ns, second.saving.ns, second.saving.high_ns) == (0, 500, 500)
-    assert second.title == "norm-split"
+    assert second.title == "fuse each norm into one kernel"
 
 
 @pytest.mark.parametrize(("group", "inside"), [("launch", None), ("hotspot", None), ("fusion", 0)])
@@ -218,3 +221,61 @@ def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> N
     for findings, paste in (([one], one["command"]), ([one, two], "nsysmap rules show unfused-quantize")):
         (action,) = actions(tables([], [priced], findings), TENSORRT, units=10, unit_ns=1000)
         assert action.paste == paste
+
+
+@pytest.mark.parametrize(
+    ("saving", "told"),
+    [
+        (400, "saves 400 ns (360 to 440), 40% of 1.21 ms"),
+        (600, "saves 600 ns (560 to 640), 60% of 1.21 ms; from idle time: 488 ns host busy elsewhere, 388 ns waiting for launches"),
+    ],
+)
+def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of(saving: int, told: str) -> None:
+    given = tables([answered("no-host-gap", saving, saving - 40, saving + 40)], [], [])
+    idle = [IdleCause("host", 488, 0.4), IdleCause("copy", 22, 0.02), IdleCause("launch", 388, 0.3), IdleCause("dispatch", 300, 0.3)]
+    (action,) = actions(given, TENSORRT, units=10, unit_ns=1000, idle=idle)
+    summary = replace(analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unprofiled=None)
+    assert words.gain(summary, action) == told
+
+
+def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
+    given = tables([], [outcome("norm-split", "fusion", 5000)], [finding("norm-split")])
+    (action,) = actions(given, TENSORRT, units=10, unit_ns=1000)
+    assert words.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference") == (
+        "may save up to 500 ns, 50% of 329 µs per inference"
+    )
+
+
+def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
+    both = [outcome("norm-split", "fusion", 5000), outcome("under-filled-gpu", "hotspot", 5000)]
+    found = [finding("norm-split"), finding("under-filled-gpu") | {"finding_id": 1, "evidence": '{"busy_sms": 0.53}'}]
+    alone = actions(tables([], both, found), TENSORRT, units=10, unit_ns=1000)
+    assert [one.name for one in alone] == ["norm-split", "under-filled-gpu"]
+    assert words.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1]) == "kernels leave 47% of SMs idle; gain unknown"
+    changes = [answered("join-kernels", 100, 80, 120), answered("two-in-flight", 400, 300, 500)]
+    replayed = actions(tables(changes, both, found), TENSORRT, units=10, unit_ns=1000)
+    assert [one.name for one in replayed] == ["join-kernels", "two-in-flight"]
+    assert words.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
+
+
+@pytest.mark.parametrize(
+    ("engine", "pytorch", "gaps", "line"),
+    [
+        (True, False, 1, "auto next = std::async("),
+        (False, False, 1, "auto next = std::async("),
+        (True, True, 1, "for x in DataLoader("),
+        (True, True, 12, "with torch_tensorrt.runtime.enable_cudagraphs("),
+        (False, True, 12, "model = torch.compile("),
+    ],
+)
+def test_the_line_against_host_work_changes_the_program_that_ran(engine: bool, pytorch: bool, gaps: float, line: str) -> None:
+    runs = Runs(None, engine=engine, pytorch=pytorch, host_gaps=gaps)
+    (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_ns=1000)
+    assert action.paste.startswith(line)
+
+
+def test_a_line_to_paste_is_one_that_the_version_has() -> None:
+    assert lines_for("cuda-graph", (11, 0), engine=True, pytorch=False)[0].startswith("cudaStreamBeginCapture(")
+    assert lines_for("cuda-graph", (10, 14), engine=True, pytorch=False)[0].endswith("--useCudaGraph")
+    assert lines_for("aux-streams", (8, 5), engine=True, pytorch=False)[0].endswith("--maxAuxStreams=2  # from TensorRT 8.6 on")
+    assert lines_for("aux-streams", (8, 5), engine=True, pytorch=True) == ("with torch.cuda.stream(side): branch = module(x)", None)
