@@ -91,7 +91,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colu
 
     The last one may be wrapped: w, or h as a dim hint.
 
-    Where all of them are too wide the last one gives way down to half of the width, then the widest other text columns.
+    Where all of them are too wide, two columns of names at the end share what is left; else the last one gives way down to half of the
+    width, then the widest other text columns.
     """
     widths = _widths(header, rows, columns_are, width, indent)
     cells = [list(row) for row in rows]
@@ -114,6 +115,12 @@ def fits(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colum
 
 def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], columns_are: str, width: int, indent: int) -> list[int]:
     widths = [max(columns(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    if columns_are.endswith("nn"):
+        names = [len(widths) - 2, len(widths) - 1]
+        left = width - indent - _GAP * (len(widths) - 1) - sum(widths) + sum(widths[i] for i in names)
+        for done, i in enumerate(sorted(names, key=lambda i: widths[i])):
+            widths[i] = min(widths[i], max(left // (len(names) - done), _NARROWEST_COLUMN))
+            left -= widths[i]
     last, others = len(widths) - 1, sorted(range(len(widths) - 1), key=lambda i: -widths[i])
     for i, least in [(last, int(_FAIR * width)), *((i, _NARROWEST_COLUMN) for i in others), (last, _NARROWEST_COLUMN)]:
         too_wide = indent + sum(widths) + _GAP * (len(widths) - 1) - width

@@ -76,6 +76,11 @@ def width() -> int | None:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
+def on_one_terminal() -> bool:
+    """Whether standard output and standard error are shown together."""
+    return sys.stdout.isatty() and sys.stderr.isatty()
+
+
 def colour() -> bool:
     """Whether standard output is a terminal that wants colour."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap import __version__
-from nsysmap.cli.console import progress
+from nsysmap.cli.console import on_one_terminal, progress
 from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engines
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
             write_verdict(verdict, path, __version__)
     if not quiet:
         click.echo(verdict_text(verdict))
-    for line in broken_lines(verdict):
-        click.echo(f"nsysmap: {line}", err=True)
+    if quiet or not on_one_terminal():
+        for line in broken_lines(verdict):
+            click.echo(f"nsysmap: {line}", err=True)
     return 0 if verdict.passed else 1
 
 

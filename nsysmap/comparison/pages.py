@@ -292,19 +292,24 @@ def _layers(found: Comparison) -> Grid:
     cells = tuple(
         (
             signed_microseconds(_sum(rows, "difference_ns")),
+            "*" if rows[0].flag("significant") else "",
             microseconds(_sum(rows, "before_ns")),
             microseconds(_sum(rows, "after_ns")),
-            "yes" if rows[0].flag("significant") else "",
             str(len(rows)),
-            rows[0].text("relation"),
-            rows[0].maybe_text("joined_by") or "",
+            _joined(rows[0]),
             escaped(_pair(rows)),
         )
         for rows in shown
     )
-    header = ("difference", "before", "after", "significant", "layers", "relation", "joined by", "layer")
+    header = ("difference", "", "before", "after", "layers", "joined by", "layer")
     left = sum(map(len, blocks)) - sum(map(len, shown))
-    return Grid("Layers, kernel time in µs", header, cells, "rrrlrlln", left, _places(shown))
+    return Grid("Layers, kernel time in µs (* beyond the noise)", header, cells, "rlrrrln", left, _places(shown))
+
+
+def _joined(row: Row) -> str:
+    """What joins the layers, and what became of them where that is not one of one."""
+    relation, by = row.text("relation"), row.maybe_text("joined_by")
+    return relation if not by else by if relation == "one-to-one" else f"{relation} {by}"
 
 
 def _places(blocks: Sequence[Sequence[Row]]) -> tuple[tuple[str, str], ...]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
+import pty
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -189,6 +193,30 @@ def test_the_status_says_whether_the_budget_is_kept(tmp_path: Path, capfd: pytes
     assert done.status == 1
     assert done.err.startswith("nsysmap: time.per_inference: at most 300.0 µs, is 3")
     assert (tmp_path / "g.xml").exists() and (tmp_path / "g.sarif").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--quiet",)])
+def test_a_terminal_that_shows_both_outputs_shows_what_broke_once(tmp_path: Path, more: tuple[str, ...]) -> None:
+    (budget := tmp_path / "budget.toml").write_text('[time]\nper_inference = "300 us"\n', encoding="utf-8")
+    ours, terminal = pty.openpty()
+    command = [sys.executable, "-m", "nsysmap", "gate", str(SYNC), str(ENGINE), "--budget", str(budget), *more]
+    done = subprocess.run(
+        command, stdout=terminal, stderr=terminal, stdin=subprocess.DEVNULL, check=False, env={**os.environ, "TERM": "dumb"}
+    )
+    os.close(terminal)
+    shown = b""
+    while chunk := _read(ours):
+        shown += chunk
+    assert done.returncode == 1
+    assert shown.count(b"time.per_inference: at most 300.0 ") == 1
+
+
+def _read(terminal: int) -> bytes:
+    """What is left to read; nothing where the other end is closed."""
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:
+        return b""
 
 
 def test_findings_are_not_counted_where_the_trace_shows_no_kernels() -> None:
