@@ -7,15 +7,15 @@ from nsysmap.base.table import Spec
 
 GPU_SAMPLING = Spec(
     "gpu_sampling",
-    "How hardware counters were sampled (nsys --gpu-metrics-devices) and what they say about the run, one row per GPU; from `counters`.",
+    "How hardware counters were sampled (nsys --gpu-metrics-devices) and what they say about the run, one row per GPU.",
     (
         integer("device", "CUDA device ordinal"),
-        real("frequency_hz", "how often was sampled", "Hz"),
+        real("frequency_hz", "sampling frequency", "Hz"),
         integer("metrics", "metrics that were sampled"),
         integer("samples", "samples in the trace"),
         integer("used", "samples used for the estimates"),
         integer("outliers", "samples excluded because they are far from what the same kernels usually give"),
-        integer("left_out", "samples left out because they overlap GPU work outside the repeated kernel sequences"),
+        integer("left_out", "samples excluded because they overlap GPU work outside the repeated kernel sequences"),
         integer("holes", "intervals without samples from nsys"),
         real("lost_share", "share of those intervals in the time from the first sample to the last"),
         integer("mistrusted", "samples that nsys itself marks as doubtful"),
@@ -29,7 +29,7 @@ GPU_SAMPLING = Spec(
         real("lowest_clock_hz", "the same in the lowest tenth", "Hz", null=True),
         real("idle_share", "share of the samples within the window of GPU work that fall where the trace shows no work", null=True),
         real("others_share", "share of those in which SMs were active: another program's work", null=True),
-        real("others_percent", "SM activity in them, the mean", "%", null=True),
+        real("others_percent", "mean SM activity in them", "%", null=True),
         text("reason", "why nothing could be estimated by kernel", null=True),
     ),
     key=("device",),
@@ -41,33 +41,33 @@ _KERNEL = (
     integer("position", "position of the kernel in its inference"),
     row_in("layer_id", "layers", null=True),
     text("kernel", "full (demangled) kernel name"),
-    real("duration_ns", "how long it takes, the mean", "ns"),
+    real("duration_ns", "mean duration", "ns"),
 )
 _VALUE = (
     text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, gpc_clock, …"),
     text("unit", "percent (of the peak) or hertz"),
-    real("value", "mean over the time that it ran", null=True),
-    real("error", "its standard error, in the same unit, with what is left open by when the kernel really begins and ends", null=True),
-    real("low", "of the interval that holds the value in 9 of 10 cases, by the samples alone", null=True),
-    real("high", "the other end", null=True),
+    real("value", "mean over the time during which it ran", null=True),
+    real("error", "its standard error, in the same unit, including the uncertainty of the kernel's real begin and end", null=True),
+    real("low", "lower end of the 90 % interval from the samples alone", null=True),
+    real("high", "upper end of that interval", null=True),
     flag("known", "the error is small enough for the value to be used: 5 points, or 2 % of a clock"),
 )
 
 KERNEL_COUNTERS = Spec(
     "kernel_counters",
-    "Hardware counters of each kernel of a repeated sequence, estimated from samples, one row per kernel and metric; from `counters`.",
+    "Hardware counters of each kernel of a repeated sequence, estimated from samples, one row per kernel and metric.",
     (
         *_KERNEL,
         integer("executions", "executions that were sampled"),
         real("concurrent_share", "share of its time during which other GPU work ran: samples cover all work"),
         *_VALUE,
-        text("reason", "why the value is unknown, and what would give it", null=True),
+        text("reason", "why the value is unknown, and how to obtain it", null=True),
     ),
 )
 
 KERNEL_ENDS = Spec(
     "kernel_ends",
-    "Idle SM time while each kernel of a repeated sequence begins and ends, from sampled activity, one row per kernel; from `counters`.",
+    "Idle SM time while each kernel of a repeated sequence begins and ends, from sampled activity, one row per kernel.",
     (
         *_KERNEL,
         real(
@@ -79,11 +79,11 @@ KERNEL_ENDS = Spec(
 
 LAYER_COUNTERS = Spec(
     "layer_counters",
-    "Hardware counters of each layer, over all its kernels, estimated from samples, one row per layer and metric; from `counters`.",
+    "Hardware counters of each layer, over all its kernels, estimated from samples, one row per layer and metric.",
     (
         row_in("layer_id", "layers"),
         integer("device", "CUDA device ordinal"),
-        real("duration_ns", "time of its kernels per inference, the mean", "ns"),
+        real("duration_ns", "mean time of its kernels per inference", "ns"),
         integer("executions", "executions that were sampled, of the kernel with the fewest"),
         *_VALUE,
     ),
@@ -91,7 +91,7 @@ LAYER_COUNTERS = Spec(
 
 COPY_COUNTERS = Spec(
     "copy_counters",
-    "Share of the PCIe link used by copies between host and device, from samples, one row per direction, memory and size; from `counters`.",
+    "Share of the PCIe link used by copies between host and device, from samples, one row per direction, memory and size.",
     (
         integer("device", "CUDA device ordinal"),
         text("kind", "HtoD or DtoH"),
@@ -99,20 +99,20 @@ COPY_COUNTERS = Spec(
         text("target", "pageable, pinned, device, … as in memcpys"),
         integer("bytes", "size of each", "bytes"),
         integer("copies", "how many of them the trace has"),
-        real("duration_ns", "how long one takes, the mean", "ns"),
-        real("alone_ns", "the part of it during which no kernel ran on the device, the mean", "ns"),
+        real("duration_ns", "mean duration of one", "ns"),
+        real("alone_ns", "mean part of it during which no kernel ran on the device", "ns"),
         real("bytes_per_s", "bytes divided by duration_ns", "bytes/s"),
         integer("executions", "copies that were sampled"),
-        real("pcie_percent", "traffic of that direction while it ran, of the link's peak, the mean", "%", null=True),
+        real("pcie_percent", "mean traffic in that direction while it ran, of the link's peak", "%", null=True),
         real("error", "its standard error", "%", null=True),
         flag("known", "the error is small enough for the value to be used: 5 points"),
-        text("reason", "why the value is unknown, and what would give it", null=True),
+        text("reason", "why the value is unknown, and how to obtain it", null=True),
     ),
 )
 
 NCU_KERNELS = Spec(
     "ncu_kernels",
-    "What Nsight Compute counted (--ncu), matched to the trace's kernels by order, one row per profiled kernel; from `ncu`.",
+    "What Nsight Compute counted (--ncu), matched to the trace's kernels by order, one row per profiled kernel.",
     (
         integer("profile_id", "ncu's own number (column ID)"),
         text("kernel", "name that ncu prints"),
@@ -123,13 +123,13 @@ NCU_KERNELS = Spec(
         text("caches", "emptied before each kernel, or left alone; none if ncu's output does not say", null=True),
         text("clocks", "locked to base, or left alone; none if ncu's output does not say", null=True),
         real("ncu_duration_ns", "how long it took under ncu, which locks clocks and empties caches by default", "ns", null=True),
-        real("duration_ns", "how long it takes in the trace, the median", "ns", null=True),
+        real("duration_ns", "median duration in the trace", "ns", null=True),
         real("tensor_active", "tensor pipe active, of the elapsed cycles, as ncu prints it", "%", null=True),
         real("dram_bytes", "bytes read from and written to device memory", "bytes", null=True),
         real("dram_percent", "those bytes over the trace's duration, of the device's bandwidth", "%", null=True),
         real(
             "dram_read_percent",
-            "bytes read in the same way; where the caches were emptied, less what the kernel before wrote (lts__t_sectors_op_write.sum)",
+            "bytes read in the same way; if the caches were emptied, minus what the previous kernel wrote (lts__t_sectors_op_write.sum)",
             "%",
             null=True,
         ),

@@ -76,7 +76,7 @@ EDGES = Spec(
 
 WORK = Spec(
     "work",
-    "The minimum that each layer has to read, write and compute, one row per layer in the order of layers; from `work`.",
+    "The minimum that each layer has to read, write and compute, one row per layer in the order of layers.",
     (
         row_in("layer_id", "layers"),
         integer("macs", "multiply-adds of convolution, matrix product or attention; 0 for other layers", null=True),
@@ -115,7 +115,7 @@ ENGINES_WITH_TENSORS = Spec(
 
 CHAINS = Spec(
     "chains",
-    "Chains of layers that could be one kernel, found in the engine file; from `chains`. Chains of different kinds may share layers.",
+    "Chains of layers that could be one kernel, found in the engine file. Chains of different kinds may share layers.",
     (
         integer("chain_id", "row number, from 0"),
         of_engine(),
@@ -138,7 +138,7 @@ CHAINS = Spec(
 
 CHAIN_LAYERS = Spec(
     "chain_layers",
-    "The layers of the chains, in order; from `chains`.",
+    "The layers of the chains, in order.",
     (
         row_in("chain_id", "chains"),
         integer("position", "position in the chain, from 0"),
@@ -150,7 +150,7 @@ CHAIN_LAYERS = Spec(
 
 ATTENTION = Spec(
     "attention",
-    "Attention blocks: matrix product, scale and mask, softmax, matrix product; from `attention`.",
+    "Attention blocks: matrix product, scale and mask, softmax, matrix product.",
     (
         integer("block_id", "row number, from 0"),
         of_engine(),
@@ -183,7 +183,7 @@ ATTENTION = Spec(
 
 ATTENTION_LAYERS = Spec(
     "attention_layers",
-    "The layers of the attention blocks, in order; from `attention`.",
+    "The layers of the attention blocks, in order.",
     (
         row_in("block_id", "attention"),
         integer("position", "position in the block, from 0"),
@@ -195,7 +195,7 @@ ATTENTION_LAYERS = Spec(
 
 REFORMATS = Spec(
     "reformats",
-    "Layers that only change a tensor's type or layout, with the cause; from `reformats`.",
+    "Layers that only change a tensor's type or layout, with the cause.",
     (
         row_in("layer_id", "layers"),
         of_engine(),
@@ -218,7 +218,7 @@ REFORMATS = Spec(
 
 QUANTIZERS = Spec(
     "quantizers",
-    "Layers that only quantise or dequantise, which a neighbour could have done; from `reformats`.",
+    "Layers that only quantise or dequantise, which a neighbour could have done.",
     (
         row_in("layer_id", "layers"),
         of_engine(),
@@ -239,7 +239,7 @@ QUANTIZERS = Spec(
 
 SIBLINGS = Spec(
     "siblings",
-    "Groups of independent layers that could be merged, or run concurrently; from `siblings`.",
+    "Groups of independent layers that could be merged, or run concurrently.",
     (
         integer("group_id", "row number, from 0"),
         of_engine(),
@@ -258,7 +258,7 @@ SIBLINGS = Spec(
 
 SIBLING_LAYERS = Spec(
     "sibling_layers",
-    "The layers of those groups, in order; from `siblings`.",
+    "The layers of those groups, in order.",
     (
         row_in("group_id", "siblings"),
         integer("position", "position in the group, from 0"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class NsysmapError(Exception):
-    """Something the user can put right: where it is, what is wrong, what to do."""
+    """An error that the user can correct: where it is, what is wrong, what to do."""
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
         super().__init__(where, what, remedy)

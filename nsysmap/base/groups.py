@@ -1,4 +1,4 @@
-"""Distinct values and groups of large integer columns, without sorting where the column has few distinct values."""
+"""Distinct values and groups of large integer columns, without sorting if there are few distinct values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from nsysmap.base.table import BoolArray, IntArray, uniform
 
 _FEW = 16
-_HEAD = 4096  # rows that mostly hold all values of a column that has few
+_HEAD = 4096  # first rows, which usually contain all values of a column with few
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
-_MARKS = 16_000_000  # bytes that marking the used rows may take whatever their number
+_MARKS = 16_000_000  # bytes that marking the used rows may always take
 
 
 def distinct(values: IntArray) -> IntArray:
-    """The distinct values, ascending; quick where they are few, as the first rows show them."""
+    """The distinct values, ascending; fast if they are few, which the first rows show."""
     if uniform(values):
         return np.array(values[:1])
     known = _distinct(values[:_HEAD])
@@ -45,7 +45,7 @@ def distinct_rows(rows: IntArray, size: int) -> IntArray:
 
 
 def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
-    """For each distinct value, ascending, the rows that hold it, ascending."""
+    """For each distinct value, ascending, its rows, ascending."""
     different = distinct(values)
     if len(different) == 1:
         return [(int(different[0]), np.arange(len(values)))]
@@ -57,7 +57,8 @@ def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def sorted_order(*keys: IntArray) -> IntArray:
-    """The stable order that sorts by the first key, then the second, …; quick where rows are in order of all keys or of the others."""
+    """The stable order that sorts by the first key, then the second, …; fast if the rows are already in order of all keys, or of all but
+    the first."""
     if is_sorted(*keys):
         return np.arange(len(keys[0]))
     if is_sorted(*keys[1:]):
@@ -89,7 +90,7 @@ def runs(values: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def counts(values: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values (none negative), ascending, and how often each is there."""
+    """The distinct values (none negative), ascending, and their counts."""
     if int(values.max(initial=0)) > _MARKS + 8 * len(values):
         value, _, size = runs(np.sort(values))
         return value, size
@@ -99,21 +100,21 @@ def counts(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
-    """The values in ascending order of their group (none negative), then of themselves."""
+    """The values sorted by group (none negative), then by value."""
     least = int(values.min(initial=0))
     span = int(values.max(initial=0)) - least + 1
     if (int(group.max(initial=0)) + 1) * span >= 2**62:
         return values[np.lexsort((values, group))]
-    both = group * span + (values - least)  # one number for the pair: to sort those takes a tenth of lexsort's time
+    both = group * span + (values - least)  # one number per pair: sorting these takes a tenth of lexsort's time
     both.sort()
     result: IntArray = both % span + least
     return result
 
 
 def like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolArray) -> IntArray:
-    """For each row one of the same size that holds the same words, which is its own: few rows are left to be looked at one by one.
+    """For each row the representative of the rows with the same words and size, so that few rows need individual work.
 
-    A row that is not ``whole`` has more than these words, and is its own.
+    A row that is not ``whole`` has more than these words, and represents itself.
     """
     mixed = size.astype(np.uint64)
     for word in words:
@@ -154,7 +155,7 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
 
 
 def _places(values: IntArray, column: IntArray) -> IntArray:
-    """For each row of the column the place of its value among the distinct ones, which are in ascending order."""
+    """For each row of the column the index of its value among the distinct ones, which are ascending."""
     if len(values) > _FEW:
         return np.searchsorted(values, column)
     place = np.zeros(len(column), np.int64)
@@ -164,7 +165,7 @@ def _places(values: IntArray, column: IntArray) -> IntArray:
 
 
 def scattered(count: int, salt: int) -> NDArray[np.uint64]:
-    """That many numbers spread over 64 bits, always the same (SplitMix64, whose constants these are); np.random is slow to import."""
+    """That many numbers spread over 64 bits, always the same ones (SplitMix64 with its constants); np.random is slow to import."""
     number = np.arange(salt, salt + count, dtype=np.uint64) * _MIX
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

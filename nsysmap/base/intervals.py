@@ -1,4 +1,4 @@
-"""Finds the innermost range around each of many moments, exactly, for any set of ranges."""
+"""Finds the innermost range around each of many times, exactly, for any set of ranges."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nsysmap.base.groups import is_sorted, rows_by_value, runs, sorted_order
 from nsysmap.base.memory import Ints, whole
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 
-_AT_ONCE = 1 << 18  # queries: what is in work stays in the processor's cache
-_BLOCK = 1 << 10  # rows whose bounds are looked at together
-_STEPS = 64  # how far the search walks outwards one range at a time before it doubles its steps
+_AT_ONCE = 1 << 18  # queries at a time: the working set stays in the processor's cache
+_BLOCK = 1 << 10  # rows that share bounds
+_STEPS = 64  # steps of one range that the search takes outwards before it doubles its steps
 
 
 @dataclass(frozen=True)
 class Spans:
-    """What lies on threads: one row a span, all arrays of one length, times in ns."""
+    """Time spans on threads: one row per span, arrays of the same length, times in nanoseconds."""
 
     thread: IntArray
     start_ns: IntArray
@@ -26,7 +26,7 @@ class Spans:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The bounds of each block of rows: what lies between two numbers is found without a look at most of the others."""
+    """The bounds of each block of rows, with which rows between two numbers are found without reading most of the others."""
 
     least: IntArray
     greatest: IntArray
@@ -34,7 +34,7 @@ class Blocks:
 
     @staticmethod
     def of(low: Ints, high: Ints) -> Blocks:
-        """The bounds of rows that reach from ``low`` to ``high``."""
+        """The bounds of rows with the ends ``low`` and ``high``."""
         at = np.arange(0, len(low), _BLOCK)
         if not len(at):
             return Blocks(at, at, 0)
@@ -49,7 +49,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Timed:
-    """Times on threads, of any number, as a table holds them: what is near some others is found without a look at all."""
+    """Time spans on threads as a table holds them, any number; spans near given ones are found without reading all."""
 
     thread: Ints
     start_ns: Ints
@@ -58,23 +58,23 @@ class Timed:
 
     @staticmethod
     def of(table: Table) -> Timed:
-        """Those of a table's rows."""
+        """The spans of a table's rows."""
         return Timed.held(*(table.held_ints(name) for name in ("thread", "start_ns", "end_ns")))
 
     @staticmethod
     def held(thread: Ints, start_ns: Ints, end_ns: Ints) -> Timed:
-        """The same of columns, held in any way."""
+        """The same from columns, whatever their storage."""
         return Timed(thread, start_ns, end_ns, Blocks.of(start_ns, end_ns))
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
     def take(self, rows: IntArray) -> Spans:
-        """Those at these positions."""
+        """The spans at these positions."""
         return Spans(self.thread.take(rows), self.start_ns.take(rows), self.end_ns.take(rows))
 
     def at(self, name: str, rows: IntArray) -> IntArray:
-        """One column at these positions, MISSING where a position is MISSING."""
+        """One column at these positions; MISSING for a position that is MISSING."""
         column: Ints = getattr(self, name)
         if not len(self):
             return np.full(len(rows), MISSING)
@@ -82,7 +82,7 @@ class Timed:
         return column.take(rows) if known.all() else np.where(known, column.take(np.where(known, rows, 0)), np.int64(MISSING))
 
     def near(self, idle: Spans) -> IntArray:
-        """Rows that may share time with one of the idle times, whatever the thread: a first sieve."""
+        """Rows that may overlap one of the idle times, on any thread: a first filter."""
         if len(idle.start_ns) == 0 or len(self) == 0:
             return np.zeros(0, np.int64)
         order = np.argsort(idle.start_ns, kind="stable")
@@ -93,7 +93,8 @@ class Timed:
         return found
 
     def around(self, queries: Spans, wanted: BoolArray | None = None) -> IntArray:
-        """As :func:`innermost`, of these (where ``wanted``), for a part of very many queries: only what may hold one is looked at."""
+        """As :func:`innermost`, among these spans (those ``wanted``), for a part of very many queries: only spans that may contain one are
+        read."""
         if not len(queries.thread):
             return np.zeros(0, np.int64)
         rows = self.blocks.near(int(queries.end_ns.min()), int(queries.start_ns.max()))
@@ -104,7 +105,7 @@ class Timed:
 
 
 def innermost(ranges: Spans, queries: Spans) -> IntArray:
-    """The row of the innermost range around each query, MISSING where none is.
+    """The row of the innermost range around each query; MISSING if there is none.
 
     A range is around a query if it is on the same thread, starts no later and ends no earlier.  The innermost one starts
     last; of those that start together it ends first; of equal ones it is the last row.  Ranges need not nest (NVTX
@@ -138,7 +139,7 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
 
 
 def _nested(starts: IntArray, ends: IntArray) -> bool:
-    """Whether the ranges are in order of start, and of those that start together the longer comes first."""
+    """Whether the ranges are sorted by start, the longer first if they start together."""
     return bool(((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] <= ends[:-1]))).all())
 
 
@@ -175,15 +176,15 @@ def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: 
 
 
 def _last_started(starts: IntArray, moments: IntArray) -> IntArray:
-    """The position of the last start at or before each moment, -1 where there is none; the starts are sorted."""
+    """The position of the last start at or before each time, -1 if there is none; the starts are sorted."""
     if 2 * len(starts) > len(moments) or not is_sorted(moments):
         return np.searchsorted(starts, moments, side="right") - 1
-    since = np.searchsorted(moments, starts, side="left")  # few starts among many moments in order: to find those takes less
+    since = np.searchsorted(moments, starts, side="left")  # few starts among many sorted times: finding the starts is faster
     return np.repeat(np.arange(-1, len(starts)), np.diff(since, prepend=0, append=len(moments)))
 
 
 def earlier_ending_later(ends: IntArray) -> IntArray:
-    """For each position the nearest earlier one with a greater end, -1 where there is none; by pointer jumping."""
+    """For each position the nearest earlier one with a greater end, -1 if there is none; by pointer jumping."""
     outer = np.arange(-1, len(ends) - 1, dtype=np.int64)
     moving = np.flatnonzero((outer >= 0) & (ends[outer] <= ends))
     while len(moving):
@@ -195,12 +196,12 @@ def earlier_ending_later(ends: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Holes:
-    """The holes between intervals, in order of time."""
+    """The gaps between intervals, in chronological order."""
 
     start_ns: IntArray
     end_ns: IntArray
-    before: IntArray  # row of the interval that ends where the hole begins (of several the first)
-    after: IntArray  # row of the interval that begins where the hole ends (of several the first in the order given)
+    before: IntArray  # row of the interval that ends where the gap begins (the first if there are several)
+    after: IntArray  # row of the interval that begins where the gap ends (the first in the given order)
 
 
 def holes(start_ns: IntArray, end_ns: IntArray) -> Holes:
@@ -218,7 +219,7 @@ def holes(start_ns: IntArray, end_ns: IntArray) -> Holes:
 
 
 def union(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Starts and ends of the disjoint intervals that cover the same time; touching ones are joined, order does not matter."""
+    """Starts and ends of the disjoint intervals that cover the same time; touching ones are merged; the order does not matter."""
     if len(start_ns) == 0:
         return start_ns, end_ns
     if not is_sorted(start_ns):
@@ -230,15 +231,16 @@ def union(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def union_ns(start_ns: IntArray, end_ns: IntArray) -> int:
-    """How long the union of the intervals is, in ns; order does not matter."""
+    """The length of the union of the intervals in nanoseconds; the order does not matter."""
     left, right = union(start_ns, end_ns)
     return int((right - left).sum())
 
 
 def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], count: int) -> IntArray:
-    """For each group (0 to count - 1) how long the union of its intervals (starts, ends) is, in ns; MISSING for one that has none.
+    """For each group (0 to count - 1) the length in nanoseconds of the union of its intervals (starts, ends); MISSING for a group without
+    intervals.
 
-    The rows must be sorted by group, then start.  All are MISSING where the times lie too far apart to be told: absurd input.
+    The rows must be sorted by group, then start.  All are MISSING if the times are too far apart for int64: absurd input.
     """
     lengths = np.full(count, MISSING, np.int64)
     start_ns, end_ns = intervals
@@ -249,7 +251,7 @@ def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], cou
     if room > (2**62) // (count + 1):
         return lengths
     shift = group * room - origin
-    start, end = start_ns + shift, shift  # each array is used again for what follows: there may be millions of rows
+    start, end = start_ns + shift, shift  # arrays are reused below: there may be millions of rows
     end += end_ns
     reached = np.maximum.accumulate(end)
     np.maximum(start[1:], reached[:-1], out=start[1:])
@@ -261,7 +263,7 @@ def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], cou
 
 
 def covered(start_ns: IntArray, end_ns: IntArray, within: tuple[IntArray, IntArray]) -> IntArray:
-    """How much of each interval of ``within`` (starts, ends) the union of the intervals covers, in ns."""
+    """How much of each interval of ``within`` (starts, ends) the union of the intervals covers, in nanoseconds."""
     left, right = union(start_ns, end_ns)
     if len(left) == 0:
         return np.zeros(len(within[0]), np.int64)
@@ -277,7 +279,7 @@ def _covered_before(left: IntArray, right: IntArray, total: IntArray, moment: In
 
 
 def inside(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> BoolArray:
-    """Which moments lie strictly within one of the intervals, which must be disjoint and sorted."""
+    """Which times are strictly inside one of the intervals, which must be disjoint and sorted."""
     if len(start_ns) == 0:
         return np.zeros(len(moments), np.bool_)
     at = np.searchsorted(start_ns, moments, side="left") - 1
@@ -285,7 +287,7 @@ def inside(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> BoolArray
 
 
 def cut(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The pieces of disjoint, sorted intervals cut at those moments: their starts, ends, and the row each comes from."""
+    """The pieces of disjoint, sorted intervals cut at these times: their starts, ends, and the row from which each comes."""
     at = np.unique(moments[inside(start_ns, end_ns, moments)])
     owner = np.searchsorted(start_ns, at, side="left") - 1
     rows = np.arange(len(start_ns))

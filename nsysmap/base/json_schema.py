@@ -1,4 +1,4 @@
-"""JSON Schema of values: frozen dataclasses by their types, with what the declared tables say of their fields."""
+"""JSON Schema of values: of frozen dataclasses from their types and the declared tables' comments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = {"int": "integer", "float": "number", "text": "string", "bool": "boolea
 
 
 def object_of(properties: Schema) -> Schema:
-    """An object that has all of these properties, and no other."""
+    """An object with exactly these properties."""
     return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
 
 
@@ -27,14 +27,14 @@ def list_of(items: Schema) -> Schema:
 
 
 def or_null(held: Schema) -> Schema:
-    """That or null."""
+    """That, or null."""
     if set(held) == {"type"} and isinstance(held["type"], str):
         return {"type": [held["type"], "null"]}
     return {"anyOf": [held, {"type": "null"}]}
 
 
 def columns_of(spec: Spec) -> Schema:
-    """Each column of a declared table with its type and what it means."""
+    """Each column of a declared table with its type and meaning."""
     found = {}
     for column in spec.columns:
         kind = _KINDS[column.kind]
@@ -43,7 +43,7 @@ def columns_of(spec: Spec) -> Schema:
 
 
 def fields_of(value: type, spec: Spec | None = None, known: Mapping[object, Schema] | None = None) -> Schema:
-    """Each field of a dataclass with its type, and with its column's comment where ``spec`` declares it; ``known`` types are as given."""
+    """Each field of a dataclass with its type, and with its column's comment if ``spec`` declares it; ``known`` gives the types of some."""
     meanings = {} if spec is None else {column.name: column.comment for column in spec.columns}
     hints = get_type_hints(value)
     found = {}

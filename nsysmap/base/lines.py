@@ -16,14 +16,14 @@ _CODES = {"bold": "1", "dim": "2", "yellow": "33", "red": "1;31"}
 _LONGEST_WORD = 56
 _NARROWEST_COLUMN = 10
 _GAP = 2  # columns between those of a table
-_FAIR = 0.5  # of the width: what the last column keeps before others give way
-_PROSE = 110  # columns; longer lines of prose are hard to read
+_FAIR = 0.5  # share of the width that the last column keeps before others are cut
+_PROSE = 110  # widest lines of prose; longer ones are hard to read
 WHOLE = 1 << 20
-"""A width that cuts nothing: for pipes and files."""
+"""A width that cuts nothing, for pipes and files."""
 
 
 def rendered(lines: Iterable[Line], *, colour: bool) -> str:
-    """The lines as text, with ANSI colours where ``colour``; trailing spaces are gone, and so are empty lines at the end."""
+    """The lines as text, with ANSI colours if ``colour``; without trailing spaces and without empty lines at the end."""
     return "\n".join(_rendered(line, colour=colour) for line in lines).rstrip("\n") + "\n"
 
 
@@ -37,7 +37,7 @@ def _rendered(line: Line, *, colour: bool) -> str:
 
 
 def folded(text: str, width: int, *, first: str = "", later: str = "", whole: bool = False) -> list[str]:
-    """The text in lines of that width, the first and the later ones behind their leads; long words are broken unless ``whole``."""
+    """The text in lines of that width, the first and the later ones after their leads; long words are broken unless ``whole``."""
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False, break_long_words=not whole
     ) or [first.rstrip()]
@@ -49,7 +49,7 @@ def styled(text: str, style: Style = "") -> Line:
 
 
 def prose_width(width: int) -> int:
-    """How wide sentences are wrapped."""
+    """The width to which sentences are wrapped."""
     return min(width, _PROSE)
 
 
@@ -59,7 +59,7 @@ def heading(text: str, width: int) -> list[Line]:
 
 
 def wrapped(text: str, width: int, *, indent: int = 2, hang: int = 2, style: Style = "") -> list[Line]:
-    """A sentence in lines, the second and later ones indented by ``hang`` more; very long words lose their middle."""
+    """A sentence in lines, the second and later ones indented by ``hang`` more; the middle of very long words is cut out."""
     lead = " " * indent
     words = " ".join(word if width >= WHOLE else shortened(word, _LONGEST_WORD) for word in escaped(text).split())
     lines = textwrap.wrap(
@@ -74,7 +74,7 @@ def wrapped(text: str, width: int, *, indent: int = 2, hang: int = 2, style: Sty
 
 
 def pairs(rows: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> list[Line]:
-    """A word and a text a line, the texts wrapped under each other."""
+    """One word and one text per line, the texts aligned and wrapped."""
     words = max((columns(word) for word, _ in rows), default=0)
     lines: list[Line] = []
     for word, text in rows:
@@ -87,7 +87,7 @@ def pairs(rows: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> li
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str, *, indent: int = 2) -> list[Line]:
-    """Columns side by side: l left, k left and never cut, r right, n names that stay different however short, d left and dim.
+    """Columns side by side: l left, k left and never cut, r right, n names that stay distinct when cut, d left and dim.
 
     The last one may be wrapped: w, or h as a dim hint.
 
@@ -109,7 +109,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, colu
 
 
 def fits(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, columns_are: str, *, indent: int = 2) -> bool:
-    """Whether a `table` of them keeps to the width, with its text columns as narrow as they may be."""
+    """Whether a `table` of these rows fits the width with its text columns as narrow as possible."""
     return indent + sum(_widths(header, rows, columns_are, width, indent)) + _GAP * (len(header) - 1) <= width
 
 

@@ -1,4 +1,4 @@
-"""A folder of nsysmap's own for unfinished files, next to the user's files: it carries a mark, without which it is never removed."""
+"""A folder of nsysmap's own for unfinished files, next to the user's files: it contains a mark, without which it is never removed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n
 
 @contextmanager
 def marked_folder(folder: Path) -> Iterator[Path]:
-    """A new folder at this path, or at one like it where that is taken; it is removed at the end however that comes.
+    """A new folder at this path, or at a similar one if it is taken; it is removed at the end, even after an error.
 
-    The mark in it says that nsysmap made it, and is locked for as long as it is in use.  OSError where it cannot be made.
+    The mark in it says that nsysmap made it, and is locked for as long as it is in use.  Raises OSError if it cannot be made.
     """
     if is_abandoned(folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -38,7 +38,7 @@ def marked_folder(folder: Path) -> Iterator[Path]:
 def _remove(folder: Path) -> None:
     try:
         shutil.rmtree(folder, ignore_errors=True)
-    except KeyboardInterrupt:  # which came while it was being removed
+    except KeyboardInterrupt:  # which was created while it was being removed
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
@@ -46,7 +46,7 @@ def _remove(folder: Path) -> None:
 def _marked(folder: Path) -> IO[bytes]:
     unseen = folder / f"{MARK}.new"
     mark = unseen.open("wb")
-    with suppress(OSError):  # a file system without locks: then nobody can prove that it is not in use
+    with suppress(OSError):  # a file system without locks: then nothing proves that it is not in use
         fcntl.flock(mark, fcntl.LOCK_EX)
     mark.write(MARK_TEXT)
     mark.flush()
@@ -55,7 +55,7 @@ def _marked(folder: Path) -> IO[bytes]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether nsysmap marked the folder and no living process holds it: it is of a run that was killed."""
+    """Whether nsysmap marked the folder and no living process holds its lock: it is left over from a killed run."""
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             return False

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 _MISSING = int(np.iinfo(np.int64).min)  # as in base.table
 _KINDS = (np.uint8, np.uint16, np.uint32)
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -2, -3, -4  # malloc.h of glibc
-_KEPT_BYTES = 2**31 - 1  # the most that the call takes
+_KEPT_BYTES = 2**31 - 1  # the largest value that the call accepts
 _AT_ONCE_BYTES = 2**26
-_LARGEST_KEPT_BYTES = 2**25  # the most that glibc takes
+_LARGEST_KEPT_BYTES = 2**25  # the largest value that glibc accepts
 _MANY_ARRAYS = 2**16
-_ROWS_AT_ONCE = 1 << 19  # 4 MiB a column
+_ROWS_AT_ONCE = 1 << 19  # 4 MiB per column
 
 
 @dataclass(frozen=True)
 class Narrow:
-    """An int64 column as small codes: ``least`` and, where it is there, ``near`` are to be added to each."""
+    """An int64 column as small codes, to which ``least`` and, if given, ``near`` are added."""
 
     codes: NDArray[Any]  # unsigned
     least: int
-    near: NDArray[np.int64] | None  # another column, from which this one is never far: an end from its start
-    missing: bool  # the greatest code stands for no value
+    near: NDArray[np.int64] | None  # another column to which this one is always close, such as the start of an end
+    missing: bool  # the greatest code stands for a missing value
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def wide(self) -> NDArray[np.int64]:
-        """The values, in an array of their own."""
+        """The values, in a new array."""
         values = self.codes.astype(np.int64)
         values += self.least
         if self.near is not None:
@@ -55,7 +55,7 @@ class Narrow:
 
 
 def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narrow | None:
-    """The column in at most half its bytes, by itself or by how far it is from ``near``; None where they are too far apart."""
+    """The column in at most half its bytes, by itself or as differences from ``near``; None if the values are too far apart."""
     if not len(values):
         return None
     known = None
@@ -65,7 +65,7 @@ def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narro
 
 
 def _coded(values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDArray[np.int64] | None) -> Narrow | None:
-    offsets = values if near is None else values - near  # what is not known may overflow, and does not count
+    offsets = values if near is None else values - near  # a missing value may overflow and is ignored
     if known is None:
         least, greatest = int(offsets.min()), int(offsets.max())
     else:
@@ -86,23 +86,23 @@ def _coded(values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDA
 
 
 Ints = NDArray[np.int64] | Narrow
-"""An integer column, however it is held."""
+"""An integer column in any storage."""
 
 
 def whole(held: Ints) -> NDArray[np.int64]:
-    """The values of a column that may be held narrow."""
+    """The values of a column that may be stored as narrow codes."""
     return held.wide() if isinstance(held, Narrow) else held
 
 
 def in_pieces(*columns: Ints) -> Iterator[tuple[NDArray[np.int64], ...]]:
-    """Row numbers, and the columns (of one length) at these rows, so many rows at a time: all of a large table take much memory."""
+    """Row numbers and the columns (of the same length) in batches of rows: a whole large table takes much memory."""
     for first in range(0, len(columns[0]), _ROWS_AT_ONCE):
         rows = slice(first, min(first + _ROWS_AT_ONCE, len(columns[0])))
         yield np.arange(rows.start, rows.stop), *(whole(held.part(rows) if isinstance(held, Narrow) else held[rows]) for held in columns)
 
 
 def small_codes(codes: NDArray[Any], values: int) -> NDArray[Any]:
-    """Codes into that many values, from -1 on, in as few bytes as they need."""
+    """Codes of that many values, from -1 on, in as few bytes as they need."""
     return codes.astype(next(kind for kind in (np.int8, np.int16, np.int32) if values <= np.iinfo(kind).max), copy=False)
 
 
@@ -124,7 +124,7 @@ def arrow_ints(values: NDArray[np.int64]) -> pyarrow.Array:
 
 
 def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
-    """An Arrow array of these texts; what is no Unicode in them is replaced."""
+    """An Arrow array of these texts; invalid Unicode is replaced."""
     import pyarrow as pa
 
     encoded = [value.encode(errors="replace") for value in values]  # a file name need not be UTF-8
@@ -137,18 +137,18 @@ def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
 
 
 def keep_freed_memory() -> None:
-    """Have freed memory stay with this process: else every array of megabytes is of new pages, which the kernel must clear.
+    """Have freed memory stay with this process: otherwise every large array consists of new pages, which the kernel must clear.
 
-    A fifth of the time of a large report.  Does nothing where the C library is not glibc.
+    This saves a fifth of the time of a large report. Does nothing if the C library is not glibc.
     """
     _set_options((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _KEPT_BYTES), (_M_TOP_PAD, _AT_ONCE_BYTES))
     _keeps.append(True)
 
 
 def give_back_large_arrays() -> None:
-    """Have arrays of 32 MiB and more go back to the system once they are freed, where freed memory is kept.
+    """Have arrays of 32 MiB and more return to the system when they are freed, even if freed memory is otherwise kept.
 
-    Kept, they leave holes that no other array fits in: 0.4 GiB at 2×10^7 kernels.
+    Kept, they leave holes into which no other array fits: 0.4 GiB with 2×10^7 kernels.
     """
     if _keeps:
         _set_options((_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES), (_M_MMAP_MAX, _MANY_ARRAYS))

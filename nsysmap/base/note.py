@@ -11,7 +11,7 @@ from nsysmap.base.table import Table
 
 Level = Literal["info", "warning", "error"]
 SELECTED = "Selected: "
-"""How the note begins that says which part of a report all figures are of."""
+"""The beginning of the note that says which part of a report all figures cover."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Note:
 
 
 def notes_table(notes: Sequence[Note]) -> Table:
-    """The table `notes`: errors first, else in the order given."""
+    """The table `notes`: errors first, otherwise in the given order."""
     levels = ("error", "warning", "info")
     ordered = sorted(notes, key=lambda note: levels.index(note.level))
     return Table.of_rows(NOTES, [{"level": note.level, "text": note.text} for note in ordered])

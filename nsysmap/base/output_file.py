@@ -18,7 +18,7 @@ _WRITABLE = 0o222
 
 
 def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:
-    """Nothing, where ``path`` can be written; NsysmapError before any work is done where it cannot."""
+    """Check that ``path`` can be written, before any work is done. Raises NsysmapError if it cannot."""
     if path.suffix.lower() not in suffixes:
         known = ", ".join(suffixes)
         raise NsysmapError(
@@ -36,21 +36,21 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) ->
             raise NsysmapError(str(path), f"there is no folder {folder}", "make it first, or give another path")
         plain = path.is_file() or not path.exists()
         if not os.access(folder if plain else path, os.W_OK):
-            raise NsysmapError(str(path), "cannot be written: permission denied", "give another path, or the right to write there")
-        if path.is_file() and not (os.access(path, os.W_OK) and path.stat().st_mode & _WRITABLE):  # root may write, whatever the mode
+            raise NsysmapError(str(path), "cannot be written: permission denied", "give another path, or permission to write there")
+        if path.is_file() and not (os.access(path, os.W_OK) and path.stat().st_mode & _WRITABLE):  # root may write despite the mode
             raise NsysmapError(str(path), "is read-only and would be overwritten", "give another output file, or chmod u+w it first")
         if path.is_file() and (kept := _precious(path)):
             raise NsysmapError(str(path), f"is {kept} and would be overwritten", "give another output file, or remove it first")
 
 
 def _precious(path: Path) -> str | None:
-    """What a file is that only somebody else can make again: what nsysmap is given, and never writes."""
+    """Inputs that nsysmap could not write again: they are never overwritten."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if path.suffix.lower() == ".json" and b'"Layers"' in head:
         return "an engine's layers"
     if path.suffix.lower() == ".json" and b'"averageMs"' in head:
-        return "a profile of trtexec"
+        return "a trtexec profile"
     if head.startswith(b"SQLite format 3\0") and b"CREATE TABLE StringIds" in head:
         return "an nsys export"
     return None
@@ -58,10 +58,11 @@ def _precious(path: Path) -> str | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, in a folder of our own beside ``path``: it takes its place at the end of the block, and is gone if that fails.
+    """A path to write to, in a folder of our own beside ``path``: it replaces ``path`` at the end of the block, and is removed after an
+    error.
 
-    A symbolic link is followed; what is no plain file (a pipe, /dev/stdout) is written directly.  A full disk, a folder that is
-    gone and the like raise NsysmapError.
+    Symbolic links are followed; a path that is not a regular file (a pipe, /dev/stdout) is written directly.  Raises NsysmapError for a
+    full disk, a missing folder and similar errors.
     """
     if path.exists() and not path.is_file():
         with _named(path):
@@ -70,7 +71,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with _named(path):
         target = _followed(path)
         name = os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])
-        for left in target.parent.glob(f".*{_UNFINISHED}"):  # of a run that was killed
+        for left in target.parent.glob(f".*{_UNFINISHED}"):  # left over from a killed run
             if is_abandoned(left):
                 shutil.rmtree(left, ignore_errors=True)
         with marked_folder(target.with_name(f".{name}.{os.getpid()}{_UNFINISHED}")) as folder:
@@ -82,7 +83,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _followed(path: Path) -> Path:
-    """Where the path leads through symbolic links; OSError where they go round in a circle."""
+    """The target of the path through symbolic links. Raises OSError if they form a loop."""
     with suppress(FileNotFoundError):
         path.stat()
     return Path(os.path.realpath(path))

@@ -7,24 +7,26 @@ import math
 from typing import Any
 
 MOST_VALUES = 20_000_000
-"""Of one text: an empty list takes 3 characters of a file and 70 bytes of memory.  Engines of 300,000 layers have some 6 million."""
+"""Values in one text at most: an empty list takes 3 characters in a file and 70 bytes of memory.
 
-_DIGITS = 18  # 64 bits hold every whole number of so many
+Engines with 300,000 layers have about 6 million."""
+
+_DIGITS = 18  # digits of an integer that always fits into 64 bits
 
 
 def plain_json(text: str, *, strict: bool = True) -> Any:
-    """The value; NaN and infinities are text, whole numbers of more than 64 bits floats.
+    """The value; NaN and infinities become text, integers of more than 64 bits become floats.
 
-    ValueError where it is no JSON, has more than MOST_VALUES values or a whole number of hundreds of digits, RecursionError where it is
-    nested too deeply.
+    Raises ValueError if it is not JSON, has more than MOST_VALUES values or an integer of hundreds of digits, and RecursionError if it
+    is nested too deeply.
     """
     if values_in(text) > MOST_VALUES:
-        raise ValueError(f"more than {MOST_VALUES:,} values")  # each caller says it in its own words
+        raise ValueError(f"more than {MOST_VALUES:,} values")  # each caller words it differently
     return json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real, strict=strict)
 
 
 def values_in(text: str) -> int:
-    """How many values a text of JSON may have at most, counted before they are made."""
+    """An upper bound of the number of values in a JSON text, counted before they are made."""
     return text.count(",") + text.count("[") + text.count("{") + 1
 
 
@@ -33,7 +35,7 @@ def _whole(digits: str) -> int | float:
         return int(digits)
     value = float(digits)
     if math.isinf(value):
-        raise ValueError("a whole number of hundreds of digits")  # each caller says it in its own words
+        raise ValueError("an integer of hundreds of digits")  # each caller words it differently
     return int(digits) if -(2**63) <= int(digits) < 2**63 else value
 
 

@@ -18,7 +18,7 @@ INFERENCE_LOOPS = Spec(
         integer("cut", "of these cut off by the start or end of the capture"),
         integer("steady", "of these steady-state"),
         integer("groups", "kinds of the steady-state ones: rows in inference_groups"),
-        integer("inferences_a_pass", "kinds that always come in the same turn make a pass; 1 where there is no such turn"),
+        integer("inferences_a_pass", "inferences per pass: kinds that always take turns in the same order; 1 without such an order"),
         integer("window_ns", "from the start of the first steady-state inference to the end of the last", "ns", null=True),
         integer("mean_ns", "time per pass, profiler included: from one end to the next, the mean", "ns", null=True),
         integer("median_ns", "the same, the median", "ns", null=True),
@@ -31,7 +31,7 @@ INFERENCE_LOOPS = Spec(
 
 INFERENCE_GROUPS = Spec(
     "inference_groups",
-    "Inferences that are alike, one row per loop, engine and kernel sequence; times are over the steady-state ones.",
+    "Inferences by kind, one row per loop, engine and kernel sequence; times are over the steady-state ones.",
     (
         integer("group_id", "row number, from 0, by the first inference's start"),
         row_in("loop_id", "inference_loops"),
@@ -44,7 +44,7 @@ INFERENCE_GROUPS = Spec(
         integer("cut", "of these cut off by the start or end of the capture"),
         integer("steady", "of these steady-state"),
         integer("kernels", "kernels of one", null=True),
-        integer("mean_ns", "time per inference: from the end of the one before on its thread to its own, the mean", "ns", null=True),
+        integer("mean_ns", "mean time per inference: from the end of the previous one on its thread to its own end", "ns", null=True),
         integer("median_ns", "the same, the median", "ns", null=True),
         integer("p95_ns", "the same, the 95th percentile", "ns", null=True),
         integer("gpu_time_median_ns", "union of its kernels, copies and memsets, the median", "ns", null=True),
@@ -64,11 +64,13 @@ INFERENCE_TIMES = Spec(
     (
         row_in("inference", "inferences"),
         row_in("group_id", "inference_groups"),
-        integer("time_ns", "from the end of the one before on its thread to its own; none for a thread's first", "ns", null=True),
+        integer(
+            "time_ns", "from the end of the previous one on its thread to its own end; none for the first of a thread", "ns", null=True
+        ),
         integer("idle_ns", "idle time of its device in that time", "ns", null=True),
-        real("times_median", "that time over its group's median", null=True),
-        text("extra_cause", "the cause of the idle time that it has most more of than its group's median", null=True),
-        integer("extra_ns", "how much more of it", "ns", null=True),
+        real("times_median", "that time divided by its group's median", null=True),
+        text("extra_cause", "the cause of idle time that exceeds its group's median the most", null=True),
+        integer("extra_ns", "by how much it exceeds it", "ns", null=True),
     ),
     key=("inference",),
 )

@@ -8,7 +8,7 @@ from nsysmap.base.trace_schema import GPU_KERNELS, MEMBERSHIP
 
 KERNEL_RUNS = Spec(
     "kernel_runs",
-    "Attention, norms and softmaxes inside opaque regions, recognised only by the names and order of kernels; from `kernel_runs`.",
+    "Attention, norms and softmaxes inside opaque regions, recognised only by the names and order of kernels.",
     (
         integer("run_id", "row number, from 0"),
         text("kind", "attention, norm or softmax"),
@@ -26,7 +26,7 @@ KERNEL_RUNS = Spec(
         integer("time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"),
         integer(
             "kept_ns",
-            "what one kernel is taken to need: of attention its products and longest other kernel, otherwise its two longest kernels",
+            "assumed time in a single kernel: for attention its products and its longest other kernel, otherwise its two longest kernels",
             "ns",
         ),
         integer("inferences", "steady-state inferences of that kernel sequence"),
@@ -37,7 +37,7 @@ KERNEL_RUNS = Spec(
 
 ROOFLINE = Spec(
     "roofline",
-    "How close each layer is to the device's limits, one row per layer in the order of layers; from `roofline`.",
+    "How close each layer is to the device's limits, one row per layer in the order of layers.",
     (
         row_in("layer_id", "layers"),
         integer("time_ns", "median GPU time per inference", "ns", null=True),
@@ -66,7 +66,7 @@ ROOFLINE = Spec(
 
 LAYER_TIMES = Spec(
     "layer_times",
-    "Time of each layer over the steady-state inferences, one row per layer that ran; from `layer_times`.",
+    "Time of each layer over the steady-state inferences, one row per layer that ran.",
     (
         row_in("layer_id", "layers"),
         of_engine(null=True),
@@ -86,7 +86,7 @@ LAYER_TIMES = Spec(
 
 MAPPING = Spec(
     "mapping",
-    "Kernel to layer, one row per kernel in the order of kernels; from `mapping`.",
+    "Kernel to layer, one row per kernel in the order of kernels.",
     (
         row_in("layer_id", "layers", null=True),
         of_engine(null=True),
@@ -115,7 +115,7 @@ KERNELS = Spec(
 
 ENGINE_FITS = Spec(
     "engine_fits",
-    "Whether each given engine file belongs to an engine that ran in the trace; from `engine_fits`.",
+    "Whether each given engine file belongs to an engine that ran in the trace.",
     (
         of_engine(),
         text("source", "its file name"),
@@ -136,7 +136,7 @@ ENGINE_FITS = Spec(
 
 GAPS = Spec(
     "gaps",
-    "Idle time of a device between two pieces of GPU work, split where its cause changes; from `gaps`.",
+    "Idle time of a device between two pieces of GPU work, split where its cause changes.",
     (
         integer("gap_id", "row number, from 0"),
         *WHEN,
@@ -160,7 +160,7 @@ GAPS = Spec(
 
 NAMES = Spec(
     "names",
-    "Every distinct kernel name, decoded; from `names`.",
+    "Every distinct kernel name, decoded.",
     (
         text("name", "kernel name"),
         text("family", "myelin, xmma, cutlass, … : see docs/names.md"),
@@ -180,7 +180,7 @@ NAMES = Spec(
 
 WHATIF = Spec(
     "whatif",
-    "What a change would save, predicted by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
+    "What each change would save, predicted by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
     (
         text("change", "cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels"),
         text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
@@ -196,7 +196,7 @@ WHATIF = Spec(
         integer("high_saving_ns", "saving, the upper end of its range", "ns", null=True),
         text("assumptions", "what the figures assume, in words"),
         text("reason", "why it does not apply, or why it cannot be determined", null=True),
-        integer("recorded_ns", "the time in the trace, under the profiler", "ns", null=True),
+        integer("recorded_ns", "the time in the trace, profiler included", "ns", null=True),
         real("replay_error", "error of the replay without a change: replayed time divided by recorded time, minus 1", null=True),
     ),
     key=("change",),
@@ -214,7 +214,7 @@ REPLAYED_INFERENCES = Spec(
         integer("end_ns", "its own end", "ns"),
         integer("quick_ns", "the time between these two with a faster host and driver", "ns"),
         integer("slow_ns", "the same with a slower one", "ns"),
-        integer("recorded_ns", "the same as recorded, under the profiler", "ns"),
+        integer("recorded_ns", "the same as recorded, profiler included", "ns"),
     ),
     key=("inference",),
 )
@@ -271,7 +271,7 @@ KERNEL_TOTALS = Spec(
 
 KERNEL_TIME = Spec(
     "kernel_time",
-    "Kernel time by layer, part and kernel name, over steady-state inferences (without inferences: over the trace); from `kernel_time`.",
+    "Kernel time by layer, part and kernel name, over steady-state inferences (without inferences: over the trace).",
     (
         row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
@@ -287,7 +287,7 @@ KERNEL_TIME = Spec(
 
 PRECISION = Spec(
     "precision",
-    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences; from `precision`.",
+    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences.",
     (
         row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
@@ -308,7 +308,7 @@ PRECISION = Spec(
 
 REGION_PARTS = Spec(
     "region_parts",
-    "Time of each Myelin region, by part, over the steady-state inferences; from `region_parts`.",
+    "Time of each Myelin region, by part, over the steady-state inferences.",
     (
         of_engine(null=True),
         text("region", "myl<R>, or the name of an opaque region"),
@@ -327,7 +327,9 @@ TRTEXEC_TIMES = Spec(
     "trtexec_times",
     "What trtexec measured without the profiler (--times), and the same in this trace, one row per measure.",
     (
-        text("measure", "enqueue, h2d, gpu_compute, d2h, latency (the three before it), interval (between two queries: 1 / throughput)"),
+        text(
+            "measure", "enqueue, h2d, gpu_compute, d2h, latency (h2d, gpu_compute and d2h), interval (between two queries: 1 / throughput)"
+        ),
         text("source", "file that trtexec wrote"),
         row_in("group_id", "inference_groups", null=True),
         integer("queries", "number of queries that trtexec measured", null=True),
@@ -338,7 +340,7 @@ TRTEXEC_TIMES = Spec(
         integer("trtexec_p99_ns", "the 99th percentile", "ns", null=True),
         integer("traced_ns", "median of the steady-state inferences of that group in this trace", "ns", null=True),
         integer("profiling_ns", "how much longer it is in the trace: the cost of profiling, if the two runs are alike", "ns", null=True),
-        text("told", "the difference in words", null=True),
+        text("told", "an explanation of the difference", null=True),
     ),
     key=("measure",),
 )

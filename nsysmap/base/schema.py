@@ -86,10 +86,10 @@ RULE_TABLES = (
     REPEATED_LAYERS, OTHER_KERNELS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS,
     LAYER_COUNTERS, COPY_COUNTERS, NCU_KERNELS,
 )  # fmt: skip
-"""What the SQL of rules can read: every table of an analysis but those that rest on the rules' answers."""
+"""The tables that the SQL of rules can read: all of an analysis except those made from the rules' answers."""
 
 ANSWER_TABLES = (RULE_OUTCOMES, FINDINGS, NOTES)
-"""What follows from the rules' answers; the SQL of users can read it too."""
+"""The tables made from the rules' answers; the SQL of users can read them too."""
 
 ALL_TABLES = (*RULE_TABLES, *ANSWER_TABLES)
 """Every table of an analysis."""
@@ -97,7 +97,7 @@ ALL_TABLES = (*RULE_TABLES, *ANSWER_TABLES)
 
 @dataclass(frozen=True)
 class Tables:
-    """Every declared table of an analysis; docs/rules/tables.md says what is in each.  A field is named as its table is in SQL."""
+    """Every declared table of an analysis; docs/rules/tables.md describes them. A field has the name of its table in SQL."""
 
     # the trace, and what it says by itself
     api_calls: Table
@@ -169,7 +169,7 @@ class Tables:
     notes: Table
 
     def by_name(self) -> dict[str, Table]:
-        """The same by the names that SQL uses."""
+        """The tables by their names in SQL."""
         return dict(vars(self))
 
     def __repr__(self) -> str:

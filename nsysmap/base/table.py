@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 MISSING = int(np.iinfo(np.int64).min)
-"""What an integer column holds where there is no value."""
+"""The value of an integer column that stands for "no value"."""
 
 Kind = Literal["int", "float", "bool", "text"]
 IntArray = NDArray[np.int64]
@@ -41,12 +41,12 @@ class Column:
     unit: str = ""
     nullable: bool = False
     row_of: str = ""
-    """The table that a value names a row of, by that table's key."""
+    """The table to whose key the values refer."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One declared table; no two rows have the same values in the columns of ``key``, where there is one."""
+    """One declared table; rows are unique in the columns of ``key``, if it has one."""
 
     name: str
     comment: str
@@ -54,7 +54,7 @@ class Spec:
     key: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
-        """The declared column of that name; KeyError where there is none."""
+        """The declared column of that name. Raises KeyError if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -63,21 +63,21 @@ class Spec:
 
 @dataclass(frozen=True)
 class Text:
-    """A text column: ``values[codes[i]]`` is row i's text, code -1 is no value; a large table holds the codes in fewer bytes."""
+    """A text column: ``values[codes[i]]`` is row i's text, code -1 stands for no value; a large table stores the codes in fewer bytes."""
 
     codes: CodeArray
     values: tuple[str, ...]
 
     @staticmethod
     def of(values: Iterable[str | None]) -> Text:
-        """The column that holds these texts."""
+        """The column with these texts."""
         index: dict[str, int] = {}
         codes = [-1 if value is None else index.setdefault(value, len(index)) for value in values]
         return Text(np.array(codes, dtype=np.int32), tuple(index))
 
     @staticmethod
     def same(value: str | None, rows: int) -> Text:
-        """A column of that many rows which all hold one text."""
+        """A column of that many rows with the same text."""
         if value is None:
             return Text(repeated(np.int32(-1), rows), ())
         return Text(repeated(np.int32(0), rows), (value,))
@@ -106,43 +106,43 @@ class Text:
         return Text(codes, self.values)
 
     def where(self, test: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
-        """True where the row's text passes the test, which is asked once for each distinct text; ``missing`` where there is no text."""
+        """True where the row's text passes the test, which runs once per distinct text; ``missing`` where there is no text."""
         passes = np.array([*(test(value) for value in self.values), missing], np.bool_)  # code -1 reads the last one
         return mapped(self.codes, lambda codes: passes[codes])
 
     def numbers(self, number: Callable[[str], int], *, missing: int) -> IntArray:
-        """The number of each row's text, asked for once for each distinct text; ``missing`` where there is no text."""
+        """The number for each row's text, computed once per distinct text; ``missing`` where there is no text."""
         found = np.array([*(number(value) for value in self.values), missing], np.int64)  # code -1 reads the last one
         return mapped(self.codes, lambda codes: found[codes])
 
     def equals(self, value: str) -> BoolArray:
-        """True where a row holds exactly this text."""
+        """True where a row has exactly this text."""
         return self.where(value.__eq__) if value in self.values else np.zeros(len(self.codes), np.bool_)
 
 
 Data = IntArray | FloatArray | BoolArray | Text
 Held = Data | Narrow
-"""What a table holds of a column: a large table has its integers in as few bytes as they need."""
+"""The stored form of a column: a large table stores integers in as few bytes as they need."""
 
 # --- columns of one value -------------------------------------------------------------------------------------------
 #
-# A trace has many columns that hold one value in all rows: the device, the context, the process, most of a launch's grid.
+# A trace has many columns with the same value in all rows: the device, the context, the process, most of a launch's grid.
 # Such a column is stored once, as an array whose rows are all the same place in memory (stride 0); it cannot be written into.
 
-_MANY_ROWS = 1 << 16  # from so many on, a table looks for such columns
-_LARGE = 1 << 19  # from so many rows on, memory counts for more than the time to make integers wide again at each use
+_MANY_ROWS = 1 << 16  # number of rows from which on a table looks for such columns
+_LARGE = 1 << 19  # number of rows from which on memory matters more than the time to widen integers at each use
 
 Values = TypeVar("Values", bound=np.generic)
 Other = TypeVar("Other", bound=np.generic)
 
 
 def repeated(value: Values, rows: int) -> NDArray[Values]:
-    """A column of that many rows that all hold one value, which is stored once."""
+    """A column of that many rows with the same value, which is stored once."""
     return np.broadcast_to(value, (rows,))
 
 
 def uniform(data: Held | CodeArray) -> bool:
-    """Whether the column is of rows that all hold one value, and stored as such."""
+    """Whether the column has the same value in all rows and is stored as such."""
     if isinstance(data, Narrow):
         return False
     held = data.codes if isinstance(data, Text) else data
@@ -150,7 +150,7 @@ def uniform(data: Held | CodeArray) -> bool:
 
 
 def mapped(values: NDArray[Values], work: Callable[[NDArray[Values]], NDArray[Other]]) -> NDArray[Other]:
-    """``work(values)``, done once for a column of one value; ``work`` must answer each row by its value alone."""
+    """``work(values)``, done once for a column of one value; ``work`` must depend on each row's value alone."""
     if values.strides == (0,) and len(values) > 0:
         return repeated(work(values[:1])[0], len(values))
     return work(values)
@@ -164,7 +164,7 @@ def _packed(data: Data) -> Data:
 
 
 def packed(values: NDArray[Values]) -> NDArray[Values]:
-    """The column, stored once if it holds one value in all rows."""
+    """The column, stored as one value if all rows have the same."""
     if not len(values) or values.strides == (0,) or values[0] != values[-1] or not (values == values[0]).all():
         return values
     return repeated(values[0], len(values))
@@ -176,19 +176,19 @@ def taken(data: Held, rows: IntArray) -> Data:
 
 
 def taken_values(values: NDArray[Values], rows: IntArray) -> NDArray[Values]:
-    """The same of an array."""
+    """The same for an array."""
     return repeated(values[0], len(rows)) if uniform(values) else values.take(rows)  # type: ignore[arg-type]
 
 
 def wide(data: Held) -> Data:
-    """The column as it is worked with, whatever it is held as."""
+    """The column in the form for computation, whatever its stored form."""
     if isinstance(data, Text) and data.codes.dtype != np.int32:
         return Text(mapped(data.codes, lambda codes: codes.astype(np.int32)), data.values)
     return data.wide() if isinstance(data, Narrow) else data
 
 
 def slim(values: IntArray, near: IntArray | None = None) -> Ints:
-    """The column as a table of so many rows holds it: while a large table is being made, each column is given up for that at once."""
+    """The column in the form in which a table of so many rows stores it: a large table converts each column at once, to save memory."""
     return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
 
@@ -198,12 +198,12 @@ class Row:
     __slots__ = ("_name", "_values")
 
     def __init__(self, name: str, values: Mapping[str, object]) -> None:
-        """Hold a row of the table of that name, given as Python values, None where there is none."""
+        """A row of the table of that name, given as Python values; None stands for no value."""
         self._name = name
         self._values = values
 
     def __getitem__(self, name: str) -> object:
-        """The value of any column, None where there is none: to be handed on as it is."""
+        """The value of any column, None if there is none; for passing it on unchanged."""
         return self._values[name]
 
     def _value(self, name: str, kinds: tuple[type, ...]) -> object:
@@ -219,27 +219,27 @@ class Row:
         return value
 
     def integer(self, name: str) -> int:
-        """The value of an integer column; ValueError where there is none."""
+        """The value of an integer column. Raises ValueError if there is none."""
         return self._known(name, (int,))  # type: ignore[return-value]  # checked there, as below
 
     def maybe_integer(self, name: str) -> int | None:
-        """The value of an integer column, None where there is none."""
+        """The value of an integer column, None if there is none."""
         return self._value(name, (int,))  # type: ignore[return-value]
 
     def real(self, name: str) -> float:
-        """The value of a float column; ValueError where there is none."""
+        """The value of a float column. Raises ValueError if there is none."""
         return self._known(name, (float,))  # type: ignore[return-value]
 
     def maybe_real(self, name: str) -> float | None:
-        """The value of a float column, None where there is none."""
+        """The value of a float column, None if there is none."""
         return self._value(name, (float,))  # type: ignore[return-value]
 
     def text(self, name: str) -> str:
-        """The value of a text column; ValueError where there is none."""
+        """The value of a text column. Raises ValueError if there is none."""
         return self._known(name, (str,))  # type: ignore[return-value]
 
     def maybe_text(self, name: str) -> str | None:
-        """The value of a text column, None where there is none."""
+        """The value of a text column, None if there is none."""
         return self._value(name, (str,))  # type: ignore[return-value]
 
     def flag(self, name: str) -> bool:
@@ -247,17 +247,17 @@ class Row:
         return self._known(name, (bool,))  # type: ignore[return-value]
 
     def values(self) -> dict[str, object]:
-        """All of it, by column."""
+        """All values, by column."""
         return dict(self._values)
 
 
 class Table:
-    """Rows of one declared table, held as columns."""
+    """The rows of one declared table, stored as columns."""
 
     __slots__ = ("columns", "rows", "spec")
 
     def __init__(self, spec: Spec, columns: Mapping[str, Held]) -> None:
-        """Check the columns against the declaration; a column too many, missing, too short or of another type is an error."""
+        """Check the columns against the declaration: an extra, missing or too short column, or one of another type, is an error."""
         wanted = {column.name for column in spec.columns}
         if wanted != set(columns):
             raise ValueError(f"{spec.name}: missing {sorted(wanted - set(columns))}, undeclared {sorted(set(columns) - wanted)}")
@@ -282,7 +282,7 @@ class Table:
 
     @staticmethod
     def of_rows(spec: Spec, rows: Sequence[Mapping[str, object]]) -> Table:
-        """A table of a few rows given as mappings; a key left out is no value (0, false or "" where the column is not nullable)."""
+        """A table of a few rows given as mappings; an omitted key means no value (0, false or "" if the column is not nullable)."""
         for row in rows:
             for key in row:
                 spec.column(key)
@@ -292,7 +292,7 @@ class Table:
         return self.rows
 
     def column(self, name: str) -> Data:
-        """A column of any kind; one that is held narrow is made wide, which takes a moment and memory for as long as it is used."""
+        """A column of any kind; one that is stored narrow is widened, which takes time, and memory while it is used."""
         return wide(self.columns[name])
 
     def ints(self, name: str) -> IntArray:
@@ -303,7 +303,7 @@ class Table:
         return data  # type: ignore[return-value]  # the dtype is checked above
 
     def ints_at(self, name: str, rows: IntArray) -> IntArray:
-        """The values of an integer column in these rows; the others are not made wide for that."""
+        """The values of an integer column in these rows, without widening the others."""
         held = self.held_ints(name)
         return held.take(rows) if isinstance(held, Narrow) else taken_values(held, rows)
 
@@ -326,11 +326,11 @@ class Table:
         return wide(self.held_text(name))  # type: ignore[return-value]
 
     def held_ints(self, name: str) -> Ints:
-        """An integer column as it is held: to look up single rows."""
+        """An integer column in its stored form, for looking up single rows."""
         return self.columns[name]  # type: ignore[return-value]
 
     def held_text(self, name: str) -> Text:
-        """A text column with its codes as they are held: to look up single rows."""
+        """A text column with its codes in their stored form, for looking up single rows."""
         data = self.columns[name]
         if not isinstance(data, Text):
             raise TypeError(f"{self.spec.name}.{name} is not a text column")
@@ -342,16 +342,16 @@ class Table:
         return Table(self.spec, {name: taken(data, at) for name, data in self.columns.items()})
 
     def part(self, start: int, stop: int) -> Table:
-        """The rows from the one position up to before the other, over the same memory."""
+        """The rows from one position up to but excluding the other, over the same memory."""
         return Table(self.spec, {name: _part(data, slice(start, stop)) for name, data in self.columns.items()})
 
     def with_columns(self, spec: Spec, extra: Mapping[str, Held]) -> Table:
-        """These rows under a wider (or changed) declaration, with the extra columns put in."""
+        """These rows under a wider (or changed) declaration, with the extra columns added."""
         held = {**self.columns, **extra}
         return Table(spec, {column.name: held[column.name] for column in spec.columns})
 
     def records(self) -> list[dict[str, object]]:
-        """Every row as a mapping of Python values, None where there is no value; for small tables."""
+        """Every row as a mapping of Python values, with None for no value; for small tables."""
         lists = [_objects(self.column(name)) for name in self.columns]
         return [dict(zip(self.columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
@@ -360,7 +360,7 @@ class Table:
         return (Row(self.spec.name, record) for record in self.records())
 
     def only(self) -> Row:
-        """The one row of a table that has one; ValueError of any other."""
+        """The only row of a table. Raises ValueError if it has none or several."""
         (row,) = self
         return row
 
@@ -415,9 +415,9 @@ def _objects(data: Data) -> list[object]:
 
 
 def stacked(parts: Iterable[Table]) -> Table:
-    """The rows of these tables (one at least) of one declaration and with the same texts, one behind the other.
+    """The concatenated rows of these tables (at least one) of one declaration and with the same texts. Each is
 
-    Each is held in little memory until the last has come.
+    stored compactly until all are there.
     """
     held: list[Table] = []
     for part in parts:
@@ -427,7 +427,7 @@ def stacked(parts: Iterable[Table]) -> Table:
         return held[0]
     columns: dict[str, Held] = {}
     for name in sorted(held[0].columns, key=lambda name: name != "start_ns"):
-        pieces = [part.columns.pop(name) for part in held]  # each is let go of before the next is made
+        pieces = [part.columns.pop(name) for part in held]  # each is released before the next is made
         if isinstance(pieces[0], Text):
             texts = [piece for piece in pieces if isinstance(piece, Text)]
             assert all(text.values == texts[0].values for text in texts)
@@ -439,7 +439,7 @@ def stacked(parts: Iterable[Table]) -> Table:
 
 
 def _start(columns: Mapping[str, Held]) -> IntArray | None:
-    """The times that others of the table are near to."""
+    """The column of times to which the table's other times are close."""
     start = columns.get("start_ns")
     return start if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start) else None  # type: ignore[return-value]
 

@@ -1,4 +1,4 @@
-"""Text to show: names inert on a terminal and in Markdown, widths in columns, names shortened that stay different."""
+"""Text for display: names made inert for terminals and Markdown, widths in columns, shortened names that stay distinct."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-_WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with what parts it from the one before
-_LONGEST_SPLIT = 4000  # characters; of a longer name the middle goes first
+_WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with the separator before it
+_LONGEST_SPLIT = 4000  # characters; the middle of a longer name is cut first
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
 _LEAST_BACK = 5  # characters of a word that are worth showing
-_LEAST_CUT = 12  # columns that a cut name is left, however many its number takes
+_LEAST_CUT = 12  # columns that a cut name keeps, whatever the width of its number
 
 
 def escaped(text: str) -> str:
-    """The text with control characters (and what else has no glyph) escaped, so that a name cannot drive the terminal."""
+    """The text with control characters (and others without a glyph) escaped, so that a name cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def code(text: str) -> str:
-    """The text as code, also safe inside a table: a code span, or an element where a span cannot hold it."""
+    """The text as code, also safe inside a table: a code span, or an element if a span cannot contain it."""
     text = escaped(text)
     if text.strip() and text == text.strip() and not re.search(r"[`|\\]", text):
         return f"`{text}`"
@@ -30,7 +30,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The text with everything escaped that Markdown or HTML would take for a mark or a link."""
+    """The text with everything escaped that Markdown or HTML would interpret as markup or a link."""
     marked = _MARKS.sub(r"\\\1", escaped(" ".join(text.split())))
     for mark, entity in ((r"\&", "&amp;"), (r"\<", "&lt;"), (r"\>", "&gt;"), ("://", ":&#47;&#47;"), ("www.", "www&#46;")):
         marked = marked.replace(mark, entity)
@@ -38,7 +38,7 @@ def plain(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """The number of columns that the text takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -47,7 +47,7 @@ def _columns(char: str) -> int:
 
 
 def _fits(text: str, width: int) -> bool:
-    """Whether the text takes at most that many columns; of a long one no more is looked at than takes more."""
+    """Whether the text takes at most that many columns; stops reading a long text once it exceeds them."""
     if text.isascii():
         return len(text) <= width
     room = width
@@ -59,7 +59,7 @@ def _fits(text: str, width: int) -> bool:
 
 
 def shortened(text: str, width: int) -> str:
-    """The text in at most that many columns: what is longer loses its middle."""
+    """The text in at most that many columns: the middle of a longer one is cut out."""
     if _fits(text, width):
         return text
     if text.isascii():
@@ -78,10 +78,10 @@ def shortened(text: str, width: int) -> str:
 
 
 def told_apart(names: Sequence[str], width: int) -> list[str]:
-    """The names in at most that many columns each: a longer one loses first the words that come most often in them.
+    """The names in at most that many columns each: a longer one first loses the words that are most frequent in all names.
 
-    Of names that would then be the same, the words in which they differ stay.  Names that differ stay different; where cutting words
-    is not enough, the later ones end in a number.
+    Names that would then be equal keep the words in which they differ. Different names stay different; if cutting words is not
+    enough, the later ones end in a number.
     """
     if all(len(name) <= width and columns(name) <= width for name in names):
         return list(names)
@@ -104,7 +104,7 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
 
 
 def _alike(cut: Mapping[str, str]) -> list[list[str]]:
-    """The names, those together that were cut to the same; without those that stand alone."""
+    """Groups of names that were cut to the same text."""
     found: dict[str, list[str]] = {}
     for name, short in cut.items():
         found.setdefault(short, []).append(name)
@@ -112,17 +112,17 @@ def _alike(cut: Mapping[str, str]) -> list[list[str]]:
 
 
 def _without_shared(words: Sequence[str], held: Counter[str], width: int) -> str:
-    """The words without those that come most often, until they fit; each run left out is one ellipsis.
+    """The words without the most frequent ones, until they fit; each omitted run becomes one ellipsis.
 
-    What fits again once the last of them is gone comes back, of one word as much as there is room for.
+    Words that fit again after the last omission are restored, one of them possibly in part.
     """
     kept = list(words)
     text = "".join(words)
     gone: list[int] = []
-    for at in sorted(range(len(words)), key=lambda at: -held[words[at]]):  # of those as frequent, the first goes first
+    for at in sorted(range(len(words)), key=lambda at: -held[words[at]]):  # of equally frequent ones, the first is cut first
         if columns(text) <= width:
             return _filled(words, kept, gone, width)
-        if held[words[at]] == 1:  # it stands nowhere else: cut only with all the rest
+        if held[words[at]] == 1:  # it is unique: cut only together with all the rest
             break
         kept[at] = ""
         gone.append(at)
@@ -131,7 +131,7 @@ def _without_shared(words: Sequence[str], held: Counter[str], width: int) -> str
 
 
 def _filled(words: Sequence[str], kept: list[str], gone: Sequence[int], width: int) -> str:
-    """The kept words with what else there is room for; the rarest word comes back first."""
+    """The kept words and others that fit; the rarest word is restored first."""
     room = width - columns(_joined(words, kept))
     for at in reversed(gone):
         if room < 1:
@@ -152,7 +152,7 @@ def _filled(words: Sequence[str], kept: list[str], gone: Sequence[int], width: i
 
 
 def _joined(words: Sequence[str], kept: Sequence[str]) -> str:
-    """The kept words; an ellipsis for each run of what is left out."""
+    """The kept words, with an ellipsis for each omitted run."""
     text = ""
     for word, keep in zip(words, kept, strict=True):
         text += keep if keep == word or not keep else keep + "…"

@@ -224,7 +224,7 @@ CAPTURE = Spec(
 
 MEMBERSHIP = Spec(
     "membership",
-    "Kernel to inference, one row per kernel in the order of kernels; from `inferences`.",
+    "Kernel to inference, one row per kernel in the order of kernels.",
     (
         row_in("inference", "inferences", null=True),
         integer("position", "position among the kernels of that inference, in launch order, from 0", null=True),
@@ -234,7 +234,7 @@ MEMBERSHIP = Spec(
 
 INFERENCES = Spec(
     "inferences",
-    "Executions of an engine, by start time; from `inferences`.",
+    "Executions of an engine, by start time.",
     (
         integer("inference", "number in the report, from 0"),
         integer("start_ns", "start of its first host call or GPU work", "ns"),
@@ -269,7 +269,7 @@ INFERENCES = Spec(
 
 STEADY_STATE = Spec(
     "steady_state",
-    "The inferences over which findings' costs are computed, one row per device: complete ones after the warm-up; from `rules`.",
+    "The inferences over which findings' costs are computed, one row per device: complete ones after the warm-up.",
     (
         integer("device", "CUDA device ordinal", null=True),
         integer("start_ns", "start of the first of them, host call or GPU work", "ns"),

@@ -1,4 +1,4 @@
-"""Figures as people read them: nanoseconds with a fitting unit, shares that never round up to all or down to nothing."""
+"""Figures for people: times in a suitable unit, shares that are never rounded to 0 % or 100 %."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def percent(part: float, whole: float, digits: int = 1) -> str:
-    """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–" of nothing at all."""
+    """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–" if the whole is 0."""
     if not whole > 0:
         return "–"
     if part in (0, whole):
@@ -41,7 +41,7 @@ def duration(time_ns: float | None) -> str:
 
 
 def microseconds(time_ns: float | None) -> str:
-    """A time in µs with two digits, for a column of times; "–" for none."""
+    """A time in µs with two decimals, for a column of times; "–" for none."""
     return "–" if time_ns is None else f"{time_ns / 1e3:,.2f}"
 
 
@@ -54,7 +54,7 @@ def size(size_bytes: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """The number and the noun, in the plural where it needs it."""
+    """The number and the noun, in the plural if needed."""
     if number == 1:
         return f"{number:,} {noun}"
     plural = noun[:-1] + "ies" if noun.endswith("py") else noun + "es" if noun.endswith(("s", "ch", "x")) else noun + "s"
@@ -72,7 +72,7 @@ def rounded(time_ns: float | None) -> str:
 
 
 def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
-    """A predicted time with its range, such as "48 µs (41 to 74)": hardly finer than a tenth of the range."""
+    """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the range."""
     size, unit = _unit_of(max(abs(time_ns), abs(low_ns), abs(high_ns)))
     tenth = max(high_ns - low_ns, 1) / 10 / size
     digits = max(0, min(2, math.floor(-math.log10(tenth / 2)))) if size > 1 else 0
@@ -82,14 +82,14 @@ def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
 
 
 def rate(per_second: float) -> str:
-    """How many a second, with three significant digits."""
+    """A rate per second with three significant digits."""
     digits = 0 if per_second >= 100 else 1 if per_second >= 10 else 2
     step = 10 ** max(0, math.floor(math.log10(per_second)) - 2) if per_second >= 100 else 1
     return f"{round(per_second / step) * step:,.{digits}f}" if digits == 0 else f"{per_second:,.{digits}f}"
 
 
 def ranged_rate(per_second: float, low: float, high: float) -> str:
-    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": hardly finer than a tenth of the range, at most three digits."""
+    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded to about a tenth of the range, at most three digits."""
     step = 10.0 ** max(math.floor(math.log10(max(high - low, 1e-9) / 5)), math.floor(math.log10(max(per_second, 1e-9))) - 2)
     digits = max(0, -math.floor(math.log10(step)))
     shown = [_plain(round(value / step) * step, digits) for value in (per_second, low, high)]

@@ -10,9 +10,9 @@ from nsysmap.base.table import Row, Table
 from nsysmap.summary.model import Action, Figure, IdleCause
 from nsysmap.summary.paste import RULE_TITLES, THROUGHPUT, TITLES, Version, lines_for, rule_line
 
-_LEAST_SHARE = 0.01  # of the time per unit; less is within what two runs of one program differ by
+_LEAST_SHARE = 0.01  # share of the time per unit; less is within the difference between two runs of one program
 _RULE_GROUPS = ("fusion", "reformat", "precision")
-"""Groups of rules that price GPU time that would go; what host and launches cost is priced by what-if, by replay."""
+"""Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is predicted by what-if."""
 _UNDER_FILLED = "under-filled-gpu"
 _SAME_GROUP = {"reformat": "drop-layers"}
 _SAME = {
@@ -33,7 +33,7 @@ _MANY_GAPS = 3  # of the host in an inference: its work lies between launches, n
 
 @dataclass(frozen=True)
 class Runs:
-    """What runs, as far as it decides which line to paste."""
+    """What runs: the facts that decide which line to paste."""
 
     tensorrt: Version | None
     engine: bool
@@ -45,7 +45,8 @@ class Runs:
 def actions(
     tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: int | None, idle: Sequence[IdleCause] = ()
 ) -> tuple[Action, ...]:
-    """What is predicted to save more than noise: what shortens one inference, by replay, then by rule; then what is throughput only.
+    """The actions predicted to save more than noise: first those that shorten one inference, by replay, then by rule; then those for
+    throughput only.
 
     ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_ns`` what one takes; ``idle`` is the idle time of one.
     """
@@ -124,7 +125,7 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], units: float, unit_ns: 
     if not mine:
         return None
     places = len(mine) + row.integer("left_out")
-    command = mine[0].maybe_text("command") if places == 1 else None  # of several places it would price one
+    command = mine[0].maybe_text("command") if places == 1 else None  # with several places it would predict only one
     line = rule_line(rule, runs.tensorrt, engine=runs.engine, engine_file=runs.engine_file, pytorch=runs.pytorch)
     return Action(
         name=rule,

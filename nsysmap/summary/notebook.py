@@ -1,4 +1,4 @@
-"""The answer as a piece of HTML: what a notebook shows of an analysis."""
+"""The answer as an HTML fragment, which a notebook shows for an analysis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
 
 def notebook_html(summary: Summary) -> str:
-    """The sentences of the first screen as one table, without a style sheet or a script."""
+    """The sentences of the first screen as one table, without style sheets and scripts."""
     rows = "".join(f"<tr><th{_CELL}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary))
     return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_layers(summary)}"
 

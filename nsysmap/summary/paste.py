@@ -17,7 +17,7 @@ TITLES = {
     "drop-layers": "avoid TensorRT's reformats",
     "join-kernels": "fuse each norm or softmax into one kernel",
 }
-"""What each change (the table `whatif`) is."""
+"""What each change (the table `whatif`) does."""
 
 RULE_TITLES = {
     "attention-not-fused": "fuse attention",
@@ -37,7 +37,7 @@ RULE_TITLES = {
 """What to do about the findings of a rule; of another rule its name says it."""
 
 THROUGHPUT = frozenset({"two-in-flight", "async"})
-"""Changes that make no single inference faster."""
+"""Changes that do not make a single inference faster."""
 
 UNKNOWN: Version = (10, 14)
 """The version that is assumed where none was detected: what it accepts, version 11 does as well, but for the flags of precision."""
@@ -51,7 +51,7 @@ class Lines:
 
     tensorrt: tuple[tuple[Version, str], ...]
     pytorch: str = ""
-    cuda: str = ""  # where neither runs; the same as TensorRT's where that is none of its tools
+    cuda: str = ""  # if neither runs; the same as TensorRT's line if that uses no TensorRT tool
 
     def of(self, version: Version | None) -> str:
         """The line for this TensorRT; it says from which version on it is right where that is not known, or is not yet so."""
@@ -124,7 +124,7 @@ _RULE_LINES = {
 """Lines for what a rule finds, by its name; of another rule, and where no line is of the version, the rule itself is shown."""
 
 _TORCH_TENSORRT = {"cuda-graph": "torch_tensorrt.runtime.set_cudagraphs_mode(True)"}
-"""Lines for engines that PyTorch runs, where they differ from PyTorch's own."""
+"""Lines for engines that PyTorch runs, if they differ from PyTorch's own."""
 
 _BETWEEN_LAUNCHES = {
     True: "with torch_tensorrt.runtime.enable_cudagraphs(model) as model:",
@@ -133,7 +133,7 @@ _BETWEEN_LAUNCHES = {
 """Lines against the host's own work where that is Python's between one launch and the next; with engines, or without."""
 
 _OF_THE_PROGRAM = ("no-host-gap",)
-"""Changes that are of the program around the engine: where that is PyTorch, only PyTorch's line fits."""
+"""Changes to the program around the engine: if that is PyTorch, only PyTorch's line applies."""
 
 
 def lines_for(

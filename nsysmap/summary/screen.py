@@ -1,4 +1,4 @@
-"""The answer on one screen of a terminal: what it costs, why, what to do first, how sure; then the commands that show more."""
+"""The answer on one terminal screen: the time, where it goes, what to do first, how sure that is; then commands that show more."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _TOP_LAYERS = 5
 _TOP_PARTS = 5
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
 _STATEMENT = re.compile(r"(?<=[,;]) +")
-_WORD = 11  # columns of the words on the left
-_WHAT = 13  # of what a command shows, after it
-_WIDE = 120  # from here on an action and its line to paste stand side by side
+_WORD = 11  # width of the words on the left
+_WHAT = 13  # width of the comment after a command
+_WIDE = 120  # width from which an action and its line to paste are side by side
 _BESIDE = 140  # columns up to which they do
-_LEAST_REGION = 0.2  # of all kernel time, for its parts to be told
-_FIGURES = 28  # columns before a kernel in its table
-_ENGINE = 14  # columns of an engine's name in a table
-_KINDS_FROM = 100  # columns; on a narrower terminal the names need the room of the layers' kinds
-_LEAST_LAYER = 0.02  # of the kernel time; where a region has the rest, its parts are told instead
+_LEAST_REGION = 0.2  # share of all kernel time from which a region's parts are listed
+_FIGURES = 28  # width of the columns before a kernel's name in its table
+_ENGINE = 14  # width of an engine's name in a table
+_KINDS_FROM = 100  # width below which the layers' kinds give way to the names
+_LEAST_LAYER = 0.02  # share of the kernel time; if a region has the rest, its parts are listed instead
 
 
 def screen(summary: Summary, width: int) -> list[Line]:
@@ -57,7 +57,7 @@ def screen(summary: Summary, width: int) -> list[Line]:
 
 
 def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
-    """A word on the left, and the texts beside it, wrapped."""
+    """A word on the left, and the wrapped texts beside it."""
     for i, text in enumerate(texts):
         first, *others = wrapped(text, prose_width(width) - _WORD, indent=0, hang=0)
         yield ((f"{word if i == 0 else '':<{_WORD}}", "bold"), *first)
@@ -79,7 +79,7 @@ def _actions(summary: Summary, width: int) -> Iterator[Line]:
 
 
 def _next_steps(summary: Summary, width: int) -> Iterator[Line]:
-    """The commands that answer what this analysis cannot: where it is blocked, what to do first; else below the rest."""
+    """The commands that answer what this analysis cannot: shown first if it is blocked, otherwise last."""
     shorter = any(not action.throughput_only for action in answer.first_actions(summary))
     for i, step in enumerate(summary.next_steps):
         head = "do first" if i == 0 and not shorter and summary.blocked else "next" if i == 0 else ""
@@ -193,7 +193,7 @@ def _inside(region: Region, width: int) -> list[Line]:
 
 
 def _see(commands: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
-    """The commands that show more, what for as a comment, so that the line can be pasted."""
+    """The commands that show more, each with its purpose as a comment, so that the line can be pasted."""
     longest = max((columns(command) for command, _ in commands if columns(command) + _WORD + _WHAT <= width), default=0)
     for i, (command, what) in enumerate(commands):
         lead = (f"{'see' if i == 0 else '':<{_WORD}}", "bold")

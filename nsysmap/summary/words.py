@@ -29,7 +29,7 @@ from nsysmap.trace.steady import OUTLIER
 ACTIONS = 3
 """How many actions the answer names."""
 SEVERAL_AT_ONCE = "several requests at once, none faster"
-"""The condition and the limit of a change that raises throughput only."""
+"""The condition of a change that only raises throughput."""
 _CAUSES = {
     "launch": "waiting for launches",
     "host": "host busy elsewhere",
@@ -41,19 +41,19 @@ _CAUSES = {
     "no-work": "without work",
     "unknown": "for unknown reasons",
 }
-_LEAST_IDLE = 0.02  # of the window; smaller causes are added up
-_LEAST_SHARE = 0.03  # of the time per inference, for a second and third action
+_LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
+_LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
 _KINDS = 4
-_UNLIKE = 1.1  # times the time per inference; a GPU cannot be busy for longer in one
-_FEWER = 1.5  # times less work than the busy share comes to
-_SLOW = 1.1  # times the median, from which the slowest inference is worth a look of its own
-_PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # as the summary words it
+_UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
+_FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
+_SLOW = 1.1  # ratio to the median from which the slowest inference is an outlier
+_PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
-_NOT_FUSED = ("unfused-quantize",)  # rules of other groups that tell what did not fuse
+_NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
 _PARTS = 5  # of a region
 _NOT_SAMPLED = "no hardware counters were sampled ("
-_LEAST_NAME = 16  # columns of a kernel's name, where it is needed
+_LEAST_NAME = 16  # width of a kernel's name if it is shown
 
 
 def title(summary: Summary) -> str:
@@ -125,17 +125,17 @@ def _per_second(summary: Summary) -> str:
 
 
 def _one(summary: Summary) -> str:
-    """What one of those that repeat is called."""
+    """The word for one repetition."""
     return REPETITION if REPETITION in summary.unit else INFERENCE
 
 
 def _short(summary: Summary) -> str:
-    """The unit in a word."""
+    """The unit in one word."""
     return summary.unit.split()[0]
 
 
 def _together(summary: Summary) -> str:
-    """Why the time is less than that of each inference, where several threads work at a time."""
+    """Why the time is shorter than that of each inference if several threads work at the same time."""
     places = {tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.median_ns is not None}
     gpus: dict[str, list[str]] = {}
     for place in places:
@@ -150,7 +150,7 @@ def _together(summary: Summary) -> str:
 
 
 def kinds(summary: Summary) -> str:
-    """The time per inference of each kind, where there are several."""
+    """The time per inference of each kind, if there are several."""
     known = [kind for kind in summary.kinds if kind.median_ns is not None]
     if len(known) < 2:
         return ""
@@ -160,7 +160,7 @@ def kinds(summary: Summary) -> str:
 
 
 def where(summary: Summary) -> list[str]:
-    """GPU work and idle time by cause, a line a GPU."""
+    """GPU work and idle time by cause, one line per GPU."""
     if not summary.gpus and summary.blocked:
         return ["busy and idle time unknown: the trace shows no GPU work"]
     return [_gpu(summary, gpu) for gpu in summary.gpus]
@@ -178,7 +178,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     of = "" if gpu.window == "inferences" else " of the time from first to last work"
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
     if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
-        work_ns = None  # the mean of inferences that are not alike, where the time is of some of them
+        work_ns = None  # the mean over different kinds of inferences, while the time is that of some
     per = [f"{rounded(work_ns)} per {_short(summary)}"] if work_ns is not None else []
     per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
     told = f" ({', '.join(per)})" if per else ""
@@ -196,19 +196,19 @@ def _filled(summary: Summary) -> float | None:
 
 
 def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
-    """Whether the GPU's work is no such part of the time per inference as the GPU was busy for."""
+    """Whether the GPU work per inference contradicts the busy share."""
     return part > _UNLIKE or (len(summary.gpus) == 1 and gpu.busy_share is not None and part < gpu.busy_share / _FEWER)
 
 
 def figure(value: Figure) -> str:
-    """A time, with its range where it has one."""
+    """A time, with its range if it has one."""
     if value.low_ns is None or value.high_ns is None:
         return rounded(value.ns)
     return ranged(value.ns, value.low_ns, value.high_ns)
 
 
 def gain(summary: Summary, action: Action, per: str = "") -> str:
-    """What an action saves of the time per inference (or pass); of one for throughput only how many a second, and what that takes.
+    """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
 
     A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures.
     """
@@ -245,9 +245,9 @@ def _more_per_second(summary: Summary, action: Action) -> str:
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one or two that shorten one inference most, as long as their lines to paste are few, then the best one for throughput only.
+    """The one or two actions that shorten one inference most, as far as their lines to paste fit, then the best one for throughput
 
-    Beyond the first, those that save a few percent.
+    only. Beyond the first, only those that save a few percent.
     """
     more = next((action for action in summary.actions if action.throughput_only), None)
     more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
@@ -273,7 +273,7 @@ def action_title(action: Action) -> str:
 
 
 def no_action(summary: Summary) -> str:
-    """What to say where nothing is predicted to pay."""
+    """The sentence if nothing is predicted to save time."""
     if summary.blocked:
         return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
     if summary.unprofiled is None:
@@ -302,7 +302,7 @@ def _of_fusion(answer: RuleAnswer) -> bool:
 
 
 def not_fused(summary: Summary) -> str:
-    """What did not fuse, by rule; that nothing was found, or could not be determined, where that is so."""
+    """What was not fused, by rule; or that nothing was found, or could not be determined."""
     mine = [one for one in summary.rules if _of_fusion(one)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
@@ -328,7 +328,7 @@ def slowest(summary: Summary) -> str:
     """The slowest inference, and what it waited for."""
     found = summary.slowest
     if found is None:
-        return "cannot tell: no two steady-state inferences are alike" if summary.inferences else ""
+        return "cannot tell: no two steady-state inferences are of one kind" if summary.inferences else ""
     told = f"{_one(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
@@ -357,7 +357,7 @@ def with_layer(summary: Summary) -> str:
 
 
 def engines_ran(summary: Summary) -> list[str]:
-    """Whether each engine file is what ran; all in one where all are."""
+    """Whether each engine file is what ran; one sentence if all are."""
     if not summary.engines and summary.mapped.with_layer:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
@@ -367,7 +367,7 @@ def engines_ran(summary: Summary) -> list[str]:
 
 
 def engine_ran(engine: EngineRan) -> str:
-    """Whether an engine file is what ran; empty where nothing could be compared."""
+    """Whether an engine file is what ran; empty if nothing could be compared."""
     words = {
         "ran": "is the engine that ran",
         "did-not-run": "is NOT the engine that ran",
@@ -377,19 +377,19 @@ def engine_ran(engine: EngineRan) -> str:
 
 
 def engine_names(summary: Summary) -> list[str]:
-    """The engine files, without the suffixes that all of several share."""
+    """The engine files, without a suffix that all of several share."""
     names = [engine.source for engine in summary.engines]
     endings = {"".join(PurePath(name).suffixes) for name in names}
     return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else names
 
 
 def replayed(summary: Summary) -> str:
-    """How well the replay that predictions rest on reproduces the time that was captured."""
+    """How well the replay behind the predictions reproduces the captured time."""
     return "" if summary.replay_error is None else f"the replay reproduces the captured time to {percent(abs(summary.replay_error), 1)}"
 
 
 def inside(summary: Summary) -> str:
-    """What runs in the opaque region that takes most time, by part."""
+    """What runs in the opaque region with the most time, by part."""
     if not summary.regions:
         return ""
     shown = summary.regions[0].parts[:_PARTS]
@@ -402,19 +402,19 @@ def inside(summary: Summary) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """Layers that are alike, or kernels of one family without a layer: a row of where kernel time goes."""
+    """Repeated layers, or kernels of one family without a layer: a row of the table of kernel time."""
 
     share: float  # of all kernel time
     time_ns: int
     layers: int | None
-    what: str  # the layers' kind, or what they do
+    what: str  # the layers' kind, or what they compute
     engine: int | None
     name: str
     group: LayerGroup | None  # None for kernels without a layer
 
 
 def costs(summary: Summary) -> list[Cost]:
-    """Where kernel time goes, the largest share first; the shares add up to 1.  No rows where no layer is known."""
+    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer is known."""
     if not summary.layers:
         return []
     found = [
@@ -429,12 +429,13 @@ def costs(summary: Summary) -> list[Cost]:
 
 
 def other_name(other: OtherKernels) -> str:
-    """What kernels without a layer are called where layers are."""
+    """The name of a row of kernels without a layer."""
     return f"({other.family} kernels without a layer{f', {other.names} names' if other.names > 1 else ''})"
 
 
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
-    """What each kernel (what its name says, the name) is, in about so many columns; those of which that says the same have a name too."""
+    """What each kernel is, from pairs of its description and its name, in about so many columns; kernels of the same description are shown
+    with their names."""
     alike: dict[str, list[str]] = {}
     for what, name in kernels:
         alike.setdefault(what, []).append(name)
@@ -447,9 +448,9 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
 
 
 def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
-    """What could not be determined, in a sentence or two; rules on hardware counters by themselves: few captures have any.
+    """What could not be determined, in a sentence or two; rules on hardware counters are counted separately, because few captures have any.
 
-    ``where`` says where all of it is listed.
+    ``where`` says where everything is listed.
     """
     skipped = [one for one in summary.rules if one.outcome == "skipped"]
     sampled = not any(_NOT_SAMPLED in doubt.reason for doubt in summary.doubts)
@@ -463,7 +464,7 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
         return counters and f"{counters}{where}"
     reasons = {doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
     graph = summary.graph.reason
-    # what stands on its own row, or names a column of a table, says least
+    # reasons shown in a row of their own, or that name a table's column, say least
     largest = max(reasons, key=lambda reason: (not (graph and graph in reason), not reason.startswith("no value in "), reasons[reason]))
     _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
     share = reasons[largest] / (rules + changes)
@@ -473,7 +474,7 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
 
 
 def commands(summary: Summary) -> list[tuple[str, str]]:
-    """The commands that show more, each with what for."""
+    """The commands that show more, each with its purpose."""
     report = shlex.quote(summary.source)
     engines = [shlex.quote(one.source) for one in summary.engines if one.verdict != "did-not-run"]
     given = " ".join([*engines, report])
