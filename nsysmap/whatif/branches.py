@@ -11,7 +11,7 @@ from nsysmap.whatif.changes import CannotTell, Changed, DoesNotApply, uses_sever
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.timeline import Costs, Step, Timeline, Work, all_works, main_queue
 
-MOST_STREAMS = 4  # beside the main one; TensorRT decides itself unless setMaxAuxStreams says how many
+MOST_STREAMS = 4  # beside the main one; TensorRT decides itself unless setMaxAuxStreams is given
 _MOST_LOST = 0.05  # of the kernels' time
 
 
@@ -19,15 +19,17 @@ _MOST_LOST = 0.05  # of the kernels' time
 class Needs:
     """What a layer waits for."""
 
-    layers: tuple[int, ...]  # those that run kernels (layer_id): what it reads from, directly or through layers that run none
-    unwritten: tuple[str, ...]  # tensors that no layer of the file writes and that are no input of the engine: whatever ran before may
+    layers: tuple[int, ...]  # layer_ids of layers with kernels from which it reads, directly or through layers without kernels
+    unwritten: tuple[
+        str, ...
+    ]  # tensors that no layer in the file writes and that are not engine inputs: anything that ran before may write them
 
 
 Before = dict[int, Needs]
 
 
 def layers_before(facts: EngineFacts, running: set[int]) -> Before:
-    """What each layer that runs kernels waits for, of those whose inputs the engine files show and that are no opaque region."""
+    """What each layer with kernels waits for; without opaque regions and layers whose inputs the engine files do not show."""
     writers: dict[int, list[int]] = defaultdict(list)
     for source, target in zip(facts.edges.ints("from_layer").tolist(), facts.edges.ints("to_layer").tolist(), strict=True):
         writers[target].append(source)
@@ -55,7 +57,8 @@ def layers_before(facts: EngineFacts, running: set[int]) -> Before:
 
 
 def _unwritten(facts: EngineFacts) -> dict[int, list[str]]:
-    """Per layer the tensors that it reads and no layer writes; where the file does not list the engine's inputs, the first reader's are."""
+    """Per layer the tensors that it reads and no layer writes, except engine inputs; if the file does not list these, those of the first
+    reader."""
     tensors = facts.tensors
     layer, name, reads = tensors.ints("layer_id").tolist(), tensors.text("name").list(), tensors.text("direction").equals("in").tolist()
     written = {one for one, read in zip(name, reads, strict=True) if not read}
@@ -70,23 +73,23 @@ def _unwritten(facts: EngineFacts) -> dict[int, list[str]]:
 
 @dataclass
 class _Streams:
-    """What one inference's streams hold so far; works by number."""
+    """The contents of one inference's streams so far; pieces of work by number."""
 
     tail: dict[int, int] = field(default_factory=dict)  # per queue its last kernel
     of_layer: dict[int, int] = field(default_factory=dict)  # per layer its last kernel
     queue_of: dict[int, int] = field(default_factory=dict)
-    at_tensor: dict[str, set[int]] = field(default_factory=dict)  # what had been launched when an unwritten tensor was first read
+    at_tensor: dict[str, set[int]] = field(default_factory=dict)  # the work launched before the first read of an unwritten tensor
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Which kernel waits for which."""
+    """Which kernels wait for which."""
 
     layer_of: IntArray  # per kernel (kernel_id) its layer
     before: Before
 
     def wanted(self, work: Work, streams: _Streams) -> set[int]:
-        """The works that this one waits for: of its layer and those that it reads from; all where that is not known."""
+        """The work for which this piece waits: that of its layer and of the layers from which it reads; all work if unknown."""
         layer = self.layer(work)
         if layer not in self.before:
             return set(streams.tail.values())
@@ -102,7 +105,7 @@ class Dependencies:
 
 
 def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, event_ns: int) -> Changed:
-    """Each kernel behind those that it depends on, on up to MOST_STREAMS more streams; a wait for another stream costs two event calls."""
+    """Each kernel after those on which it depends, on up to MOST_STREAMS more streams; a wait for another stream costs two event calls."""
     if uses_several_streams(timeline):
         return DoesNotApply("the inferences already use several streams")
     if not dependencies.before:
@@ -147,7 +150,8 @@ def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Depend
 
 
 def _placed(work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams) -> Work:
-    """The work behind one that it waits for, else in an empty stream, else behind the oldest; ``after`` is all that it waits for."""
+    """The work placed after one for which it waits, otherwise in an empty stream, otherwise after the oldest; ``after`` is everything for
+    which it waits."""
     wanted = dependencies.wanted(work, streams)
     behind = [queue for queue in queues if streams.tail.get(queue) in wanted]
     free = [queue for queue in queues if queue not in streams.tail]

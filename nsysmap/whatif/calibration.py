@@ -26,18 +26,18 @@ _DEFAULTS = Costs(
     submit_ns=4_300,
     graph_launch_ns=10_000,
 )  # medians over the captures
-_SLACK_NS = 4_000  # work whose launch returned this long before the GPU was free waited for dispatch alone
-_FEW = 5  # fewer examples than that do not make a median
-_LATE_NS = 20_000  # a longer wait was for something else
+_SLACK_NS = 4_000  # work whose launch returned this long before the GPU was free waited only for dispatch
+_FEW = 5  # fewest examples for a median
+_LATE_NS = 20_000  # a longer wait had another cause
 
 
 @dataclass(frozen=True)
 class _Queued:
-    """Neighbours in one stream."""
+    """Consecutive work in one stream."""
 
     gap_ns: IntArray
-    slack_ns: IntArray  # from the return of the second's launch call to the end of the first
-    latency_ns: IntArray  # from the return of the second's launch call to its start
+    slack_ns: IntArray  # from the return of the second one's launch call to the end of the first
+    latency_ns: IntArray  # from the return of the second one's launch call to its start
     first_copy: IntArray
     second_copy: IntArray
     same_launch: IntArray
@@ -45,7 +45,7 @@ class _Queued:
 
 
 def calibrate(trace: Trace, window: Window) -> Costs:
-    """The costs as recorded in the window, under the profiler; a default where the trace does not show one."""
+    """The costs as recorded in the window, with the profiler; a default for those that the trace does not show."""
     neighbours = _neighbours(trace, window)
     late = (neighbours.slack_ns < 0) & (neighbours.same_launch == 0) & (neighbours.second_copy == 0) & (neighbours.latency_ns < _LATE_NS)
     waiting = (neighbours.slack_ns > _SLACK_NS) & (neighbours.same_launch == 0) & (neighbours.gap_ns < _LATE_NS)
@@ -103,7 +103,7 @@ def _neighbours(trace: Trace, window: Window) -> _Queued:
 
 
 def _sync_costs(trace: Trace, window: Window) -> tuple[IntArray, IntArray]:
-    """Of the window's syncs that waited: from the last end of GPU work to their return; of the others: how long they took."""
+    """For the window's syncs that waited, the time from the last end of GPU work to their return; for the others, their duration."""
     calls = trace.api_calls
     rows = _window_calls(trace, window)
     rows = rows[calls.held_text("kind").take(rows).equals("sync")]

@@ -1,4 +1,4 @@
-"""The changes that what-if knows, and the engine layers that they apply to."""
+"""The changes that what-if knows, and the engine layers to which they apply."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ CHANGE_NAMES: tuple[ChangeName, ...] = get_args(ChangeName)
 ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 
 REFORMATS = ("Reformatting CopyNode*",)
-"""What TensorRT calls the layers that it put in to change a layout."""
+"""TensorRT's name for layers that it inserted to change a layout."""
 
-_PUT_IN = ("REFORMAT", "CONCAT")  # origins of copies that another layout would spare; SLICE, QDQ and CAST do what the network asks for
+_PUT_IN = ("REFORMAT", "CONCAT")  # origins of copies that another layout would avoid; SLICE, QDQ and CAST are part of the network
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change; ``layers`` and ``runs`` name layers, their parts or kernels, a name ending in ``*`` all that begin so."""
+    """One change; ``layers`` and ``runs`` name layers, their parts or kernels; a name that ends in ``*`` is a prefix."""
 
     name: ChangeName
-    layers: tuple[str, ...] = ()  # drop-layers: what to take out
+    layers: tuple[str, ...] = ()  # drop-layers: what to remove
     runs: tuple[tuple[str, ...], ...] = ()  # join-kernels: each run becomes one kernel
 
 
 def default_changes(facts: EngineFacts | None = None) -> list[Change]:
-    """All of them: drop-layers takes TensorRT's reformats out, join-kernels joins the norms and softmaxes in pieces.
+    """All changes: drop-layers removes TensorRT's reformats, join-kernels joins split norms and softmaxes.
 
-    Without engine files reformats are known by their names.
+    Without engine files, reformats are recognised by name.
     """
     changes = [Change(name) for name in CHANGE_NAMES if name not in ABOUT_LAYERS]
     changes.append(Change("drop-layers", layers=reformat_layers(facts.layers) if facts is not None else REFORMATS))
@@ -45,9 +45,9 @@ def default_changes(facts: EngineFacts | None = None) -> list[Change]:
 
 
 def chosen_changes(names: Sequence[str], layers: Sequence[str], facts: EngineFacts | None = None) -> list[Change]:
-    """The changes of these names (all where none is given); ``layers`` are what drop-layers takes out and join-kernels joins to one.
+    """The changes of these names (all if none is given); ``layers`` are those that drop-layers removes and join-kernels joins.
 
-    NsysmapError for a change that does not exist, and for layers without a change that is about layers.
+    Raises NsysmapError for an unknown change, and for layers without a change that takes layers.
     """
     check_change(names, layers)
     changes = [change for change in default_changes(facts) if not names or change.name in names]
@@ -57,7 +57,7 @@ def chosen_changes(names: Sequence[str], layers: Sequence[str], facts: EngineFac
 
 
 def check_change(names: Sequence[str], layers: Sequence[str]) -> None:
-    """NsysmapError for a change that does not exist, and for layers without a change that is about layers."""
+    """Raises NsysmapError for an unknown change, and for layers without a change that takes layers."""
     for name in names:
         if name not in CHANGE_NAMES:
             raise NsysmapError(f"change {name}", "there is no such change", f"use one of: {', '.join(CHANGE_NAMES)}")
@@ -66,7 +66,7 @@ def check_change(names: Sequence[str], layers: Sequence[str]) -> None:
 
 
 def reformat_layers(layers: Table) -> tuple[str, ...]:
-    """The names of the layers that only change a layout or type and that the network does not ask for."""
+    """The names of the layers that only change a layout or type and that are not part of the network."""
     names, origins = layers.text("name").list(), layers.text("origin").list()
     reformat = layers.text("kind").equals("reformat").tolist()
     return tuple(
@@ -79,7 +79,7 @@ def reformat_layers(layers: Table) -> tuple[str, ...]:
 
 
 def piece_runs(facts: EngineFacts) -> tuple[tuple[str, ...], ...]:
-    """The layers of each norm or softmax that is in pieces, in order."""
+    """The layers of each norm or softmax that is split, in order."""
     pieces = {
         int(chain)
         for chain, kind in zip(facts.chains.ints("chain_id").tolist(), facts.chains.text("kind").list(), strict=True)

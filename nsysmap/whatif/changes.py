@@ -1,4 +1,4 @@
-"""What a change does to a timeline: each function returns the timeline as it would be, or says why the change does not apply."""
+"""Applies a change to a timeline: each function returns the changed timeline, or why the change does not apply."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, al
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
 
-EMPTY_KERNEL_NS = 140  # what CUPTI reports for a kernel that does nothing (640 on an H200), less its own excess
+EMPTY_KERNEL_NS = 140  # duration that CUPTI reports for an empty kernel (640 on an H200), minus CUPTI's excess
 
 
 BESIDE_NS = 300
-"""By how much later a kernel follows the one before it in its stream where another stream is busy as well: 0.2 to 0.45 us in five
+"""Extra delay between two kernels of a stream while another stream is also busy: 0.2 to 0.45 µs in five
 programs."""
 
 
 @dataclass(frozen=True)
 class DoesNotApply:
-    """Why this program has nothing that the change is about."""
+    """Why the change does not apply to this program."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class CannotTell:
-    """Why the change can be made, or may be, and what it brings is not known."""
+    """Why the effect of the change is unknown."""
 
     reason: str
 
@@ -36,7 +36,7 @@ Changed = Timeline | DoesNotApply | CannotTell
 
 
 def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
-    """Every inference's enqueue captured once and replayed by one graph launch, which takes so much longer where it has branches."""
+    """Every inference's enqueue captured once and replayed by one graph launch, which takes longer for a graph with branches."""
     enqueues = [step for step in all_steps(timeline) if step.enqueue and step.works]
     if enqueues and all(step.graph for step in enqueues):
         return DoesNotApply(ALREADY_A_GRAPH)
@@ -52,7 +52,7 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
                 pending = []
             if step is None:
                 break
-            if not captured:  # also the wait at the end of ExecutionContext::execute, which would follow the graph launch
+            if not captured:  # including the wait at the end of ExecutionContext::execute, which would follow the graph launch
                 changed.append(step._replace(own_ns=step.outside_ns))
                 continue
             if step.kind == "sync":
@@ -65,7 +65,7 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
 
 
 def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> Step:
-    """One launch for all work of these steps: each node waits for the one before it in its queue, and for what it waited for there."""
+    """One launch for all work of these steps: each node waits for the previous one in its queue, and for its recorded dependencies."""
     costs = timeline.costs
     works: list[Work] = []
     last: dict[int, int] = {}
@@ -91,7 +91,7 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
 
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
-    """Every blocking or pageable copy made asynchronous, in the stream of the inference; what only waited for a copy goes."""
+    """Every blocking or pageable copy made asynchronous, in the inference's stream; waits for a copy alone are removed."""
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
             return DoesNotApply("all copies are already asynchronous and use pinned memory")
@@ -121,7 +121,7 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
 
 
 def _sync_step(before: Step, timeline: Timeline, queue: int) -> Step:
-    """The wait for results that a blocking copy did by itself."""
+    """The wait for results that a blocking copy included."""
     return before._replace(
         kind="sync", api="cudaStreamSynchronize", enqueue=False, inference=max(before.inference - int(before.enqueue), 0), own_ns=0,
         outside_ns=0, call_ns=timeline.costs.idle_sync_ns, lag_ns=0, queue=queue, target=MISSING, graph=False, works=(),
@@ -133,19 +133,20 @@ def _direction(step: Step) -> str:
 
 
 def without_host_gap(timeline: Timeline) -> Changed:
-    """No work of the host outside the enqueues: only its calls are left."""
+    """No host work outside the enqueues: only the calls remain."""
     return each_step(timeline, lambda step: step._replace(own_ns=step.own_ns - step.outside_ns, outside_ns=0) if step.outside_ns else step)
 
 
 def without_waits(timeline: Timeline) -> Changed:
-    """The next inference enqueued before the last one is waited for, by the same thread in the same stream: no sync holds the host."""
+    """The next inference is enqueued before the wait for the previous one, by the same thread in the same stream: no sync blocks the
+    host."""
     if not any(step.kind == "sync" for step in all_steps(timeline)):
         return DoesNotApply("the host does not wait for an inference before it enqueues the next")
     return replace(timeline, threads=tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads))
 
 
 def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
-    """A second host thread that does the same in streams of its own; for the share ``locked`` of a launch call the other cannot launch."""
+    """A second host thread that does the same in its own streams; during the share ``locked`` of a launch call, the other cannot launch."""
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
         return DoesNotApply(f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in flight")
     queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
@@ -163,7 +164,7 @@ def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
     threads = []
     for steps in timeline.threads:
         main = main_queue(steps)
-        # a sync of the whole device would wait for the other thread's work too: each waits for its own stream
+        # a sync of the whole device would also wait for the other thread's work: each waits for its own stream instead
         mine = [step._replace(queue=main) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
         threads += [tuple(mine), tuple(other(step) for step in mine)]
     weights = tuple(weights for weights in timeline.weights for _ in range(2))
@@ -172,7 +173,7 @@ def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
 
 
 def needing_most(timeline: Timeline) -> Timeline:
-    """The timeline whose kernels take all of the GPU that they may take."""
+    """The timeline in which kernels use as much of the GPU as they possibly can."""
     return each_step(timeline, lambda step: step._replace(works=tuple(work._replace(need=work.most_need) for work in step.works)))
 
 
@@ -183,7 +184,7 @@ def uses_several_streams(timeline: Timeline) -> bool:
 
 
 def on_one_stream(timeline: Timeline) -> Changed:
-    """All GPU work of an inference in one stream, in order of launch; no events."""
+    """All GPU work of an inference in one stream, in launch order, without events."""
     if not uses_several_streams(timeline):
         return DoesNotApply("the inferences already use a single stream")
     threads = []
@@ -205,8 +206,8 @@ def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:
 
 
 def without_kernels(timeline: Timeline, rows: frozenset[int]) -> Changed:
-    """The same without these kernels (kernel_id) and without the calls that launched nothing else; what waited for them waits for what they
-    waited for."""
+    """The timeline without these kernels (kernel_id) and the calls that launched only them; their dependents inherit their
+    dependencies."""
     gone = {work.number: work.after for work in all_works(timeline) if work.row in rows}
 
     def kept(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -230,7 +231,7 @@ def _spliced(after: tuple[int, ...], gone: dict[int, tuple[int, ...]]) -> tuple[
 
 
 def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joined_ns: Callable[[list[int]], int]) -> Changed:
-    """Each run of kernels (kernel_ids in order) as one kernel at the place of its first, that takes ``joined_ns`` of their times."""
+    """Each run of kernels (kernel_ids in order) as one kernel in place of the first, with the duration ``joined_ns`` of their durations."""
     durations = {work.row: work.dur_ns for work in all_works(timeline) if work.row != MISSING}
     length: dict[int, int] = {}
     gone: set[int] = set()
@@ -249,12 +250,12 @@ def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joi
 
 
 def shortest_kernel_ns(timeline: Timeline) -> int:
-    """What every kernel of this timeline takes at least."""
+    """The shortest duration of a kernel in this timeline."""
     return min((work.dur_ns for work in all_works(timeline) if work.kind == "kernel"), default=EMPTY_KERNEL_NS)
 
 
 def share_needed(timeline: Timeline) -> tuple[float, float]:
-    """The share of the device that a kernel takes, likely and at most, weighted by time."""
+    """The share of the device that kernels use, likely and at most, weighted by time."""
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     total = sum(work.dur_ns for work in kernels)
     if not total:

@@ -1,4 +1,4 @@
-"""What changes need to know about the engines."""
+"""The facts about the engines that changes need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nsysmap.base.table import Table
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """The layers of the engines that ran, how they depend on each other, the runs of them that could be one kernel, and their limits."""
+    """The layers of the engines that ran, their dependencies, the runs of layers that could be one kernel, and their roofline."""
 
     layers: Table
     tensors: Table

@@ -1,4 +1,4 @@
-"""The share of a GPU that a kernel takes while it runs, which decides whether two kernels can run at once."""
+"""The share of a GPU that a kernel uses while it runs, which decides whether two kernels can run concurrently."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MEMORY_LATENCY_S = 0.6e-6  # from a load to its data, DRAM of 7.0 to 10.0: 0.5 
 
 
 def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, roofline: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Per kernel (rows) the share that it likely takes, and the most that it can take, both at most 1.
+    """Per kernel (rows) its likely share and its largest possible share, both at most 1.
 
-    Likely: the greatest of the shares of the threads, registers and shared memory that all its blocks hold at once, and of ``roofline``
-    (per row, NaN where unknown: the share of the peak bandwidth or rate that its layer's work comes to).  At most: each block keeps a
-    whole SM from others; or all that its blocks can have on the way at once, their registers and shared memory, is data from memory.
+    Likely: the largest share of threads, registers or shared memory that its blocks occupy at once, or of ``roofline`` (per row, NaN if
+    unknown: the share of the peak bandwidth or rate that its layer's work needs).  At most: each block keeps a
+    whole SM from others, or all registers and shared memory of its blocks receive data from memory.
     """
     facts = {
         name: int(devices.ints(name)[at])

@@ -1,4 +1,4 @@
-"""The model of a program that the replay works on: its timeline as recorded, and as it would be without the profiler."""
+"""The model for the replay of a program: its timeline as recorded, and as it would be without the profiler."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from nsysmap.whatif.window import NoWindow, Window, steady_window
 _WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
 
 PYTHON_PACED = 0.2
-"""Share of the time that Python's own work between inferences takes, from which on it is taken to set the pace."""
+"""Share of the time spent in Python between inferences, from which on the program counts as bound by Python."""
 
 TOLERANCE = 0.05
-"""A replay further than this from the trace it was made from answers nothing."""
+"""A replay that differs by more from its trace is not used."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What a trace told so far that the replay builds on."""
+    """The facts from a trace on which the replay builds."""
 
     trace: Trace
     inferences: Table
@@ -63,12 +63,12 @@ class Model:
     profiler: ProfilerCosts
     recorded_ns: int
     error: float
-    python: bool  # PyTorch runs: what the host does of its own is Python's work
-    without: dict[Machine, Timeline]  # without the profiler, on each machine; the first is the likely one
+    python: bool  # PyTorch runs: the host's own work is Python's
+    without: dict[Machine, Timeline]  # without the profiler, on each machine; the likely one first
 
     @cached_property
     def placed(self) -> list[tuple[Work, int, int]]:
-        """Every piece of GPU work of the likely machine, with its start and end in the replay."""
+        """Every piece of GPU work on the likely machine, with its start and end in the replay."""
         found: list[tuple[Work, int, int]] = []
         replay(self.likely, placed=found)
         return found
@@ -85,7 +85,7 @@ class Model:
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """The likely machine, and those that bound it."""
+        """The likely machine, and those at the bounds."""
         return tuple(self.without)
 
     @property
@@ -94,12 +94,12 @@ class Model:
         return self.without[self.machines[0]]
 
     def period(self, timeline: Timeline) -> int:
-        """Time per inference, or per pass, in ns; what the replay misses of the trace is taken off in proportion."""
+        """Time per inference, or per pass, in nanoseconds, corrected in proportion for the error of the replay."""
         return round(self._replayed_ns(timeline) * self._correction)
 
     @cached_property
     def _correction(self) -> float:
-        """So that the likely time without a change misses nothing of what the replay under the profiler misses of the trace."""
+        """The factor that corrects the likely time without a change for the error of the replay with the profiler."""
         likely = self._replayed_ns(self.likely)
         return 1 - self.error * self.recorded_ns / likely if likely > 0 else 1.0
 
@@ -107,11 +107,11 @@ class Model:
         return period_ns(timeline, replay(timeline)) * self.window.inferences_a_pass
 
     def outside_share(self, timeline: Timeline) -> float:
-        """The share of its time in which the host does work of its own between inferences."""
+        """The share of the time that the host spends on its own work between inferences."""
         return self._share(timeline, lambda step: step.outside_ns)
 
     def host_share(self, timeline: Timeline) -> float:
-        """The share of its time in which the host is at work, its calls included, but for its waits."""
+        """The share of the time in which the host is busy, including calls but not waits."""
         return self._share(timeline, lambda step: step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns))
 
     def _share(self, timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
@@ -125,7 +125,7 @@ class Model:
 
     @property
     def unit(self) -> str:
-        """What times are of."""
+        """The unit of times."""
         return "inference" if self.window.inferences_a_pass == 1 else f"pass of {self.window.inferences_a_pass} inferences"
 
 
@@ -136,7 +136,8 @@ def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Ma
 
 
 def launches_graphs_only(observed: Observed) -> bool:
-    """Whether every inference is a graph launch; without inferences, whether no kernel is launched by itself among the graph launches."""
+    """Whether every inference is a graph launch; without inferences, whether no kernel is launched individually between the graph
+    launches."""
     trace, inferences = observed.trace, observed.inferences
     if len(inferences):
         return bool(inferences.bools("cuda_graph").all())
@@ -184,7 +185,7 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
 
 
 def _hides_work(trace: Trace, window: Window | None = None) -> str:
-    """Why GPU work is hidden (of the whole trace, or in the window): graph launches of which the trace has neither nodes nor runs."""
+    """Why GPU work is hidden (in the whole trace, or in the window): graph launches without nodes or runs in the trace."""
     calls = trace.api_calls
     launches = calls.text("kind").equals("graph-launch")
     if not launches.any():
@@ -203,7 +204,7 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
 
 
 def _roofline(observed: Observed, facts: EngineFacts | None, kernels: IntArray) -> FloatArray:
-    """The share of the device's peak that the work of these kernels' layers comes to; NaN where unknown."""
+    """The share of the device's peak that the work of these kernels' layers needs; NaN if unknown."""
     share = np.full(len(kernels), np.nan)
     if facts is None or observed.mapping is None or not len(facts.roofline):
         return share

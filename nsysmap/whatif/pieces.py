@@ -1,4 +1,4 @@
-"""The GPU work of a window, with the launch call of each piece and what it waited for."""
+"""The GPU work of a window, with each piece's launch call and dependencies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nsysmap.whatif.timeline import WorkKind
 from nsysmap.whatif.window import Window
 
 KINDS: tuple[WorkKind, ...] = ("kernel", "copy", "memset", "graph", "HtoD", "DtoH")
-_NEAR = 12  # nodes of a graph that ended last before another one began: what it waits for is among them
-_TOGETHER_NS = 1_500  # ends that lie so close before a node's begin, in every replay, may all have been waited for
+_NEAR = 12  # number of nodes that ended last before another began: its dependencies are among them
+_TOGETHER_NS = 1_500  # ends this close before a node's begin, in every replay, may all be dependencies
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Pieces:
     launch: IntArray
     start_ns: IntArray
     end_ns: IntArray
-    row: IntArray  # kernel_id, MISSING for what is no kernel
+    row: IntArray  # kernel_id, MISSING for other work
     kind: IntArray  # position in KINDS
     stream: IntArray
     node: IntArray  # node of a graph, MISSING otherwise
-    after: tuple[tuple[int, ...], ...]  # positions of what each waits for beside what came before it in its stream; see Work.after
+    after: tuple[tuple[int, ...], ...]  # positions of the dependencies of each, beside the previous work in its stream; see Work.after
 
 
 def find_pieces(trace: Trace, window: Window) -> Pieces:
@@ -57,7 +57,7 @@ def find_pieces(trace: Trace, window: Window) -> Pieces:
 
 
 def _stream_waits(trace: Trace, window: Window, pieces: Pieces, after: list[tuple[int, ...]]) -> None:
-    """Fills in which work of other streams each piece was made to wait for by an event."""
+    """Adds the dependencies on work of other streams that events create."""
     if len(np.unique(pieces.stream)) < 2:
         return
     calls, syncs, records = trace.api_calls, trace.syncs, trace.event_records
@@ -75,10 +75,10 @@ def _stream_waits(trace: Trace, window: Window, pieces: Pieces, after: list[tupl
         [(int(start[row]), True, row) for row in rows.tolist()]
         + [(int(start[launch]), False, place) for place, launch in enumerate(first.tolist())]
     )
-    last: dict[int, int] = {}  # per stream its last piece so far
+    last: dict[int, int] = {}  # per stream the last piece so far
     pending: dict[int, set[int]] = defaultdict(set)
     at_event: dict[int, tuple[int, int]] = {}  # per event: its stream, and the last piece there when it was recorded
-    unmet: list[tuple[int, int]] = []  # the same of records whose event the trace does not tell, oldest first
+    unmet: list[tuple[int, int]] = []  # the same for records whose event is not in the trace, oldest first
     latest_stream = MISSING
     for _, is_event, row in moments:
         if not is_event:
@@ -112,9 +112,9 @@ def _events(table: Table, calls: IntArray) -> dict[int, tuple[int, int]]:
 
 
 def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
-    """Fills in which nodes of its graph each node waits for, as the times of all replays of the window tell.
+    """Adds the dependencies between nodes of a graph, as far as the times of all replays in the window show them.
 
-    The trace does not list a graph's edges.  A node waits for those that ended just before it began, in every replay.
+    The trace does not list a graph's edges.  A node is assumed to wait for those that ended just before it began, in every replay.
     """
     launches, first, size = np.unique(pieces.launch, return_index=True, return_counts=True)
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -131,7 +131,7 @@ def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
 
 
 def _waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[int, ...]]:
-    """Per node (column; one row a replay) the nodes that it waits for."""
+    """Per node the nodes for which it waits; arguments have one row per replay and one column per node."""
     origin = start.min(axis=1, keepdims=True)
     usual_end = np.median(end - origin, axis=0)
     usual_start = np.median(start - origin, axis=0)

@@ -32,7 +32,7 @@ from nsysmap.whatif.model import Model
 from nsysmap.whatif.profiler import Machine
 from nsysmap.whatif.timeline import Timeline, kernel_rows
 
-_NEXT_TO_NOTHING = 0.01  # of an inference's time
+_NEXT_TO_NOTHING = 0.01  # share of an inference's time
 _EVENT_NS = 450  # a call that records an event or makes a stream wait for one, without the profiler: one_sync against sync, on two scales
 
 Make = Callable[[Timeline, Machine], Changed]
@@ -40,15 +40,15 @@ Make = Callable[[Timeline, Machine], Changed]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a change is made: the likeliest way first, others that bound what it saves; and what that assumes."""
+    """How a change is made: the likeliest way first, then others that bound the saving; and the assumptions."""
 
     makes: tuple[Make, ...]
     assumptions: str
-    also_in_a_graph: tuple[Make, ...] = ()  # more ways, of the program run as a CUDA graph
+    also_in_a_graph: tuple[Make, ...] = ()  # more ways, for the program run as a CUDA graph
 
 
 def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
-    """How to make the change to this program, or why there is nothing to change."""
+    """How to make the change to this program, or why it does not apply."""
     simple = _SIMPLE.get(change.name)
     if simple is not None:
         return simple
@@ -177,5 +177,5 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
 
 
 def _average(number: float) -> str:
-    """A number per inference, which differs where kernel sequences do."""
+    """A number per inference, as a range if kernel sequences differ."""
     return f"{number:.1f}".removesuffix(".0")

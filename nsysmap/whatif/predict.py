@@ -1,7 +1,7 @@
 """What a change to the program would save: its timeline is replayed with and without the change.
 
-All figures are for a run without the profiler, in ns per inference: wall time divided by inferences, whatever their latency.  The replay
-must first reproduce the trace that it was made from, under the profiler; otherwise there is no answer.
+All figures are for a run without the profiler, in nanoseconds per inference: wall time divided by inferences, whatever their latency.  The
+replay must first reproduce its trace, profiler included; otherwise there is no answer.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from nsysmap.whatif.profiler import MACHINES, Machine
 from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 
 NOISE = 0.007
-"""Share of the time by which two runs of one program differ where the GPU sets the pace."""
+"""Share of the time by which two runs of a GPU-bound program differ."""
 
 RUN_TO_RUN = 0.6
-"""Two runs of one program differ: of what a quicker or slower host changes of the time after, so much may come between the runs before and
-after as well."""
+"""Two runs of one program differ: this share of the effect of a faster or slower host may also occur between the runs before and after the
+change."""
 
 
 _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
-"""Changes that let more kernels run at once than in the trace; others save nothing where the GPU is never idle."""
+"""Changes that let more kernels run concurrently than in the trace; others save nothing if the GPU is never idle."""
 
-_PYTHON_BUSY = 0.5  # share of the time in which the host is at work
+_PYTHON_BUSY = 0.5  # share of the time in which the host is busy
 _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
-_SURE = 0.25  # share of a saving that is saved at least, from which on it is told where Python sets the pace
+_SURE = 0.25  # lower end of a saving as a share of it, from which on the saving of a program bound by Python is given
 
 _FILLED = 0.75
-"""Share of the GPU that kernels take on average, from which on they are taken to leave no room for others."""
+"""Average share of the GPU used by kernels, from which on they are assumed to leave no room for others."""
 
 
 def what_if(observed: Observed, facts: EngineFacts | None, changes: Sequence[Change], *, machines: tuple[Machine, ...] = MACHINES) -> Table:
-    """One row a change (WHATIF): its figures, or why it does not apply, or why they cannot be determined."""
+    """One row per change (WHATIF): its figures, or why it does not apply, or why they cannot be determined."""
     return predicted(read_model(observed, facts, machines), changes)
 
 
 def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Table:
-    """The same for a model that is read already."""
+    """The same for a model that has already been read."""
     if isinstance(model, NoModel):
         shared = {
             "answer": "cannot-tell",
@@ -103,7 +103,7 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     if likeliest is not None and (reason := _python_reason(model, likeliest, saving, (low, high))):
         return {**row, "answer": "cannot-tell", "reason": reason}
     figure = before[likely] - saving
-    # a host slower than the likely one may have more to save than the likely one takes altogether: no larger share than there
+    # a slower host may have more to save than the likely one takes in total: limited to the same share
     most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
     return {
         **row,
@@ -119,7 +119,7 @@ def _row(model: Model, change: Change) -> dict[str, object]:
 
 
 def _interpreter_reason(model: Model, change: Change) -> str:
-    """Why it cannot be determined what a second thread brings to Python; empty for other changes and programs."""
+    """Why the effect of a second thread on a Python program cannot be determined; empty for other changes and programs."""
     share = model.host_share(model.likely)
     if not model.python or change.name != "two-in-flight" or share < _PYTHON_BUSY:
         return ""
@@ -130,7 +130,7 @@ def _interpreter_reason(model: Model, change: Change) -> str:
 
 
 def _python_reason(model: Model, changed: Timeline, saving: float, between: tuple[float, float]) -> str:
-    """Why it cannot be determined whether anything is saved where Python sets the pace; empty where it can."""
+    """Why the saving cannot be determined in a program bound by Python; empty if it can."""
     share, (low, high) = (model.outside_share(changed) if model.python else 0.0), between
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""
@@ -157,7 +157,8 @@ def _between(low: float, high: float) -> str:
 
 
 def _gpu_allows(model: Model, change: Change, make: Make) -> int:
-    """What a change can save at most, in ns, where kernels fill the GPU and run no more at once than now: idle time, and those that go."""
+    """The largest possible saving in nanoseconds if kernels fill the GPU and run no more concurrently than now: idle time, and the removed
+    kernels."""
     if change.name in _MORE_AT_ONCE:
         return model.recorded_ns
     kernels, window = model.observed.trace.kernels, model.window
@@ -185,12 +186,12 @@ def _saving_in_a_graph(model: Model, make: Make) -> int | None:
 
 
 def _basis(model: Model) -> str:
-    """What holds for every change."""
+    """The assumptions common to all changes."""
     profiler, (_, quick, slow) = model.profiler, model.machines
     return " ".join(
         [
             f"{_replayed(model)} Replayed as captured, they take the captured time "
-            f"({duration(model.recorded_ns)} per {model.unit} under the profiler) to within {percent(abs(model.error), 1)}.",
+            f"({duration(model.recorded_ns)} per {model.unit}, profiler included) to within {percent(abs(model.error), 1)}.",
             *model.window.notes,
             f"Corrected for the profiler: without it, a kernel is {duration(profiler.kernel_ns)} shorter, a launch call "
             f"{duration(profiler.call_ns)} shorter, and range events and the profiler's own calls take no time.",

@@ -1,7 +1,7 @@
-"""What the profiler adds to a program that it traces, and the program's timeline without it.
+"""The profiler's overhead in a traced program, and the program's timeline without it.
 
-A trace shows the profiler at work: it asks for each kernel's name (cuKernelGetName) before the launch, and ranges that hold nothing show
-what a range costs.  On one host that call took 83 to 95 ns, on others 140 to 195, and everything else that the profiler adds to a call
+A trace shows the profiler at work: it asks for each kernel's name (cuKernelGetName) before the launch, and empty ranges show the cost of
+a range.  On one host that call took 83 to 95 ns, on others 140 to 195, and everything else that the profiler adds to a call
 grew with it: the constants below are multiples of it.  They, and what no trace shows, were measured on an H200 and two H100s (see
 docs/what-if.md): kernels that spin for a known time, with and without CUPTI (``benchmarks/launch_costs.cu``), and the un-profiled timings
 of the captured programs.
@@ -19,21 +19,21 @@ from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, all_wor
 from nsysmap.whatif.window import Window
 
 OWN_CALLS = ("cuKernelGetName", "cuFuncGetName")
-"""Calls that nsys's injection makes before each launch to learn the kernel's name: 2023.4.4 and 2025.3, one a launch in every capture."""
+"""Calls that nsys's injection makes before each launch to learn the kernel's name: 2023.4.4 and 2025.3, one per launch in every capture."""
 
-_OWN_CALL_NS = 130  # where the trace does not show one
-_CALL = 15.5  # a traced call takes that many times its own call longer …
-_EDGE = 1.8  # … and as much again before and behind it, outside its recorded time
-_RANGE = 1.5  # an event of a range that the trace has no empty example of
-_KERNEL_NS = 600  # CUPTI reports a kernel that much longer than it runs: 0.55 to 0.64 on an H200 …
-_NODE_NS = 760  # … and as a node of a graph 0 to 0.12 longer still
-_STAGED_NS = 100_000  # of a blocking copy at most: what is longer moves at the speed of the link, with a profiler and without
+_OWN_CALL_NS = 130  # if the trace does not show one
+_CALL = 15.5  # a traced call takes this many times that call's duration longer …
+_EDGE = 1.8  # … and as much again before and after it, outside its recorded time
+_RANGE = 1.5  # cost of a range event if the trace has no empty range
+_KERNEL_NS = 600  # CUPTI reports kernels this much too long: 0.55 to 0.64 on an H200 …
+_NODE_NS = 760  # … and graph nodes 0 to 0.12 more
+_STAGED_NS = 100_000  # at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
 _FEW = 5
 
 
 @dataclass(frozen=True)
 class ProfilerCosts:
-    """What the profiler adds, in ns, by estimate."""
+    """The profiler's estimated overhead, in nanoseconds."""
 
     call_ns: int  # to a traced call, inside its recorded time
     edge_ns: int  # around a traced call, outside its recorded time
@@ -43,19 +43,19 @@ class ProfilerCosts:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the trace cannot tell of the machine without the profiler."""
+    """Properties of the machine without the profiler that the trace does not show."""
 
-    launch: float  # how long a launch takes beside the estimate
+    launch: float  # duration of a launch relative to the estimate
     node_ns: int  # between two nodes of a graph
-    crossing_ns: int  # more, where the second one waits for a node of another branch
-    queued_ns: int  # by how much longer the gap before a queued kernel is than under the profiler
+    crossing_ns: int  # extra, if the second waits for a node of another branch
+    queued_ns: int  # extra gap before a queued kernel, relative to the recorded one
     graph_call_ns: int  # a graph launch
-    branches_ns: int  # more, where the graph has branches
-    copied_ns: int  # by how much shorter a copy is, and the gap before and behind it
-    returned_ns: int  # by how much later a wait returns
-    restart_ns: int  # by how much longer the first launch after a wait takes
-    staging: float  # how long a blocking copy holds the host beside what was recorded
-    own: float  # how long the host's own work takes beside what was recorded
+    branches_ns: int  # extra, if the graph has branches
+    copied_ns: int  # how much shorter a copy is, and the gaps before and after it
+    returned_ns: int  # how much later a wait returns
+    restart_ns: int  # how much longer the first launch after a wait takes
+    staging: float  # time for which a blocking copy blocks the host, relative to the recorded one
+    own: float  # duration of the host's own work, relative to the recorded one
     locked: float  # share of a launch call in which no other thread of the process can launch
 
 
@@ -65,23 +65,23 @@ MACHINES = (
     Machine(0.78, 530, 100, 230, 1_300, 3_000, 2_500, -500, 0, 0.95, 0.95, 0.65),
     Machine(1.35, 650, 700, 430, 2_400, 9_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
 )
-"""The likeliest and the bounds.  Un-profiled, nine programs that waited after each inference took 3 to 32 us longer than where they waited
-once, 10 in the median; the replay says 8, and up to 20 with a slow restart."""
+"""The likeliest and the bounds.  Without the profiler, nine programs that waited after each inference took 3 to 32 µs longer than with a
+single wait, median 10; the replay says 8, and up to 20 with a slow restart."""
 
 
 _PYTHON = (0.5, 1.35)
-"""Python's own work beside what was recorded: three captures of one program had 450, 540 and 710 us of it a pass, and five un-profiled
-runs took 745 to 909 us a pass altogether."""
+"""Python's own work relative to the recorded one: three captures of one program had 450, 540 and 710 µs of it per pass, and five runs
+without the profiler took 745 to 909 µs per pass in total."""
 
 
 def as_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """The machines where Python sets the pace: the bounds are wider."""
+    """The machines for programs bound by Python: the bounds are wider."""
     likely, *bounds = machines
     return (likely, *(replace(machine, own=own) for machine, own in zip(bounds, _PYTHON, strict=False)))
 
 
 def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
-    """What the profiler adds, from its own traces in this one."""
+    """The profiler's overhead, from its own activity in this trace."""
     calls = trace.api_calls
     rows = window.rows(calls)
     rows = rows[np.isin(calls.held_ints("thread").take(rows), window.threads)]
@@ -92,7 +92,7 @@ def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
 
 
 def _empty_range(trace: Trace, window: Window, default: int) -> int:
-    """The time between two range events with nothing else between them: what one costs."""
+    """The time between two range events with nothing in between, which is the cost of one."""
     ranges = trace.nvtx_ranges
     rows = window.rows(ranges)
     rows = rows[np.isin(ranges.held_ints("thread").take(rows), window.threads)]
@@ -103,7 +103,7 @@ def _empty_range(trace: Trace, window: Window, default: int) -> int:
 
 
 def profiler_parts(events: IntArray, own: tuple[IntArray, IntArray], calls: IntArray, costs: ProfilerCosts) -> IntArray:
-    """What of each stretch between two calls (begins, ends) was the profiler's, without its own calls and rows.
+    """The profiler's part of each stretch between two calls (begins, ends), without its own calls and rows.
 
     ``events`` are the sorted begins and ends of the thread's ranges, ``calls`` the sorted begins of its traced calls.
     """
@@ -160,7 +160,7 @@ def _branches(step: Step) -> bool:
 
 
 def _usual_leads(timeline: Timeline) -> tuple[int, int]:
-    """Between two nodes of a graph of one branch, and of different ones; the medians."""
+    """The median gaps between two nodes of a graph in one branch, and in different ones."""
     queue = {work.number: work.queue for work in all_works(timeline)}
     leads: tuple[list[int], list[int]] = ([], [])
     for step in (step for steps in timeline.threads for step in steps if step.graph):

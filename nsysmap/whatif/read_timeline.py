@@ -20,13 +20,13 @@ from nsysmap.whatif.profiler import OWN_CALLS, ProfilerCosts, profiler_parts
 from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work
 from nsysmap.whatif.window import Window
 
-_ACTS = ("sync", "launch", "graph-launch", "copy", "memset")  # kinds of calls that are steps also where no GPU work of theirs is known
+_ACTS = ("sync", "launch", "graph-launch", "copy", "memset")  # kinds of calls that are steps even without known GPU work
 _EVENTS = ("event", "stream-wait")
 Reached = Callable[[IntArray], FloatArray]
 
 
 def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[Costs, ProfilerCosts], roofline: Reached) -> Timeline:
-    """The steps of the window's threads, with the profiler's part of each named; ``roofline`` tells that of kernels (see gpu_share)."""
+    """The steps of the window's threads, with the profiler's part of each; ``roofline`` is that of the kernels (see gpu_share)."""
     source = _Source.of(trace, inferences, window, (*costs, roofline))
     threads = [source.thread(thread, own) for thread, own in zip(window.threads, window.inferences, strict=True)]
     return Timeline(tuple(threads), costs[0], window.weights)
@@ -52,7 +52,7 @@ class _Call(NamedTuple):
 
 @dataclass(frozen=True)
 class _Source:
-    """What all threads' steps are made from."""
+    """The data from which all threads' steps are made."""
 
     trace: Trace
     inferences: Table
@@ -118,7 +118,7 @@ class _Source:
         return tuple(self._step(_Call(*call)) for call in calls_made)
 
     def _profiler_time(self, thread: int, rows: IntArray, own: tuple[IntArray, IntArray]) -> IntArray:
-        """What of each stretch between calls was the profiler's: range events, its own calls, the edges of traced calls, overhead rows."""
+        """The profiler's part of each stretch between calls: range events, its own calls, the edges of traced calls, overhead rows."""
         ranges, calls, overheads = self.trace.nvtx_ranges, self.trace.api_calls, self.trace.overheads
         left, right = own
         there = ranges.take(self.window.touching(ranges))

@@ -1,4 +1,4 @@
-"""Replays a timeline: host threads step through their calls, queues run their work, and each waits for what it depends on."""
+"""Replays a timeline: host threads step through their calls, queues run their work, and everything waits for its dependencies."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class _Gpu:
     """The state of the queues during a replay."""
 
     costs: Costs
-    shared: bool  # kernels of several queues may need more than the GPU together
+    shared: bool  # kernels of several queues may together need more than the GPU
     tail: dict[int, int] = field(default_factory=dict)  # end of each queue's last work
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
     busy: dict[int, tuple[list[int], list[int], list[float]]] = field(default_factory=dict)  # per queue: starts, ends, needs
-    placed: list[tuple[Work, int, int]] | None = None  # every work with its start and end, where that is wanted
+    placed: list[tuple[Work, int, int]] | None = None  # every piece of work with its start and end, if requested
 
     def run(self, work: Work, ready: int) -> int:
-        """The end of this work, which could begin at ``ready`` were its queue empty."""
+        """The end of this work, which could begin at ``ready`` if its queue were empty."""
         costs, queue, copy = self.costs, work.queue, work.kind in COPIES
         start = ready
         if queue in self.tail:
@@ -63,7 +63,7 @@ class _Gpu:
         return end
 
     def _end_beside_others(self, work: Work, start: int) -> int:
-        """The end of a kernel that gets what those launched before it leave of the GPU, and no more than it needs."""
+        """The end of a kernel that gets the part of the GPU left by earlier ones, and no more than it needs."""
         need, now, left = max(work.need, _LEAST_NEED), start, float(work.dur_ns)
         others = [lists for queue, lists in self.busy.items() if queue != work.queue]
         while left > 0:
@@ -88,23 +88,23 @@ class _Gpu:
         return now
 
     def drained(self, queue: int) -> int:
-        """When this queue (or all of them) has run dry; MISSING where nothing was ever queued."""
+        """When this queue (or all of them) is empty; MISSING if nothing was ever queued."""
         if queue == ALL_QUEUES:
             return max(self.tail.values(), default=MISSING)
         return self.tail.get(queue, MISSING)
 
 
 Finished = tuple[dict[int, int], ...]
-"""Per thread: the end on the GPU of each of its inferences' enqueued work, in ns from the begin of the replay."""
+"""Per thread: the end on the GPU of each inference's work, in nanoseconds from the begin of the replay."""
 
 
 def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = None) -> Finished:
-    """When each inference is done on the GPU; every piece of GPU work goes into ``placed``, with its start and end."""
+    """When each inference is done on the GPU; every piece of GPU work is added to ``placed`` with its start and end."""
     gpu = _Gpu(timeline.costs, _may_share(timeline), placed=placed)
     finished: list[dict[int, int]] = [{} for _ in timeline.threads]
     waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
     locked = timeline.locked if len(waiting) > 1 else 0.0
-    lock = MISSING  # until when another thread keeps the driver's lock
+    lock = MISSING  # the time until which another thread holds the driver's lock
     waited = [False] * len(timeline.threads)
     heapq.heapify(waiting)
     turn = heapq.heappop(waiting) if waiting else None
@@ -166,7 +166,7 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
 def period_ns(timeline: Timeline, finished: Finished) -> float:
     """Wall time per inference: per thread the weighted mean time from one inference's end to the next's, shared among the threads.
 
-    NaN where no inference counts.
+    NaN if no inference counts.
     """
     rate = 0.0
     for weights, lengths in zip(timeline.weights, lengths_ns(timeline, finished), strict=True):
@@ -177,7 +177,7 @@ def period_ns(timeline: Timeline, finished: Finished) -> float:
 
 
 def lengths_ns(timeline: Timeline, finished: Finished) -> list[dict[int, tuple[int, int]]]:
-    """Per thread the inferences that count, each with the end of the one before it and its own."""
+    """Per thread the counted inferences, each with the end of the previous one and its own."""
     found = []
     together = min((max(ends.values()) for ends in finished if ends), default=0)  # later one thread has the GPU to itself
     for ends, weights in zip(finished, timeline.weights, strict=True):
@@ -189,7 +189,7 @@ def lengths_ns(timeline: Timeline, finished: Finished) -> list[dict[int, tuple[i
 
 
 def recorded(timeline: Timeline) -> Finished:
-    """What :func:`replay` would return had it reproduced the trace without error."""
+    """What :func:`replay` would return if it reproduced the trace without error."""
     result = []
     for steps in timeline.threads:
         ends: dict[int, int] = {}

@@ -21,7 +21,7 @@ class Replayed:
 
 
 def replayed_tables(model: Model | NoModel) -> Replayed:
-    """The tables `replayed_inferences` and `replayed_work`; no rows where there is no model."""
+    """The tables `replayed_inferences` and `replayed_work`; no rows if there is no model."""
     if isinstance(model, NoModel):
         return Replayed(Table.empty(REPLAYED_INFERENCES), Table.empty(REPLAYED_WORK))
     return Replayed(_inferences(model), _work(model))
@@ -35,7 +35,7 @@ def _inferences(model: Model) -> Table:
         for place, (begin, end) in likely[number].items():
             others = [lengths[number].get(place) for lengths in (quick, slow, as_recorded)]
             if None in others:
-                continue  # the last of a thread that another outlives, on one machine and not on the other
+                continue  # the last of a thread, if another runs longer on one machine but not on the other
             lengths = [one[1] - one[0] for one in others if one is not None]
             rows.append(
                 {

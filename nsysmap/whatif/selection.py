@@ -1,4 +1,4 @@
-"""Finds the kernels that a change is about."""
+"""Finds the kernels to which a change applies."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import BoolArray, IntArray, Table, Text
 from nsysmap.trace.model import Trace
 
-_NEAR = 3  # names that a misspelt one is answered with
+_NEAR = 3  # suggestions for a misspelt name
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Kernels by the names of their layers, parts or by their own."""
+    """Kernels by the names of their layers or parts, or by their own names."""
 
     trace: Trace
     mapping: Table | None
     membership: Table
 
     def matching(self, names: Sequence[str]) -> IntArray:
-        """Kernel ids whose layer, part or own name is one of these; a name ending in ``*`` is all that begin so."""
+        """Ids of the kernels whose layer, part or own name is one of these; a name that ends in ``*`` is a prefix."""
         columns = [self.trace.kernels.text("name")]
         if self.mapping is not None:
             columns += [self.mapping.text("layer"), self.mapping.text("part")]
@@ -34,7 +34,7 @@ class Selection:
         return np.flatnonzero(found)
 
     def runs(self, wanted: Sequence[tuple[str, ...]]) -> list[tuple[int, ...]]:
-        """Per inference and run the kernel ids, in order of launch; runs of one kernel are left out."""
+        """Per inference and run the kernel ids in launch order; runs of a single kernel are left out."""
         inference, position = self.membership.ints("inference"), self.membership.ints("position")
         result: list[tuple[int, ...]] = []
         for names in wanted:
@@ -57,7 +57,7 @@ class Selection:
 
 
 def check_named(names: Sequence[str], known: Sequence[Text]) -> None:
-    """NsysmapError, with the names that are near, for a name that no layer, part or kernel has."""
+    """Raises NsysmapError with similar names for a name that no layer, part or kernel has."""
     for name in names:
         if any(_matches(column, [name]).any() for column in known):
             continue

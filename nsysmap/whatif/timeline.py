@@ -1,4 +1,4 @@
-"""A program as the replay sees it: host threads that step through calls, and queues of GPU work."""
+"""The replay's view of a program: host threads that step through calls, and queues of GPU work."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ StepKind = Literal["submit", "block", "sync", "event"]
 ALL_QUEUES = -1
 
 
-class Work(NamedTuple):  # like Step no dataclass: what-if makes hundreds of thousands, and copies a tuple ten times as fast
+class Work(NamedTuple):  # like Step not a dataclass: what-if makes hundreds of thousands, and tuples are copied ten times as fast
     """One piece of GPU work."""
 
-    number: int  # unique within the timeline, in order of launch
-    row: int  # kernel_id, MISSING for what is no kernel
+    number: int  # unique within the timeline, in launch order
+    row: int  # kernel_id, MISSING for other work
     kind: WorkKind
     queue: int  # number of its stream
     start_ns: int  # as recorded
     end_ns: int
     dur_ns: int
-    lead_ns: int  # of a graph's node: from the end of what it waits for (of the first ones: from the graph's begin) to its start
-    after: tuple[int, ...]  # numbers of the works of other queues that it waits for; of a graph's node: of all nodes that it waits for
-    need: float  # share of the GPU that it takes while it runs, by what is known
+    lead_ns: int  # for a graph's node: from the end of its dependencies (for the first ones: from the graph's begin) to its start
+    after: tuple[int, ...]  # numbers of the work in other queues for which it waits; for a graph's node: of all nodes for which it waits
+    need: float  # likely share of the GPU that it uses while it runs
     most_need: float  # the same at most
 
 
 class Step(NamedTuple):
-    """One call of a host thread, with what the thread did since its last one."""
+    """One call of a host thread, with the thread's activity since the previous one."""
 
     kind: StepKind
     api: str
-    inference: int  # number of the thread's inference that it belongs to: the one enqueued last
+    inference: int  # number of the thread's inference to which it belongs: the one enqueued last
     enqueue: bool  # inside that inference's enqueue
     own_ns: int  # the thread's own time before the call
-    own_profiler_ns: int  # of that the profiler's, by estimate
-    outside_ns: int  # of own_ns what lay outside every enqueue
-    call_ns: int  # a sync's: what it takes when there is nothing to wait for
+    own_profiler_ns: int  # the profiler's estimated part of that
+    outside_ns: int  # the part of own_ns outside every enqueue
+    call_ns: int  # of a sync: its duration if there is nothing to wait for
     call_profiler_ns: int
-    lag_ns: int  # a blocking copy's: from where it could begin to its first GPU work
-    queue: int  # a sync's or blocking copy's: which queue it waits for; a graph launch's: the queue that it was launched into
-    target: int  # an event sync's: the number of the work it waits for, MISSING otherwise
+    lag_ns: int  # of a blocking copy: from its earliest possible begin to its first GPU work
+    queue: int  # of a sync or blocking copy: the queue for which it waits; of a graph launch: the queue into which it was launched
+    target: int  # of an event sync: the number of the work for which it waits; MISSING otherwise
     graph: bool  # a graph launch
     works: tuple[Work, ...]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What the hardware and driver take, in ns; from the trace where it shows them."""
+    """The delays of hardware and driver in nanoseconds; from the trace if it shows them."""
 
     latency_ns: int  # from the return of a launch call to the start on an idle GPU
     graph_latency_ns: int  # the same of a graph launch
@@ -59,9 +59,9 @@ class Costs:
     to_copy_ns: int  # from a kernel to a queued copy
     from_copy_ns: int  # from a copy to a queued kernel
     node_ns: int  # between two nodes of a graph
-    crossing_ns: int  # more, where the second node waits for one of another branch
+    crossing_ns: int  # extra, if the second node waits for one of another branch
     return_ns: int  # from the end of GPU work to the return of the sync that waits for it
-    restart_ns: int  # the first launch after a wait takes so much longer
+    restart_ns: int  # extra duration of the first launch after a wait
     idle_sync_ns: int  # a sync that has nothing to wait for
     submit_ns: int  # an asynchronous call, the median one
     graph_launch_ns: int
@@ -69,11 +69,11 @@ class Costs:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Stretches of a program's steady run, one behind the other."""
+    """Stretches of a program's steady run, in sequence."""
 
     threads: tuple[tuple[Step, ...], ...]
     costs: Costs
-    weights: tuple[dict[int, float], ...]  # per thread, of the inferences whose time counts: for how many of the trace each stands
+    weights: tuple[dict[int, float], ...]  # per thread, for each counted inference: how many inferences of the trace it represents
     locked: float = 0.0  # share of a launch call in which no other thread of the process can launch
 
 
@@ -93,18 +93,18 @@ def all_works(timeline: Timeline) -> Iterable[Work]:
 
 
 def inference_count(timeline: Timeline) -> int:
-    """How many inferences are replayed, those at the ends included."""
+    """The number of replayed inferences, including those at the ends."""
     return sum(len({step.inference for step in steps}) for steps in timeline.threads)
 
 
 def main_queue(steps: Iterable[Step]) -> int:
-    """The queue of most GPU work that is enqueued by these steps; 0 where there is none."""
+    """The queue with the most GPU work enqueued by these steps; 0 if there is none."""
     queues = [work.queue for step in steps if step.enqueue for work in step.works]
     return max(set(queues), key=queues.count) if queues else 0
 
 
 def kernel_rows(timeline: Timeline) -> list[list[int]]:
-    """The kernel_ids of each inference that counts, in order of launch."""
+    """The kernel_ids of each counted inference, in launch order."""
     found = []
     for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
         rows: dict[int, list[int]] = {inference: [] for inference in weights}

@@ -1,4 +1,4 @@
-"""Chooses which inferences of a trace are replayed, and says why there are none to choose."""
+"""Chooses which inferences of a trace are replayed, or says why there are none."""
 
 from __future__ import annotations
 
@@ -16,38 +16,40 @@ from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import inferences_a_pass
 
 REPLAYED = 24
-"""Inferences of a thread that are replayed: the first, middle and last third of them from as many parts of the steady run."""
-_MOST_KERNELS = 20_000  # of a thread: a replay stays below a tenth of a second
-_RARE = 3  # of each kernel sequence at least so many are replayed, where there are
+"""Replayed inferences per thread: a third each from the begin, the middle and the end of the steady run."""
+_MOST_KERNELS = 20_000  # per thread: keeps a replay below a tenth of a second
+_RARE = 3  # inferences of each kernel sequence that are replayed at least, if there are as many
 _MOST_SEQUENCES = 8
-_HELD_UP = 1.5  # an inference that took that many times its like's median was held up by something else: it does not count
-_PAUSES_APART = 4.0  # pauses between inferences that differ so many times are of two kinds
+_HELD_UP = 1.5  # an inference that took this many times the median of its kind was held up by something else: it does not count
+_PAUSES_APART = 4.0  # ratio from which on pauses between inferences are of two kinds
 _FEW_PAUSES = 0.1
-_FOREIGN_BUSY = 0.02  # of the time that is replayed
+_FOREIGN_BUSY = 0.02  # share of the replayed time
 
 
 @dataclass(frozen=True)
 class Window:
-    """Which part of a trace is replayed."""
+    """The part of a trace that is replayed."""
 
     process: int
     device: int
     threads: tuple[int, ...]
-    inferences: tuple[IntArray, ...]  # per thread the rows in INFERENCES, by time, those included that only come before one that counts
-    weights: tuple[dict[int, float], ...]  # per thread: of the places in `inferences` that count, for how many of the trace each stands
+    inferences: tuple[IntArray, ...]  # per thread the rows in INFERENCES, by time, including those that only precede a counted one
+    weights: tuple[
+        dict[int, float], ...
+    ]  # per thread: for each counted position in `inferences`, how many inferences of the trace it represents
     begin_ns: IntArray  # of each stretch; they do not overlap
     end_ns: IntArray
-    inferences_a_pass: int  # engines that always run in the same turn make a pass; 1 otherwise
+    inferences_a_pass: int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
     notes: tuple[str, ...]  # what was left out, in sentences
 
     def holds(self, moments: IntArray) -> BoolArray:
-        """Which moments lie in one of the stretches."""
+        """Which times are in one of the stretches."""
         at = np.searchsorted(self.begin_ns, moments, side="right") - 1
         held: BoolArray = (at >= 0) & (moments < self.end_ns[np.maximum(at, 0)])
         return held
 
     def rows(self, table: Table, name: str = "start_ns") -> IntArray:
-        """The rows of the table whose time of that name lies in one of the stretches."""
+        """The rows of the table whose time in that column is in one of the stretches."""
         found = [np.zeros(0, np.int64)]
         found += [rows[self.holds(moment)] for rows, moment in in_pieces(table.held_ints(name))]
         return np.concatenate(found)
@@ -61,7 +63,7 @@ class Window:
         return found
 
     def touching(self, table: Table) -> IntArray:
-        """The rows of the table that begin no later than a stretch ends, and end no earlier than it begins."""
+        """The rows of the table that overlap one of the stretches."""
         found = [np.zeros(0, np.int64)]
         for rows, start, end in in_pieces(table.held_ints("start_ns"), table.held_ints("end_ns")):
             last = np.searchsorted(self.begin_ns, end, side="right") - 1
@@ -77,7 +79,7 @@ class NoWindow:
 
 
 def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
-    """Stretches of the steady-state inferences of the process and device that has most of them."""
+    """Stretches of the steady-state inferences of the process and device with the most of them."""
     usable = inferences.bools("complete") & ~inferences.bools("warmup")
     for name in ("thread", "device", "enqueue_start_ns", "enqueue_end_ns", "gpu_end_ns"):
         usable &= inferences.ints(name) != MISSING
@@ -105,9 +107,9 @@ class _Thread:
     """The inferences of one thread on one device, by time."""
 
     rows: IntArray
-    counting: IntArray  # places in rows: steady, right behind another steady one, not held up
-    like: IntArray  # per place a number for its kernel sequence
-    uneven: str  # why its inferences cannot be taken together; empty where they can
+    counting: IntArray  # positions in rows: steady, directly after another steady one, not held up
+    like: IntArray  # per position the number of its kernel sequence
+    uneven: str  # why its inferences cannot be averaged; empty if they can
     notes: tuple[str, ...]
 
     @staticmethod
@@ -138,7 +140,7 @@ class _Thread:
 
 
 def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:
-    """Which inferences come after a pause of another kind than most; why they cannot be told apart; what to say of it."""
+    """Which inferences follow a pause of another kind than most; why they cannot be separated; the note about it."""
     nothing = np.zeros(len(pause), np.bool_)
     if len(pause) < 4:
         return nothing, "", ()
@@ -191,7 +193,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
 
 
 def _stretches(inferences: Table, thread: _Thread) -> IntArray:
-    """First and last place of each stretch: the first only comes before those that count."""
+    """First and last position of each stretch: the first only precedes the counted ones."""
     usual = int(np.bincount(np.maximum(inferences.ints("kernels")[thread.rows[thread.counting]], 0)).argmax())
     most = max(4, min(REPLAYED, _MOST_KERNELS // max(usual, 1)))
     counting = thread.counting
@@ -215,7 +217,7 @@ def _stretches(inferences: Table, thread: _Thread) -> IntArray:
 
 
 def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, float]:
-    """For how many inferences of the thread each place that counts stands: those of its kernel sequence, shared evenly."""
+    """How many inferences of the thread each counted position represents: those of its kernel sequence, divided evenly."""
     result: dict[int, float] = {}
     like = thread.like[inside]
     for sequence in np.unique(like[counts]).tolist():
@@ -226,7 +228,7 @@ def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, 
 
 
 def _foreign_share(trace: Trace, window: Window) -> float:
-    """The share of the window in which work of another process was on the device."""
+    """The share of the window in which the device ran work of another process."""
     parts = [[np.zeros(0, np.int64)] * 2]
     for table in gpu_work(trace):
         there = table.take(window.touching(table))
