@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import duration, percent, ranged, rounded
+from nsysmap.page.unit import Unit
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import words
-from nsysmap.summary.model import GpuTime, Summary
+from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
 """Layers, or kernels, at the top of the page."""
@@ -53,6 +54,21 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Costly:
+    """Layers that are alike, or kernels of one family without a layer, among those that cost most."""
+
+    share: float
+    time: str  # in the unit of the page's layers; empty where these kernels have none
+    layers: int | None
+    name: str
+    title: str  # the same, short
+    what: str
+    engine: int | None
+    family: str  # of kernels without a layer
+    group: LayerGroup | None
+
+
+@dataclass(frozen=True)
 class Told:
     """The sentences at the top of the page."""
 
@@ -60,16 +76,17 @@ class Told:
     predicted: str  # time per unit without the profiler
     predicted_range: str
     no_action: str
-    costs: tuple[words.Cost, ...]  # the costliest layers, or kernels without one
-    layers: tuple[str, ...]  # their names, short
+    costs: tuple[Costly, ...]
     kernels: tuple[str, ...]
     rows: tuple[Answered, ...]
 
 
-def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], *, regions: bool) -> Told:
+def told_of(
+    summary: Summary, unit: Unit, titles: Mapping[tuple[int | None, str], str], proofs: Mapping[int, str], *, regions: bool
+) -> Told:
     """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions.
 
-    ``titles`` are the titles of repeated layers, by engine and common name.
+    ``titles`` are the titles of repeated layers, by engine and common name; ``proofs`` says by engine what shows that it ran.
     """
     guess, costs = summary.unprofiled, words.costs(summary)[:TOP]
     predicted, _, range_of = (
@@ -80,11 +97,17 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], *, r
         predicted,
         range_of.removesuffix(")"),
         words.no_action(summary),
-        tuple(costs),
-        _short(costs, titles),
+        tuple(_costly(cost, short, unit) for cost, short in zip(costs, _short(costs, titles), strict=True)),
         tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
-        tuple(row for row in _rows(summary, regions=regions) if row.text),
+        tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
     )
+
+
+def _costly(cost: words.Cost, short: str, unit: Unit) -> Costly:
+    other = cost.group is None
+    time = "" if other and not unit.others else rounded(unit.of(cost.time_ns, cost.engine))
+    family = cost.what.removesuffix(" kernel") if other else ""
+    return Costly(cost.share, time, cost.layers, cost.name, short, cost.what, cost.engine, family, cost.group)
 
 
 def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], str]) -> tuple[str, ...]:
@@ -94,7 +117,7 @@ def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], 
     return tuple(told_apart(names, _NAME))
 
 
-def _rows(summary: Summary, *, regions: bool) -> Iterator[Answered]:
+def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
     if summary.inferences:
         yield Answered("CUDA graph", words.graph(summary), "whatif", "all changes")
     yield Answered("inside the region", words.inside(summary), "regions" if regions else "", "all parts")
@@ -102,9 +125,10 @@ def _rows(summary: Summary, *, regions: bool) -> Iterator[Answered]:
         yield Answered("not fused", words.not_fused(summary))
     slowest = summary.slowest
     yield Answered("slowest", words.slowest(summary), "inferences", "all inferences", slowest.inference if slowest else None)
-    for engine in summary.engines:
+    for number, engine in enumerate(summary.engines):
         verdict = words.engine_ran(engine)
-        yield Answered("engine", f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared")
+        told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
+        yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
     sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)
     yield Answered("how sure", sure, "sure", "how each layer is known")
     yield Answered("unknown", words.doubts(summary, ""), "sure", "all of it")
@@ -131,5 +155,7 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
         add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, CAUSES[one.cause], one.ns)
     between = "from the first to the last steady-state inference" if gpu.window == "inferences" else "from the first to the last GPU work"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
-    per = f"; times per {summary.unit}" if gpu.busy_ns is not None else ""
-    return Bar(f"{name}{duration(gpu.window_ns)} {between}{per}", tuple(parts))
+    if gpu.busy_ns is None:
+        return Bar(f"{name}{duration(gpu.window_ns)} {between}", tuple(parts))
+    mean_ns = gpu.busy_ns + sum(one.ns or 0 for one in gpu.idle)
+    return Bar(f"{name}{rounded(mean_ns)} per {summary.unit}, the mean over {duration(gpu.window_ns)} {between}", tuple(parts))

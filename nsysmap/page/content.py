@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from nsysmap.names.decode import decode, summary
 from nsysmap.names.reference import field_words
 from nsysmap.page.events import Events
 from nsysmap.page.samples import MEASURED, Sampled, of_layers, of_positions
+from nsysmap.page.unit import Unit
 from nsysmap.page.windows import Windows
 from nsysmap.picture.html import graph_data
 from nsysmap.picture.model import picture, times_of
@@ -24,6 +26,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
 from nsysmap.summary import words
+from nsysmap.summary.model import Summary
 from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.totals import layer_shares
@@ -42,9 +45,19 @@ METHODS = {
 _SEVERITIES = ("error", "warning", "info")
 
 
-def content_of(analysis: Analysis, report: Report, events: Events, windows: Windows, sampled: Sequence[Sampled] = ()) -> dict[str, object]:
+@dataclass(frozen=True)
+class Shown:
+    """What of the trace the page shows, and in what unit."""
+
+    events: Events
+    windows: Windows
+    unit: Unit
+    sampled: Sequence[Sampled] = ()
+
+
+def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, object]:
     """The document that the page's script reads, as JSON values; its texts contain no control characters."""
-    tables = analysis.tables
+    tables, events, unit = analysis.tables, shown.events, shown.unit
     kinds, kernel_kinds = _kernel_kinds(events, tables)
     swatch_of = {swatch: number for number, swatch in enumerate(kinds)}
     return {
@@ -53,7 +66,7 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "threads": events.threads,
         "lanes": events.lanes,
         "texts": events.texts,
-        "reduced": reduced_words(tables, windows),
+        "reduced": reduced_words(tables, shown.windows),
         "causes": {cause: {"fill": fill, "words": CAUSE_WORDS[cause]} for cause, fill in CAUSES.items()},
         "kinds": [{"fill": one.fill, "words": one.words} for one in kinds],
         "kernel_kinds": kernel_kinds,
@@ -61,14 +74,16 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "methods": METHODS,
         "engines": [escaped(engine.source) for engine in analysis.engines],
         "short_engines": [escaped(name) for name in words.engine_names(analysis.summary)],
-        "layer_time": report.layer_time,
-        "per": "per inference, the mean" if _inferences(tables) else "over the whole trace",
-        "layers": _layers(analysis, swatch_of),
+        "unit": unit.words,
+        "median": f"median {unit.words}" if _inferences(tables) else f"total {unit.words}",
+        "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
+        "pass": analysis.summary.unit,
+        "layers": _layers(analysis, unit, swatch_of),
         "others": [
             {
                 "name": escaped(words.other_name(one)),
-                "kernels": round(one.kernels, 1),
-                "time": one.time_ns,
+                "kernels": round(one.kernels, 1) if unit.others else None,
+                "time": one.time_ns if unit.others else None,
                 "share": one.share_of_all_kernel_time,
             }
             for one in analysis.summary.other_kernels
@@ -76,14 +91,14 @@ def content_of(analysis: Analysis, report: Report, events: Events, windows: Wind
         "outlier": OUTLIER,
         "repeats": [escaped(common_name([row.text("name") for row in mine])) for mine in alike(tables.layers)],
         "repeat_titles": [escaped(title) for title in repeat_titles(analysis).values()],
-        "kernel_time": _kernel_time(tables),
-        "regions": _regions(tables),
+        "kernel_time": _kernel_time(tables, unit),
+        "regions": _regions(tables, unit),
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
-        "idle": _idle(tables),
+        "idle": _idle(tables, analysis.summary),
         "idle_of": f"of the time from the first to the last {window_words(report)}",
         "findings": [_finding(number, row, events.origin_ns, len(tables.layers)) for number, row in enumerate(findings(tables))],
         "graphs": _graphs(analysis),
-        "samples": [_samples(one, number) for number, one in enumerate(sampled)],
+        "samples": [_samples(one, number) for number, one in enumerate(shown.sampled)],
         "measured": of_positions(tables.kernel_counters),
         "metrics": MEASURED,
     }
@@ -186,7 +201,7 @@ def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
     return found
 
 
-def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
+def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
     tables = analysis.tables
     titles = _titles(analysis)
     limits = {row.integer("layer_id"): row for row in tables.roofline}
@@ -197,6 +212,7 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
     for row in tables.layers:
         number, name = row.integer("layer_id"), row.text("name")
         engine, index = row.maybe_integer("engine"), row.maybe_integer("layer_index")
+        time, runs = row.maybe_integer("time_ns"), unit.runs.get(engine, 1)
         limit = limits.get(number)
         title = titles.get((engine, index)) if engine is not None and index is not None else None
         swatch = kind_swatch(row.text("kind"), name)
@@ -215,11 +231,11 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
                 "onnx": _text(row, "onnx"),
                 "origin": _text(row, "origin"),
                 "trtexec": row.maybe_integer("trtexec_ns"),
-                "time": row.maybe_integer("time_ns"),
-                "share": None if row.maybe_integer("time_ns") is None else float(shares[number]),
-                "kernels": row.maybe_integer("kernels"),
+                "time": None if time is None else unit.of(time, engine),
+                "share": None if time is None else float(shares[number]),
+                "kernels": None if (kernels := row.maybe_integer("kernels")) is None else kernels * runs,
                 "repeat": repeat_of.get(number),
-                "bound": limit.maybe_integer("bound_ns") if limit else None,
+                "bound": unit.of(bound, engine) if limit and (bound := limit.maybe_integer("bound_ns")) is not None else None,
                 "fraction": limit.maybe_real("roofline_fraction") if limit and limit.text("verdict") != "unknown" else None,
                 "verdict": limit.text("verdict") if limit else None,
                 "reason": escaped(limit.text("reason")) if limit else None,
@@ -229,23 +245,27 @@ def _layers(analysis: Analysis, swatch_of: Mapping[Swatch, int]) -> list[dict[st
     return found
 
 
-def _idle(tables: Tables) -> list[dict[str, object]]:
-    """Idle time by cause, of all devices together."""
+def _idle(tables: Tables, summary: Summary) -> list[dict[str, object]]:
+    """Idle time by cause, of all devices together; ``each`` is that of one of the answer's units, where they are all of one device."""
+    each_ns = {one.cause: one.ns for one in summary.gpus[0].idle} if len(summary.gpus) == 1 else {}
     window = sum(row.integer("window_ns") for row in tables.device_times)
     found: dict[str, tuple[int, int]] = {}
     for row in tables.idle_totals:
         time, gaps = found.get(row.text("cause"), (0, 0))
         found[row.text("cause")] = time + row.integer("time_ns"), gaps + row.integer("gaps")
-    return [{"cause": cause, "time": time, "gaps": gaps, "share": time / max(window, 1)} for cause, (time, gaps) in found.items()]
+    return [
+        {"cause": cause, "time": time, "gaps": gaps, "share": time / max(window, 1), "each": each_ns.get(cause)}
+        for cause, (time, gaps) in found.items()
+    ]
 
 
-def _kernel_time(tables: Tables) -> list[dict[str, object]]:
+def _kernel_time(tables: Tables, unit: Unit) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for row in tables.kernel_time:
         if (layer := row.maybe_integer("layer_id")) is None:
             continue
-        runs = row.maybe_integer("inferences") or 1
-        name = row.text("name")
+        name, engine = row.text("name"), row.maybe_integer("engine")
+        runs = (row.maybe_integer("inferences") or 1) / unit.runs.get(engine, 1)
         each = row.integer("kernels") / runs
         rows.append(
             {
@@ -259,14 +279,15 @@ def _kernel_time(tables: Tables) -> list[dict[str, object]]:
     return rows
 
 
-def _regions(tables: Tables) -> list[dict[str, object]]:
+def _regions(tables: Tables, unit: Unit) -> list[dict[str, object]]:
     regions: dict[tuple[int | None, str], list[dict[str, object]]] = {}
     spent: dict[tuple[int | None, str], int] = {}
     for row in tables.region_parts:
         key = row.maybe_integer("engine"), row.text("region")
         mean = row.maybe_integer("mean_ns")
         time = mean if mean is not None else row.integer("time_ns")
-        runs = max(1, round(row.integer("time_ns") / time)) if time else 1  # inferences of the part's engine
+        inferences = max(1, round(row.integer("time_ns") / time)) if time else 1  # of the part's engine
+        time, runs = unit.of(time, key[0]), inferences / unit.runs.get(key[0], 1)
         spent[key] = spent.get(key, 0) + time
         regions.setdefault(key, []).append(
             {

@@ -87,7 +87,7 @@ function detailsOf(trace, panel, on) {
   function layerRows(layer, heading) {
     rows(heading, [
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
-      [doc.layer_time, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
+      [doc.median, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
       ["roofline", layer.verdict && `${layer.fraction === null ? "" : percent(layer.fraction) + " of it; "}${layer.verdict}: ${layer.reason}`], ["ONNX nodes", layer.onnx],
       ...Object.entries(doc.metrics).map(([metric, title]) => layer.measured && layer.measured[metric] && [title, withError(layer.measured[metric])]),
@@ -100,7 +100,7 @@ function detailsOf(trace, panel, on) {
     rows(null, [["layer", one.name], ["#", one.index], ["engine", one.engine === null ? null : doc.engines[one.engine]]]);
     layerRows(one, null);
     const ran = doc.kernel_time.filter(row => row.layer === id);
-    rows(`Its kernels (${doc.per})`, ran.map(row => [`${row.kernels} × ${duration(row.time)}`, `${row.summary}\n${row.name}`]));
+    rows(`Its kernels (${doc.mean})`, ran.map(row => [`${row.kernels} × ${duration(row.time)}`, `${row.summary}\n${row.name}`]));
     const found = doc.findings.filter(finding => finding.layers.includes(id));
     rows("Findings about it", found.map(finding => [finding.severity, finding.rule, () => on.finding(finding.number)]));
     const tools = element("p", null, panel);
@@ -149,9 +149,11 @@ function detailsOf(trace, panel, on) {
     const all = tables.inferences, like = doc.groups.find(one => one.id === all.group[row]);
     element("h2", `Inference ${row}`, panel);
     if (!all.shown[row]) element("p", "The trace is too long: this inference's events are not on this page.", panel, "note");
+    const begun = all.start[row], waited = begun - trace.waitOf(row), timed = all.time[row] >= 0;
     rows(null, [
       ["engine", all.engine[row] < 0 ? null : doc.engines[all.engine[row]]], all.warmup[row] ? ["excluded", "warm-up"] : null, all.complete[row] ? null : ["excluded", "cut by the capture"],
-      ["time", all.time[row] < 0 ? null : duration(all.time[row])], like && all.time[row] >= 0 && ["of its kind", `median ${duration(like.median)}, this one ${(all.time[row] / like.median).toFixed(2)} ×`],
+      timed && ["time", duration(all.time[row]), null, "from the end of the one before on its thread to its own"],
+      timed && waited > 0 && ["of it waiting to begin", duration(waited), null, "the line before it in the timeline"], like && timed && ["of its kind", `median ${duration(like.median)}, this one ${timesWords(all.time[row] / like.median, doc.outlier)}`],
       ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
       ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} by the cause ${doc.texts.inferences.cause[all.cause[row]]}`], ["kernels", all.kernels[row]],

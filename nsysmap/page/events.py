@@ -15,6 +15,7 @@ from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.base.terminal import escaped
 from nsysmap.page.windows import Windows, left_out
+from nsysmap.trace.steady import OUTLIER
 
 _KERNEL_CLASS = (
     "graph_id", "graph_node_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "static_shared_bytes",
@@ -177,13 +178,15 @@ def _inferences(made: _Made, tables: Tables) -> None:
     columns["thread"] = _position(made.threads, table.ints("thread"))
     columns["warmup"], columns["complete"] = (table.bools(name).astype(np.int64) for name in ("warmup", "complete"))
     columns["shown"] = made.windows.inferences.astype(np.int64)
-    cause = times.text("extra_cause")
+    cause, ratio = times.text("extra_cause"), times.floats("times_median")
+    odd = np.where(np.isnan(ratio), 0, ratio) >= OUTLIER
     for name, values in (
         ("group", times.ints("group_id")),
         ("time", times.ints("time_ns")),
         ("idle", times.ints("idle_ns")),
         ("extra", times.ints("extra_ns")),
         ("cause", cause.codes.astype(np.int64)),
+        ("outlier", odd.astype(np.int64)),
     ):
         columns[name] = np.full(len(table), -1, np.int64)
         columns[name][times.ints("inference")] = np.where(values == MISSING, -1, values)

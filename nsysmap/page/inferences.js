@@ -9,11 +9,12 @@ function inferencesOf(trace, place, on) {
   for (let row = 0; row < all.rows; row++) if (all.time[row] >= 0) shown.push(row);
   const group = new Map(doc.groups.map(one => [one.id, one]));
   const times = row => { const like = group.get(all.group[row]); return like && like.median ? all.time[row] / like.median : 1; };
+  const outlier = row => all.outlier[row] === 1, said = row => `${timesWords(times(row), doc.outlier)} the median`;
   const highest = shown.reduce((most, row) => Math.max(most, all.time[row]), 1), left = 64, bottom = 20, side = 120, height = 200;
   const sorted = shown.map(row => all.time[row]).sort((one, two) => one - two);
   const cut = Math.min(highest, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1));
   const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
-  const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : times(row) >= doc.outlier ? 1 : 0]; return isDark() ? onDark(plain) : plain; };
+  const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : outlier(row) ? 1 : 0]; return isDark() ? onDark(plain) : plain; };
   let selection = null, width = 0;
   if (!shown.length) { place.hidden = true; return { update() {}, theme() {} }; }
 
@@ -38,7 +39,7 @@ function inferencesOf(trace, place, on) {
     }
     const bins = new Array(40).fill(0);
     for (const row of shown) {
-      const odd = times(row) >= doc.outlier, on = selection && (selection.inference === row || (selection.range && all.start[row] < selection.range[1] && all.end[row] > selection.range[0]));
+      const odd = outlier(row), on = selection && (selection.inference === row || (selection.range && all.start[row] < selection.range[1] && all.end[row] > selection.range[0]));
       const dim = selection && (selection.inference !== null || selection.range) && !on;
       pen.globalAlpha = dim ? 0.2 : 0.85;
       pen.fillStyle = fill(row);
@@ -62,16 +63,16 @@ function inferencesOf(trace, place, on) {
   if (several) for (const engine of ran) { const made = element("span", null, legend); element("i", null, made).style.background = ENGINE_FILLS[ran.indexOf(engine) % ENGINE_FILLS.length]; made.append(engine < 0 ? "no engine known" : doc.engines[engine]); }
   /** Whether it is an outlier and so are all earlier ones of its kind: maybe still warm-up. */
   function early(row) {
-    return times(row) >= doc.outlier && shown.every(other => other >= row || all.group[other] !== all.group[row] || times(other) >= doc.outlier);
+    return outlier(row) && shown.every(other => other >= row || all.group[other] !== all.group[row] || outlier(other));
   }
   const slow = shown.filter(row => times(row) > 1.1).sort((one, two) => times(two) - times(one)).slice(0, 8);
   if (!slow.length) element("p", "No inference takes more than 1.1 times the median of its kind.", list, "note");
-  else if (times(slow[0]) < doc.outlier) element("p", `No outliers: none takes ${doc.outlier} times the median of its kind.`, list, "note");
+  else if (!outlier(slow[0])) element("p", `No outliers: none takes ${doc.outlier} times the median of its kind.`, list, "note");
   for (const row of slow) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
     button(`inference ${row}`, item, () => on.inference(row));
-    item.append(`: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time by the cause ${cause}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
+    item.append(`: ${duration(all.time[row])}, ${said(row)}` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time by the cause ${cause}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
   }
   function nearest(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
@@ -85,7 +86,7 @@ function inferencesOf(trace, place, on) {
   canvas.addEventListener("click", event => { const row = nearest(event); if (row !== null) on.inference(row); });
   canvas.addEventListener("pointermove", event => {
     const row = nearest(event);
-    canvas.title = row === null ? "" : `inference ${row}${several && all.engine[row] >= 0 ? " of " + doc.engines[all.engine[row]] : ""}: ${duration(all.time[row])}, ${times(row).toFixed(2)} × the median of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
+    canvas.title = row === null ? "" : `inference ${row}${several && all.engine[row] >= 0 ? " of " + doc.engines[all.engine[row]] : ""}: ${duration(all.time[row])}, ${said(row)} of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
     canvas.style.cursor = row === null ? "" : "pointer";
   });
   canvas.addEventListener("keydown", event => {

@@ -19,6 +19,7 @@ async function start() {
   });
   const overview = overviewOf(trace, document.getElementById("overview"), timeline);
   const layers = layersOf(trace, document.getElementById("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
+  kernelsOf(document.getElementById("kernels"));
   const idle = idleOf(trace, document.getElementById("idle"));
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
@@ -34,6 +35,8 @@ async function start() {
     touched();
     chosen();
   }
+  /** Tells the styles how tall the header is: what is scrolled to stands below it. */
+  function heading() { document.documentElement.style.setProperty("--head", document.querySelector("header").offsetHeight + "px"); }
   function chosen() {
     chips.replaceChildren();
     const chip = (words, clear) => button(words + " ×", chips, () => change(clear), "chip");
@@ -42,12 +45,14 @@ async function start() {
     if (selection.layers) chip(`${fitted(selection.title, 40)}: ${counted(selection.layers.length, "layer")}`, { layers: null });
     if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });
     chips.hidden = !chips.children.length;
+    heading();
     const told = new URLSearchParams();
     if (selection.inference !== null) told.set("inference", selection.inference);
     if (selection.layer !== null) told.set("layer", selection.layer);
     if (selection.layers) told.set("layers", selection.layers.join("."));
     if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
-    try { history.replaceState(null, "", "#" + told); } catch { /* some browsers forbid this for local files */ }
+    const part = document.getElementById(location.hash.slice(1)) ? location.hash : "";  // a part of the page that the address names
+    try { history.replaceState(null, "", told.size ? "#" + told : part || "#"); } catch { /* some browsers forbid this for local files */ }
   }
   function pick(event) {
     timeline.pick(event);
@@ -148,7 +153,7 @@ async function start() {
     article.querySelector("h3").after(tools);
   }
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
-  for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); jump(1); to("timeline"); });
+  for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); listed.hidden = true; jump(1); to("timeline"); });
   for (const one of document.querySelectorAll("[data-repeat]")) {
     const mine = doc.layers.filter(other => other.repeat !== null && other.kind === one.dataset.kind && String(other.engine ?? "") === one.dataset.engine && doc.repeats[other.repeat] === one.dataset.repeat);
     const repeat = mine.length ? mine[0].repeat : null, ids = mine.filter(other => other.repeat === repeat).map(other => other.id);
@@ -288,10 +293,9 @@ async function start() {
     for (const row of doc.idle) entry(doc.causes[row.cause].fill, row.cause);
   }
 
-  const head = document.querySelector("header");
-  new ResizeObserver(() => document.documentElement.style.setProperty("--head", head.offsetHeight + "px")).observe(head);
+  new ResizeObserver(heading).observe(document.querySelector("header"));
   legend("kind");
-  const asked = new URLSearchParams(location.hash.slice(1));
+  const asked = new URLSearchParams(location.hash.slice(1)), named = document.getElementById(location.hash.slice(1));
   change({});
   const typical = typicalInference();
   if (typical) timeline.set(typical[0] - (typical[1] - typical[0]), typical[1] + (typical[1] - typical[0]));
@@ -301,6 +305,7 @@ async function start() {
   const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
   if (marked.length > 1) mark(marked, "selected");
   if (asked.has("layer") && trace.layers.has(+asked.get("layer"))) layer(+asked.get("layer"));
+  if (named) named.scrollIntoView({ block: "start" });  // the figures above it are there only now
   document.body.dataset.ready = Math.round(performance.now());
 }
 

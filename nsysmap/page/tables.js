@@ -6,6 +6,7 @@ const MOST_ROWS = 300, NO_LAYER = "#8a94a0";
 function layersOf(trace, place, on) {
   const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
   const filter = document.getElementById("layer-filter"), grouped = document.getElementById("layer-group");
+  const opened = new Set();
   let sort = doc.engines.length > 1 ? "share" : "time", down = true, all = false, selection = null;
   const metrics = doc.layers.some(layer => layer.measured) ? Object.keys(doc.metrics) : [];
   for (const metric of metrics) place.querySelector("th[data-by=index]").before(element("th", doc.metrics[metric], null, "right tight"));
@@ -19,22 +20,24 @@ function layersOf(trace, place, on) {
       update();
     });
   }
+  const timed = place.querySelector("th[data-by=time] button"), part = () => Boolean(selection && (selection.range || selection.inference !== null));
+  grouped.checked = new Set(doc.layers.map(layer => layer.repeat)).size < doc.layers.length;  // some repeat
   filter.addEventListener("input", () => update());
   grouped.addEventListener("change", () => update());
 
   function rowsNow() {
-    const part = selection && (selection.range || selection.inference !== null) ? trace.byLayer({ ...selection, layer: null, layers: null, found: null }) : null;
+    const some = part() ? trace.byLayer({ ...selection, layer: null, layers: null, found: null }) : null;
     let whole = 0;
-    if (part) for (const { time } of part.values()) whole += time;
+    if (some) for (const { time } of some.values()) whole += time;
     let rows = doc.layers.map(layer => {
-      const sum = part && part.get(layer.id);
+      const sum = some && some.get(layer.id);
       return {
-        ...layer, source: doc.short_engines[layer.engine] || "", layers: [layer], time: part ? (sum ? sum.time : null) : layer.time, count: part ? (sum ? sum.kernels : null) : layer.kernels,
-        share: part ? (sum ? sum.time / whole : null) : layer.share,
+        ...layer, source: doc.short_engines[layer.engine] || "", layers: [layer], time: some ? (sum ? sum.time : null) : layer.time, count: some ? (sum ? sum.kernels : null) : layer.kernels,
+        share: some ? (sum ? sum.time / whole : null) : layer.share,
       };
     });
-    if (part && part.get(-1)) rows.push({ id: -1, title: "no layer", kind: "", layers: [], ...part.get(-1), count: part.get(-1).kernels, share: part.get(-1).time / whole, index: null });
-    if (!part && doc.layers.length) doc.others.forEach((one, at) => rows.push({ id: -2 - at, title: one.name, kind: "", layers: [], time: one.time, count: one.kernels, share: one.share, index: null, swatch: -1 }));
+    if (some && some.get(-1)) rows.push({ id: -1, title: "no layer", kind: "", layers: [], ...some.get(-1), count: some.get(-1).kernels, share: some.get(-1).time / whole, index: null });
+    if (!some && doc.layers.length) doc.others.forEach((one, at) => rows.push({ id: -2 - at, title: one.name, kind: "", layers: [], time: one.time, count: one.kernels, share: one.share, index: null, swatch: -1 }));
     const passes = searcher(filter.value);
     if (passes) rows = rows.filter(row => passes([row.title, row.name, row.kind, row.source, row.precision, row.tactic, row.onnx, row.verdict].join(" ")));
     return grouped.checked ? merged(rows) : rows;
@@ -43,11 +46,13 @@ function layersOf(trace, place, on) {
     const found = new Map();
     for (const row of rows) {
       const key = row.repeat === null || row.repeat === undefined ? "#" + row.id : row.repeat;
-      if (!found.has(key)) { found.set(key, { ...row, layers: [...row.layers] }); continue; }
+      if (!found.has(key)) { found.set(key, { ...row, layers: [...row.layers], members: [row] }); continue; }
       const sum = found.get(key);
       sum.layers.push(...row.layers);
+      sum.members.push(row);
       for (const name of ["time", "count", "share", "bound"]) if (row[name] !== null) sum[name] = (sum[name] || 0) + row[name];
       sum.fraction = sum.bound && sum.time ? sum.bound / sum.time : null;
+      sum.measured = meanMeasured(sum.layers);
     }
     return [...found.values()].map(row => row.layers.length > 1 ? { ...row, title: doc.repeat_titles[row.repeat] || row.title, name: doc.repeats[row.repeat] } : row);
   }
@@ -62,16 +67,23 @@ function layersOf(trace, place, on) {
     });
     for (const head of heads) head.setAttribute("aria-sort", head.dataset.by === sort ? (down ? "descending" : "ascending") : "none");
     const most = rows.reduce((best, row) => Math.max(best, row.share || 0), 0), shown = all ? rows : rows.slice(0, MOST_ROWS);
-    body.replaceChildren(...shown.map(row => line(row, most)));
-    said.textContent = `${counted(rows.length, "row")}; ${selection && (selection.range || selection.inference !== null) ? "time and kernels within the selection" : doc.layer_time}`;
+    body.replaceChildren(...shown.flatMap(row => [line(row, most), ...(isOpen(row) ? row.members.map(one => line(one, most, "member")) : [])]));
+    said.textContent = `${counted(rows.length, "row")}; ${part() ? "time and kernels within the selection" : doc.median}`;
+    timed.textContent = part() ? "µs, in the selection" : `µs, ${doc.median}`;
     const more = place.querySelector(".more");
     more.replaceChildren();
     if (shown.length < rows.length) button(`show all ${rows.length.toLocaleString("en")} rows`, more, () => { all = true; update(); });
   }
-  function line(row, most) {
+  /** Whether the rows of layers that are alike stand below their sum: asked for, or where some of them are selected. */
+  function isOpen(row) {
+    const chosen = selection && chosenLayers(selection), many = row.layers.length > 1;
+    return many && (opened.has(row.repeat) || Boolean(chosen && row.layers.some(layer => chosen.has(layer.id)) && !row.layers.every(layer => chosen.has(layer.id))));
+  }
+  function line(row, most, kind = "") {
     const made = document.createElement("tr");
     const chosen = selection && chosenLayers(selection);
-    if (chosen && row.layers.some(layer => chosen.has(layer.id))) made.className = "on";
+    made.className = kind;
+    if (chosen && row.layers.length && row.layers.every(layer => chosen.has(layer.id))) made.classList.add("on");
     const swatch = doc.kinds[row.swatch] || { fill: NO_LAYER };
     const share = element("td", null, made, "right");
     bar(most ? (row.share || 0) / most : 0, swatch.fill, share);
@@ -85,11 +97,40 @@ function layersOf(trace, place, on) {
     element("td", row.kind, made);
     element("td", row.precision || "", made);
     element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${row.verdict || ""}`, made, "right").title = row.reason || "";
-    for (const metric of metrics) element("td", row.layers.length === 1 && row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
-    element("td", row.layers.length > 1 ? row.layers.length + " ×" : row.index ?? "–", made, "right");
+    for (const metric of metrics) element("td", row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
+    const last = element("td", row.layers.length > 1 ? null : row.index ?? "–", made, "right");
+    if (row.layers.length > 1) button(`${row.layers.length} × ${isOpen(row) ? "▾" : "▸"}`, last, () => { if (!opened.delete(row.repeat)) opened.add(row.repeat); update(); }).title = "each of them";
     return made;
   }
   return { update(given) { selection = given; update(); } };
+}
+
+/** The kernels' table, which stands in the page already, and its filter. */
+function kernelsOf(place) {
+  const filter = document.getElementById("kernel-filter"), unmapped = document.getElementById("kernel-unmapped"), said = place.querySelector(".said"), rows = [...place.querySelectorAll("tbody tr")];
+  const texts = rows.map(row => `${row.textContent} ${row.dataset.family}`);
+  function update() {
+    const passes = searcher(filter.value);
+    let left = 0;
+    rows.forEach((row, at) => {
+      row.hidden = (passes && !passes(texts[at])) || Boolean(unmapped && unmapped.checked && !("unmapped" in row.dataset));
+      left += row.hidden ? 0 : 1;
+    });
+    said.textContent = left < rows.length ? `${left} of ${counted(rows.length, "row")}` : "";
+  }
+  filter.addEventListener("input", update);
+  if (unmapped) unmapped.addEventListener("change", update);
+  for (const link of document.querySelectorAll("a[data-family]")) link.addEventListener("click", () => { filter.value = link.dataset.family; if (unmapped) unmapped.checked = true; update(); });
+}
+
+/** The counters of several layers: the mean over their time, the errors as if all were off in the same direction; none where one is not known. */
+function meanMeasured(layers) {
+  const found = {}, whole = layers.reduce((sum, layer) => sum + (layer.time || 0), 0);
+  for (const metric of Object.keys(layers[0].measured || {})) {
+    const known = whole > 0 && layers.every(layer => layer.measured && layer.measured[metric] && layer.measured[metric][0] !== null);
+    found[metric] = known ? [0, 1].map(at => layers.reduce((sum, layer) => sum + layer.measured[metric][at] * (layer.time || 0), 0) / whole) : [null, null];
+  }
+  return found;
 }
 
 /** Idle time by cause, of the whole trace or within a selection. */
@@ -99,12 +140,14 @@ function idleOf(trace, place) {
     update(selection) {
       const part = selection.range || selection.inference !== null ? trace.idle(selection) : null;
       const rows = part ? [...part.found].map(([cause, { time, gaps }]) => ({ cause, time, gaps, share: time / part.window / doc.devices })) : doc.idle;
-      const body = place.querySelector("tbody");
+      const body = place.querySelector("tbody"), each = place.querySelector(".each");
+      each.hidden = Boolean(part) || rows.some(row => typeof row.each !== "number");
       rows.sort((one, two) => two.time - one.time);
       body.replaceChildren(...rows.map(row => {
         const made = document.createElement("tr"), share = element("td", null, made, "right");
         bar(row.share, doc.causes[row.cause].fill, share);
         share.append(percent(row.share));
+        if (!each.hidden) element("td", duration(row.each), made, "right");
         element("td", duration(row.time), made, "right");
         element("td", row.gaps.toLocaleString("en"), made, "right");
         element("td", row.cause, made);
@@ -139,7 +182,7 @@ function regionsOf(trace, place) {
   for (const region of doc.regions) {
     const made = element("details", null, place);
     const title = element("summary", null, made);
-    title.append(`${duration(region.time)} ${doc.per}, ${counted(region.parts.length, "part")}: `);
+    title.append(`${duration(region.time)} ${doc.mean}, ${counted(region.parts.length, "part")}: `);
     element("span", region.name, title, "name");
     made.addEventListener("toggle", () => made.fill());
     made.fill = () => {
@@ -149,7 +192,7 @@ function regionsOf(trace, place) {
       const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
       const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
       const head = element("tr", null, element("thead", null, table));
-      for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
+      for (const [name, side] of [["share of the region", "right"], [`µs, ${doc.mean}`, "right tight"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
       const body = element("tbody", null, table);
       for (const part of parts) {
         const row = element("tr", null, body), share = element("td", null, row, "right");

@@ -87,6 +87,7 @@ function timelineOf(trace, place, on) {
     const perPixel = (view.to - view.from) / (width - GUTTER);
     const stop = after(start, view.to);
     let at = after(reach, view.from);
+    if (lane.type === INFERENCE) waits(lane, at, Math.min(stop + 1, start.length));
     while (at < stop) {
       const left = toX(start[at]), right = toX(ends[at]);
       if (right - left >= 1.5 || types[at] === LEFT_OUT) {
@@ -97,6 +98,8 @@ function timelineOf(trace, place, on) {
       const pixel = Math.floor(left), until = toTime(pixel + 1);
       let next = at + 1;
       if (next < stop && start[next] < until) next = after(start, until, next, stop);
+      const wide = widest(lane, at, next, 1.5 * perPixel);
+      if (wide >= 0) next = wide;  // drawn in its own turn
       let longest = at, hit = !passes;
       const step = Math.max(1, (next - at) >> 4);
       for (let one = at; one < next; one += passes ? 1 : step) {
@@ -112,6 +115,20 @@ function timelineOf(trace, place, on) {
       at = next;
     }
     pen.globalAlpha = 1;
+  }
+  /** A line for the time that each inference waited since the one before it ended. */
+  function waits({ row, start, top, height: tall }, from, to) {
+    pen.fillStyle = ink.faint;
+    for (let at = from; at < to; at++) {
+      const left = Math.max(toX(trace.waitOf(row[at])), GUTTER), right = toX(start[at]);
+      if (right - left >= 2) pen.fillRect(left, top + tall / 2, right - left, 1);
+    }
+  }
+  /** The first of these events that is at least so long; -1 where none is.  Where none overlaps the next, only the last can be. */
+  function widest(lane, from, to, least) {
+    const { start, end: ends, types } = lane;
+    for (let at = lane.apart ? to - 1 : from + 1; at < to; at++) if (at > from && (ends[at] - start[at] >= least || types[at] === LEFT_OUT)) return at;
+    return -1;
   }
   function drawSamples(lane) {
     const bottom = lane.top + lane.height;
@@ -286,7 +303,8 @@ function timelineOf(trace, place, on) {
       tip.textContent = `${at.lane.metric.title}: ${found ? measuredWords(at.lane, found.mean) : "not sampled here"}` + (found && found.samples > 1 ? `\nmean of ${found.samples.toLocaleString("en")} samples` : "");
       return;
     }
-    const more = at.type === KERNEL ? `\n${trace.layers.has(trace.layerOf(at.row)) ? trace.kernelTitle(at.row) : "no layer"}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
+    const waited = at.type === INFERENCE ? trace.startOf(INFERENCE, at.row) - trace.waitOf(at.row) : 0;
+    const more = waited > 0 ? `, after a wait of ${duration(waited)} since the one before ended` : at.type === KERNEL ? `\n${trace.layers.has(trace.layerOf(at.row)) ? trace.kernelTitle(at.row) : "no layer"}` : at.type === GAP ? `\n${trace.doc.causes[trace.shared(GAP, "cause", at.row)].words}` : "";
     tip.textContent = `${fitted(trace.titleOf(at.type, at.row), 90)}\n${duration(trace.endOf(at.type, at.row) - trace.startOf(at.type, at.row))}${more}`;
   }
   const KEYS = {

@@ -121,12 +121,12 @@ function traceOf(doc, tables) {
   function windowOf({ range, inference }) {
     if (range) return range;
     if (inference === null) return [0, doc.duration];
-    const before = previous(inference);
-    return [before < 0 ? inferences.start[inference] : Math.min(inferences.end[before], inferences.start[inference]), inferences.end[inference]];
+    return inferences.time[inference] < 0 ? [inferences.start[inference], inferences.end[inference]] : [waitOf(inference), waitOf(inference) + inferences.time[inference]];
   }
-  function previous(inference) {
-    for (let row = inference - 1; row >= 0; row--) if (inferences.thread[row] === inferences.thread[inference]) return row;
-    return -1;
+  /** When the inference before ended, from which on its time counts; its own beginning where none came before. */
+  function waitOf(inference) {
+    const time = inferences.time[inference], ended = inferences.gpu_end[inference];
+    return time < 0 ? inferences.start[inference] : (ended < 0 ? inferences.end[inference] : ended) - time;
   }
   /** Other executions of the same kernel for the same layer: their median. */
   function median(row) {
@@ -146,7 +146,7 @@ function traceOf(doc, tables) {
     return found;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, previous, median,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, waitOf, median,
     rangesAt,
   };
 }
@@ -172,7 +172,8 @@ function lanesOf(doc, tables, shared) {
       busy[place + 1] = busy[place] + (kind === LEFT_OUT ? tables.left_out.busy[at] : end[place] - start[place]);
       reach[place] = Math.max(end[place], place ? reach[place - 1] : -Infinity);
     });
-    lanes.push({ ...lane, start, end, types: type, row, busy, reach });
+    const apart = start.every((from, place) => !place || from >= reach[place - 1]);
+    lanes.push({ ...lane, start, end, types: type, row, busy, reach, apart });
   };
   const sorted = events => events.sort((one, two) => tables[TABLES[one[0]]].start[one[1]] - tables[TABLES[two[0]]].start[two[1]]);
   const split = (type, key) => {  // events of a table by the result of `key`

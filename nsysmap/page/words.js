@@ -31,6 +31,10 @@ function percent(share) {
 function counted(number, noun, nouns = noun + "s") {
   return `${number.toLocaleString("en")} ${number === 1 ? noun : nouns}`;
 }
+/** How many times the median, to two digits; what is below the limit of outliers is never rounded up to it. */
+function timesWords(times, limit) {
+  return (times < limit && +times.toFixed(2) >= limit ? Math.floor(times * 100) / 100 : times).toFixed(2) + " ×";
+}
 /** A text of at most so many characters: the middle of a longer one is cut out. */
 function fitted(text, most) {
   if (text.length <= most) return text;

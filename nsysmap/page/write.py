@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nsysmap.analysis import Analysis
+from nsysmap.base.groups import distinct_rows
 from nsysmap.base.output_file import replacing
+from nsysmap.base.table import MISSING, Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent, rate, rounded
 from nsysmap.page.answer import bars_of, told_of
-from nsysmap.page.content import content_of, findings, reduced_words, repeat_titles, sample_columns
+from nsysmap.page.content import Shown, content_of, findings, reduced_words, repeat_titles, sample_columns
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
+from nsysmap.page.proof import proofs
 from nsysmap.page.samples import MEASURED, of_names, sampled_of
+from nsysmap.page.unit import run_words, unit_of
 from nsysmap.page.windows import MOST_KERNELS, windows_of
 from nsysmap.picture.html import CODE
 from nsysmap.picture.inline import inlined
@@ -53,6 +57,23 @@ def write_page(
         fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
+def _by_reason(report: Report) -> dict[str, list[str]]:
+    """The rules that could not tell, by why: those of a table by what the table lacks."""
+    found: dict[str, list[str]] = {}
+    for one in report.skipped:
+        lacks = one.reason.startswith(("no rows in ", "no value in ")) and ": " in one.reason
+        reason = one.reason.partition(": ")[2] if lacks else one.reason
+        found.setdefault(reason, []).append(one.rule)
+    return found
+
+
+def _unmapped_names(kernels: Table) -> frozenset[str]:
+    """The names of kernels that have no layer."""
+    names = kernels.text("name")
+    codes = names.codes[kernels.ints("layer_id") == MISSING]
+    return frozenset(names.values[code] for code in distinct_rows(codes[codes >= 0], len(names.values)).tolist())
+
+
 def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()) -> str:
     """The page as text; names are escaped, whatever they contain.  The same analysis gives the same page."""
     import jinja2
@@ -66,7 +87,8 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
     sampled = sampled_of(analysis, windows, events)
-    content = content_of(analysis, report, events, windows, sampled)
+    unit = unit_of(analysis.summary, analysis.tables)
+    content = content_of(analysis, report, Shown(events, windows, unit, sampled))
     columns = {**events.tables, **sample_columns(sampled, events.origin_ns)}
     numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
     answered = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
@@ -78,11 +100,15 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         links=links,
         summary=analysis.summary,
         first=words.first_actions(analysis.summary),
-        told=told_of(analysis.summary, titles, regions=bool(content["regions"])),
+        told=told_of(analysis.summary, unit, titles, proofs(analysis.tables), regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
+        unit=unit,
+        run=run_words(analysis.summary, analysis.tables),
         captured=captured(report),
         mapping=mapping_words(report),
         report=report,
+        could_not_tell=_by_reason(report),
+        per_unit={one.rule: one.at_most_ns for one in analysis.summary.rules},
         kernels=list(report.tables.kernel_totals),
         most_names=_MOST_NAMES,
         findings=found,
@@ -98,6 +124,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         content=content,
         doc=deflated(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")),
         rows=packed(columns),
+        unmapped_names=_unmapped_names(analysis.tables.kernels),
         measured=of_names(analysis.tables.kernel_counters),
         metrics=MEASURED,
         code=inlined((*CODE, HERE / "page.css", *(HERE / name for name in _SCRIPTS))),

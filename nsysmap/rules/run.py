@@ -146,7 +146,8 @@ def _missing(rule: Rule, told: OfThisRun) -> str | None:
         if not len(table):
             return f"no rows in {name}" + (f": {_WHY_EMPTY[name]}" if name in _WHY_EMPTY else "")
         if column and not _has_value(table.column(column)):
-            return f"no value in {need}"
+            counted = table.spec.column(column).comment.endswith("from counters") and not len(told.tables["gpu_sampling"])
+            return f"no value in {need}" + (f": {_WHY_EMPTY['gpu_sampling']}" if counted else "")
     return None
 
 

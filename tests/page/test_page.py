@@ -242,14 +242,15 @@ def test_one_selection_filters_every_figure(browser: Browser, written: Callable[
 def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     rows = page.locator("#layers tbody tr")
+    assert (together := rows.count()) < 30  # layers that repeat are one row, unless each is asked for
+    page.locator("#layers tbody").get_by_text("8 ×").first.click()
+    assert rows.count() == together + 8
+    assert page.locator("#layers tr.member").count() == 8
+    page.uncheck("#layer-group")
     assert rows.count() == 39
     page.fill("#layer-filter", "layer.2 dense")
     assert rows.count() == 3
     page.fill("#layer-filter", "")
-    page.check("#layer-group")
-    assert rows.count() < 30
-    assert "8 ×" in page.inner_text("#layers tbody")
-    page.uncheck("#layer-group")
     page.click("#layers th[data-by=index] button")
     assert page.get_attribute("#layers th[data-by=index]", "aria-sort") == "ascending"
     assert rows.first.locator("td").nth(7).inner_text() == "0"
@@ -410,3 +411,103 @@ def test_a_finding_marks_all_its_layers(browser: Browser, written: Callable[...,
     again.locator(".finding", has_text="attention-not-fused").get_by_text("in the engine graph").first.click()
     again.wait_for_selector(".box.found")
     assert again.locator(".box.found").count() > 1
+
+
+def test_a_long_event_that_begins_in_the_pixel_of_a_short_one_is_drawn(browser: Browser, written: Callable[..., Path]) -> None:
+    path = written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json")
+    tables = analyze(FIXTURES / "bert_trt10/sync.nsys-rep", [FIXTURES / "bert_trt10/engine.json"], rules=()).tables
+    calls = tables.api_calls
+    launches = np.flatnonzero(calls.text("kind").equals("launch"))
+    start, end = calls.ints("start_ns")[launches], calls.ints("end_ns")[launches]
+    longest = int(np.argmax(end - start))
+    events = (tables.kernels, tables.memcpys, tables.memsets, calls, tables.inferences)
+    origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
+    begin, stop = int(start[longest]) - origin, int(end[longest]) - origin
+    colour = [157, 183, 213]  # of a launch call
+    for times in (2, 3, 5, 8, 13):
+        beside = (stop - begin) * times // 2
+        page = opened(browser, path, f"range={max(begin - beside, 0)}-{stop + beside}")
+        found = page.evaluate(
+            """async ([at, colour]) => {
+              await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);
+              const canvas = document.querySelector("#lanes canvas"), x = Math.round(at * canvas.width);
+              const pixels = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height).data;
+              const pixel = place => [...pixels.slice(place * 4, place * 4 + 3)].join();
+              return [...Array(canvas.height).keys()].some(place => pixel(place) === colour.join());
+            }""",
+            [_share_of_width(page, (begin + stop) / 2, max(begin - beside, 0), stop + beside), colour],
+        )
+        assert found, times
+        page.close()
+
+
+def _share_of_width(page: Page, moment: float, begin: float, end: float) -> float:
+    """Where in the timeline's picture a moment stands while it shows that part of time."""
+    width = float(page.locator("#lanes").evaluate("place => place.clientWidth"))
+    room = max((end - begin) * 0.08, 200)
+    return (168 + (moment - begin + room) / (end - begin + 2 * room) * (width - 168)) / width
+
+
+def test_what_an_inference_waited_before_it_began_is_part_of_its_time(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written), "inference=7")
+    details = page.inner_text("#details")
+    assert "from the end of the one before on its thread to its own" in details
+    within = re.search(r"within the selection \(([\d.]+ µs)\)", page.inner_text("#idle .said"))
+    assert within is not None
+    assert within[1] in details  # the time of the inference is what the figures of the selection are of
+
+
+def test_an_inference_just_below_an_outlier_is_not_called_one(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    said = page.evaluate("[1.4963, 1.5, 1.4949, 1.504].map(times => timesWords(times, 1.5))")
+    assert said == ["1.49 ×", "1.50 ×", "1.49 ×", "1.50 ×"]
+
+
+def test_kernels_without_a_layer_are_shown_by_their_link(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    page.locator("#answer .ranked a[data-family]").click()
+    assert page.is_checked("#kernel-unmapped")
+    shown = page.locator("#kernels tbody tr:visible")
+    assert 0 < shown.count() < page.locator("#kernels tbody tr").count()
+    assert {row.get_attribute("data-family") for row in shown.all()} == {"pytorch"}
+
+
+def test_a_click_on_a_kernel_s_name_leaves_the_details_free(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.locator("#kernels [data-find]").first.click()
+    page.get_by_text(re.compile(r"\d+ of [\d,]+")).first.wait_for()
+    assert page.locator("#hits").is_hidden()
+    assert page.locator("#details h2").is_visible()
+
+
+@pytest.mark.parametrize("fragment", ["finding-1", "whatif"])
+def test_what_an_address_names_stands_below_the_header(browser: Browser, written: Callable[..., Path], fragment: str) -> None:
+    page = opened(browser, bert(written), fragment)
+    place = "place => place.getBoundingClientRect().top"
+    head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
+    assert head <= page.locator(f"#{fragment}").evaluate(place) < head + 300
+    assert page.url.endswith(f"#{fragment}")
+    page.keyboard.press("]")  # a selection: the header grows
+    page.locator("#answer a", has_text="all of it").click()
+    head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
+    assert page.locator("#sure").evaluate(place) >= head - 1
+
+
+def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    assert "take the most time, per pass of 2 inferences" in page.inner_text("#answer")
+    assert page.inner_text("#layers th[data-by=time]").startswith("µs, median per pass of 2 inferences")
+    assert "mean per pass of 2 inferences" in page.inner_text("#regions summary")
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    assert "take the most time, per inference of its engine" in page.inner_text("#answer")
+    others = page.locator("#layers tbody tr", has_text="without a layer")
+    assert others.locator("td").nth(1).inner_text() == "–"  # they are of no engine
+    page.keyboard.press("]")
+    assert page.inner_text("#layers th[data-by=time]").startswith("µs, in the selection")
+
+
+def test_the_engine_that_ran_is_proved_by_its_tactics(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    told = page.inner_text("#answer .more")
+    assert "55 of 55 layers with a tactic ran the kernel that it names" in told
+    assert "of its 57 layers 1 ran no kernel (1 shape)" in told

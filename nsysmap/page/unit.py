@@ -1,0 +1,61 @@
+"""What the page's times of layers are of: one unit for all of them, and the mean or median that each figure is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nsysmap.base.schema import Tables
+from nsysmap.base.units import counted, rounded
+from nsysmap.summary.model import REPETITION, Summary
+from nsysmap.trace.steady import OUTLIER
+
+_UNEQUAL = 0.1  # of a run: a pass more or less at the ends of a trace
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of layers' times."""
+
+    words: str  # per inference, per pass of 2 inferences, per inference of its engine, over the whole trace
+    runs: Mapping[int | None, int]  # how often each engine runs in it; 1 where it is not said
+    others: bool  # times of kernels without a layer are in that unit too
+
+    def of(self, time_ns: int, engine: int | None) -> int:
+        """A time per inference of that engine in this unit."""
+        return time_ns * self.runs.get(engine, 1)
+
+
+def unit_of(summary: Summary, tables: Tables) -> Unit:
+    """A pass, where engines run in turn; else an inference, with several engines one of the layer's own."""
+    if not summary.steady:
+        return Unit("over the whole trace", {}, others=True)
+    steady: dict[int | None, int] = {}
+    for row in tables.inference_groups:
+        engine = row.maybe_integer("engine")
+        steady[engine] = steady.get(engine, 0) + row.integer("steady")
+    if summary.unit.startswith("pass"):
+        passes = summary.steady / int(summary.unit.split()[2])
+        runs = {engine: count / max(passes, 1) for engine, count in steady.items()}
+        if all(round(one) >= 1 and abs(one - round(one)) <= _UNEQUAL for one in runs.values()):
+            return Unit(f"per {summary.unit}", {engine: round(one) for engine, one in runs.items()}, others=True)
+    if len([one for one in steady.values() if one]) > 1:
+        return Unit("per inference of its engine", {}, others=False)
+    return Unit(f"per {REPETITION if REPETITION in summary.unit else 'inference'}", {}, others=True)
+
+
+def run_words(summary: Summary, tables: Tables) -> str:
+    """Which inferences the answer's figures are means of; mean and median of all where they are of one loop."""
+    if not summary.steady:
+        return ""
+    loops = [row for row in tables.inference_loops if row.integer("steady")]
+    told = [(word, loops[0].maybe_integer(f"{word}_ns")) for word in ("mean", "median")] if len(loops) == 1 else []
+    spread = ", ".join(f"{word} {rounded(ns)}" for word, ns in told if ns is not None)
+    whole = f"{counted(summary.steady, 'steady-state inference')}{f': {spread} per {summary.unit} with the profiler' if spread else ''}."
+    replayed = len(tables.replayed_inferences)
+    if not replayed:
+        return whole
+    return (
+        f"{whole} The times above, with the profiler and predicted, are means of {replayed:,} that were replayed and stand for all but "
+        f"the outliers ({OUTLIER} × the median or more); the bar and all shares are of all {summary.steady:,}."
+    )
