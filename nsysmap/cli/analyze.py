@@ -11,6 +11,7 @@ import click
 from nsysmap.cli.console import colour, progress, width
 from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
 from nsysmap.cli.outputs import output_suffixes, write_output
+from nsysmap.report.write import SUFFIXES
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     "outputs",
     metavar="FILE",
     multiple=True,
-    help="Also write the report: .html (an interactive page), .perfetto-trace, .json, .md or .db. Repeatable, once per format.",
+    help=f"Also write the report: .html (an interactive page), .perfetto-trace, {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}. "
+    "Repeatable, once per format.",
 )
 @click.option(
     "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."

@@ -13,10 +13,10 @@ _PATIENCE = 3
 
 
 def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray) -> FloatArray:
-    """For each metric the x from 0 to ``upper`` that makes x'Mx/2 - t'x least, for a positive definite M.
+    """For each metric the x from 0 to ``upper`` that minimises x'Mx/2 - t'x, for a positive definite M.
 
-    Block principal pivoting (Júdice and Pires 1994): every unknown that breaks a bound is fixed there, every fixed one that pulls
-    inwards is let go; where that does not make them fewer, only the last of them moves, which ends in any case.
+    Block principal pivoting (Júdice and Pires 1994): every unknown that violates a bound is fixed there, every fixed one with a
+    gradient inwards is released; if that does not reduce their number, only the last of them moves, which always terminates.
     """
     answer = systems.factor().solve(target)
     bound = np.broadcast_to(upper[:, None], answer.shape)
@@ -50,6 +50,6 @@ def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray) ->
 
 
 def _with_fixed(systems: Systems, target: FloatArray, fixed: BoolArray, at: FloatArray) -> FloatArray:
-    """The answers where these unknowns have these values."""
+    """The solutions with these unknowns fixed to these values."""
     right = np.where(fixed, at, target - systems.times(at))
     return systems.factor(fixed=fixed).solve(right)

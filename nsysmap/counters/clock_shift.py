@@ -1,4 +1,4 @@
-"""Finds by how much the sampler's clock differs from the kernels': from the trace itself."""
+"""Finds the difference between the sampler's clock and the kernels' clock from the trace itself."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, shares_of, taking_part, touched
 
-_FAR_SAMPLES = 64  # the offset is looked for within so many samples' length either way
+_FAR_SAMPLES = 64  # the offset is searched within this many sample lengths in either direction
 _MOST_SAMPLES = 10_000  # that the search looks at …
 _FEWEST_SAMPLES = 50
 _STRETCHES = 8  # … in so many stretches spread over the run
-_ALIKE = 0.97  # of the best agreement: sequences repeat, and the smallest offset that agrees as well is taken
-_AGREES = 0.15  # correlation of activity and busy time below which busy time does not tell the offset
-_EXPLAINED = (
-    0.8  # standard deviation that kernels' rates leave of the samples', in the metric that they explain best: more is no explanation
-)
-_COARSE = 0.1  # of a sample: the search's steps …
-_STEPS = 10  # … of which so many either way
-_NEAR_NS = 500.0  # steps no longer than that near where it begins: where samples are many, half a µs tells offsets apart …
-_NEAR_STEPS = 8  # … of which so many either way
-_QUICK = 800  # samples of each stretch that the first search looks at
-_FINE = 0.01  # of a sample, or this many ns: the offset is not looked for more finely
+_ALIKE = 0.97  # share of the best agreement: sequences repeat, and the smallest offset with as good an agreement is taken
+_AGREES = 0.15  # correlation of activity and busy time below which busy time does not determine the offset
+_EXPLAINED = 0.8  # residual standard deviation relative to the samples', in the metric explained best: above this the rates explain nothing
+_COARSE = 0.1  # of a sample's length: the steps of the search …
+_STEPS = 10  # … this many in either direction
+_NEAR_NS = 500.0  # longest steps near the begin: with many samples, offsets half a µs apart can be distinguished …
+_NEAR_STEPS = 8  # … this many in either direction
+_QUICK = 800  # samples per stretch used by the first search
+_FINE = 0.01  # of a sample's length, or this many ns: finest steps of the search
 _FINE_NS = 40.0
 _USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10 kHz
 _MOST_MOVES = 12
 _SEARCHES = 3
 _LEAST_ERROR_NS = 32.0 / 12.0**0.5  # kernels' stamps are on ticks of 32 ns
-_CERTAIN = 4.0  # times its error: a smaller drift is none
-_CLOSE = 0.25  # of the error: the offset is not looked for more finely
-_FAR = 8.0  # times what is usual for samples of the same kernels: left out …
-_LOOKS = 3  # … after so many looks at most
+_CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none
+_CLOSE = 0.25  # of the error: finest steps of the search
+_FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded …
+_LOOKS = 3  # … in at most this many rounds
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class _Stretch:
 
 @dataclass(frozen=True)
 class _Looked:
-    """Samples at one shift, ready to be fitted."""
+    """Samples at one shift, prepared for the fit."""
 
     values: FloatArray
     used: BoolArray
@@ -66,7 +64,7 @@ class _Looked:
     matrix: Gram
 
     def sums(self) -> Sums:
-        """What the metrics' samples say."""
+        """The normal equations of the metrics' samples."""
         used = self.values[:, self.used]
         target = np.stack([self.shares.gathered(row) for row in self.values])
         return Sums(self.matrix, target, (used**2).sum(axis=1), used.shape[1])
@@ -74,7 +72,7 @@ class _Looked:
 
 @dataclass
 class _Search:
-    """What every step of the search needs, and what has been tried."""
+    """The data for every step of the search, and the results so far."""
 
     work: Work
     layout: Layout
@@ -82,11 +80,11 @@ class _Search:
     period_ns: float
     left_out: BoolArray
     like: Fit  # at an offset nearby
-    tried: dict[float, FloatArray]  # by offset the misfit of each metric
+    tried: dict[float, FloatArray]  # the misfit of each metric by offset
 
 
 def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shift | None:
-    """The shift that makes the samples fit the kernels best; None where nothing in the samples follows the kernels.
+    """The shift with which the samples fit the kernels best; None if nothing in the samples follows the kernels.
 
     ``activity`` are the rows of the metrics that are 0 while no kernel runs: SMs active, warps in flight, instructions issued.
     """
@@ -95,7 +93,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         return None
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
     work = in_sequence_order(work)[0]
-    none = Shift(0.0, 0.0, origin)  # nsys itself joins the clocks
+    none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     rough = _by_busy_time(work, stretches, samples.period_ns, origin) or none
     margin = _FAR_SAMPLES * samples.period_ns
     near = np.zeros(len(work.start_ns), np.bool_)
@@ -119,7 +117,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         if abs(slope) <= _CERTAIN * error:
             return found
         drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
-        shift = _searched(work, stretches, samples.period_ns, drifting)  # without the drift the search may have been led astray
+        shift = _searched(work, stretches, samples.period_ns, drifting)  # without the drift the search may have been misled
     return found
 
 
@@ -144,7 +142,7 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
 
 
 def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
-    """For each metric, how badly kernels' rates explain the samples at that offset: minus the logarithm of the likelihood."""
+    """For each metric the misfit of kernels' rates to the samples at that offset: minus the logarithm of the likelihood."""
     if offset not in search.tried:
         moved = Shift(offset, shift.drift, shift.origin_ns)
         looked = _looked(search.work, search.layout, search.stretches, moved, search.left_out)
@@ -153,7 +151,7 @@ def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
 
 
 def _offset_error(search: _Search, shift: Shift, best: float) -> float:
-    """From how sharply the samples tell the offset, and from how far the metrics are apart in it."""
+    """The error of the offset: from the curvature of the misfit, and from the scatter between metrics."""
     step = _step(search.period_ns)
     low, here, high = (_misfit(search, shift, best + way * step) for way in (-1, 0, 1))
     bend = np.maximum((low - 2 * here + high) / step**2, 1e-12)
@@ -164,7 +162,7 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
 
 
 def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
-    """How the offset changes over the run, and the error of that: from each stretch, with the rates that all have together."""
+    """The change of the offset over the run, and its error: from each stretch, with the rates common to all."""
     count = len(search.stretches)
     if count < 3:
         return 0.0, 1.0
@@ -190,7 +188,7 @@ def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
 
 
 def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[_Stretch]:
-    """Some stretches of samples spread over the time in which the sequence runs; none where nsys lost nearly all of them."""
+    """Some stretches of samples, spread over the time in which the sequence runs; none if nsys lost nearly all samples."""
     inside = work.group >= 0
     if not inside.any():
         return []
@@ -211,7 +209,7 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
 
 
 def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: float) -> Shift | None:
-    """The shift at which activity goes with the time in which anything runs; None where it does not, as on a GPU that is never idle."""
+    """The shift at which activity correlates best with busy time; None if it does not correlate, as on a GPU that is never idle."""
     lags = np.arange(-2 * _FAR_SAMPLES, 2 * _FAR_SAMPLES + 1)
     standard = [each.standard for each in stretches]
     times = [busy_time(_around(work, each, (_FAR_SAMPLES + 1) * period)) for each in stretches]
@@ -232,7 +230,7 @@ def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: 
 
 
 def _along(agreement: FloatArray, moved: IntArray) -> FloatArray:
-    """Mean agreement by lag, each stretch's lag moved by so many."""
+    """Mean agreement by lag, with each stretch's lag shifted."""
     lag = np.clip(np.arange(len(agreement))[:, None] + moved[None, :], 0, len(agreement) - 1)
     along: FloatArray = agreement[lag, np.arange(len(moved))[None, :]].mean(axis=1)
     return along
@@ -245,7 +243,7 @@ def _around(work: Work, stretch: _Stretch, margin: float) -> Work:
 
 
 def _agreement(times: list[BusyTime], stretches: list[_Stretch], standard: list[FloatArray], lag: float) -> list[float]:
-    """Correlation of each stretch's activity with busy time at that lag; 0 where either does not change."""
+    """Correlation of each stretch's activity with busy time at that lag; 0 if either is constant."""
     found = []
     for time, each, rows in zip(times, stretches, standard, strict=True):
         if not len(time.moments):
@@ -259,7 +257,7 @@ def _agreement(times: list[BusyTime], stretches: list[_Stretch], standard: list[
 
 
 def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
-    """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that nearly do."""
+    """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that fit nearly as well."""
     layout = _layout(work, period / 4)
     some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
     wild = _wild(work, some, period, rough)
@@ -280,25 +278,25 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
 
 
 def _unusual(offset_ns: float | FloatArray) -> FloatArray:
-    """Minus the logarithm of how probable the offset is before any sample is seen: nsys joins the clocks itself."""
+    """Minus the logarithm of the prior probability of the offset: nsys aligns the clocks itself."""
     unusual: FloatArray = np.log1p((np.asarray(offset_ns) / _USUAL_NS) ** 2)
     return unusual
 
 
 def _step(period: float) -> float:
-    """By how much the offset is moved at first."""
+    """The first step of the offset."""
     return min(_COARSE * period, _NEAR_NS)
 
 
 def _unexplained(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> float:
-    """How much of the samples kernels' rates leave at that shift: the sum over metrics of the logarithms."""
+    """The residual of the samples at that shift: the sum over metrics of the logarithms."""
     layout = _layout(work, period / 4)
     looked = _looked(work, layout, stretches, shift, np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_))
     return float(np.log(fit_rates(looked.sums(), layout).noise).sum())
 
 
 def _layout(work: Work, part_ns: float) -> Layout:
-    """Coarser parts than those of the estimate: the offset is told by whole kernels."""
+    """Coarser parts than those of the estimate: whole kernels determine the offset."""
     return coarse_enough(work, max(part_ns, 1000.0), 2)
 
 
@@ -312,7 +310,7 @@ def _looked(work: Work, layout: Layout, stretches: list[_Stretch], shift: Shift,
 
 
 def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> BoolArray:
-    """Samples far from what their kernels' samples usually are, in any metric; the wildest hide others, which a further look shows."""
+    """Samples far from the usual ones of their kernels, in any metric; large outliers hide others, which a further round finds."""
     layout = _layout(work, period / 4)
     wild = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_)
     for _ in range(_LOOKS):

@@ -1,4 +1,4 @@
-"""How much of the PCIe link each kind of copy uses: by direction, memory and size, since copies need no inference to repeat."""
+"""How much of the PCIe link each kind of copy uses: by direction, memory and size, because copies also repeat outside inferences."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nsysmap.counters.told import told, why_not
 from nsysmap.trace.model import Trace
 
 MOST_KINDS = 100
-"""Kinds of copies that are told apart, those that take most time; samples that touch others are left out."""
+"""Number of kinds of copies, those with the most time; samples that overlap others are excluded."""
 _LINK = {"HtoD": ("pcie_receive", "pcie"), "DtoH": ("pcie_send", "pcie")}
-"""The metrics that a copy of that direction loads, the first that was sampled."""
+"""The metrics that measure a copy in that direction; the first that was sampled is used."""
 
 
 def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None) -> Iterator[dict[str, object]]:
-    """Rows of `copy_counters` for one GPU; ``shift`` joins the clocks, where kernels told it."""
+    """Rows of `copy_counters` for one GPU; ``shift`` aligns the clocks, if kernels determined it."""
     metrics = [row for row, name in enumerate(samples.metrics) if name.startswith("pcie")]
     table = trace.memcpys
     mine = (table.ints("device") == device) & (table.ints("end_ns") > table.ints("start_ns")) & table.text("kind").where(_LINK.__contains__)
@@ -54,7 +54,7 @@ def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None) 
 
 
 def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...]) -> dict[str, object]:
-    """What was sampled of one kind."""
+    """The samples of one kind."""
     if estimates is None:
         return {"executions": 0, "known": False, "reason": "the samples do not follow the copies: their clocks could not be aligned"}
     found = next((each for name in metrics if (each := estimates.of(name)) is not None), None)
@@ -72,7 +72,7 @@ def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...]) -
 
 
 def _work(copies: Table) -> Work:
-    """The copies as work whose groups are their kinds, -1 for those of too many."""
+    """The copies as work with their kinds as groups, -1 for those beyond the maximum."""
     start, end = copies.ints("start_ns"), copies.ints("end_ns")
     codes = [copies.text(name).codes.astype(np.int64) for name in ("kind", "source", "target")]
     _, kind = numbered(*codes, copies.ints("bytes"))
@@ -84,7 +84,7 @@ def _work(copies: Table) -> Work:
 
 
 def _turns(kind: IntArray) -> IntArray:
-    """Of each copy how many of its kind came before."""
+    """For each copy the number of earlier ones of its kind."""
     order = np.argsort(kind, kind="stable")
     begins = np.concatenate([[True], kind[order][1:] != kind[order][:-1]])
     since = np.arange(len(kind)) - np.maximum.accumulate(np.where(begins, np.arange(len(kind)), 0))
@@ -94,7 +94,7 @@ def _turns(kind: IntArray) -> IntArray:
 
 
 def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
-    """For how long of each copy no kernel ran."""
+    """For each copy the time during which no kernel ran."""
     start, end = copies.ints("start_ns").astype(np.float64), copies.ints("end_ns").astype(np.float64)
     mine = np.flatnonzero(trace.kernels.ints("device") == device)
     if not len(mine):
@@ -106,7 +106,7 @@ def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
 
 
 def _only(samples: Samples, rows: list[int]) -> Samples:
-    """These metrics alone, which are parts of time and not of a clock's cycles."""
+    """Only these metrics, as parts of time rather than of a clock's cycles."""
     return Samples(
         samples.start_ns, samples.end_ns, samples.values[rows], tuple(samples.metrics[row] for row in rows),
         tuple(samples.percent[row] for row in rows), (None,) * len(rows),

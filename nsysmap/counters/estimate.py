@@ -1,4 +1,4 @@
-"""Counters by kernel of a repeated sequence, and by sets of its kernels, from samples that cut across kernels."""
+"""Counters by kernel of a repeated sequence, and by sets of its kernels, from samples that span several kernels."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.series import LEFT_OPEN, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
-_FAR = 8.0  # times what is usual for samples of the same kernels: set aside
-_LOOKS = 3  # for outliers, at most
-_NEAR_ALL = 0.2  # more samples than this part of all are no outliers
-_LITTLE = 1e-3  # by that part the stiffness of the steps is changed to see what hangs on it
+_FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded
+_LOOKS = 3  # rounds of the search for outliers, at most
+_NEAR_ALL = 0.2  # a larger share of all samples are not outliers
+_LITTLE = 1e-3  # relative change of the steps' stiffness, to measure its effect
 _ROUNDED2 = 1.0 / 12.0  # variance of rounding to whole numbers
 _HARMONICS = np.arange(1, 9)
 
 
 @dataclass(frozen=True)
 class Values:
-    """One metric over groups, or over sets of groups; one entry each, NaN for what did not run."""
+    """One metric by group, or by set of groups; one entry each, NaN for those that did not run."""
 
     value: FloatArray
-    error: FloatArray  # standard error of value: all of the last five
-    low: FloatArray  # of the interval that holds the value in 9 of 10 cases
+    error: FloatArray  # standard error of value: from the last five together
+    low: FloatArray  # half width of the 90 % interval
     high: FloatArray
     sampling: FloatArray  # from the scatter of the repeats and of the samples
-    shape: FloatArray  # from what the samples leave open of how the rate changes within kernels
+    shape: FloatArray  # from the unknown change of the rate within kernels
     timing: FloatArray  # from the error of the clocks' offset
-    rounding: FloatArray  # from samples being whole numbers
-    edges: FloatArray  # from where kernels begin and end; not in the interval, which is what the samples tell
+    rounding: FloatArray  # from the rounding of samples to whole numbers
+    edges: FloatArray  # from the begins and ends of kernels; not in the interval, which is from the samples alone
 
     def take(self, rows: IntArray) -> Values:
         """These entries."""
@@ -55,38 +55,38 @@ class Estimate:
     parts: FloatArray  # rate of every part of every group's kernel
     idle: float  # rate while nothing ran
     noise: float  # standard deviation of a sample
-    determined: float  # of the changes within kernels, how many the samples tell
+    determined: float  # effective number of changes within kernels that the samples determine
     percent: bool  # from 0 to 100
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """All metrics of one GPU, and what they rest on."""
+    """All metrics of one GPU, and the facts behind them."""
 
     metrics: tuple[str, ...]
     by_metric: tuple[Estimate, ...]
     layout: Layout
-    concurrent: FloatArray  # part of each group's time in which something else ran too
+    concurrent: FloatArray  # share of each group's time in which something else also ran
     samples: int  # used
-    outliers: int  # set aside
-    left_out: int  # touched work that is no kernel of the sequence
+    outliers: int  # excluded
+    left_out: int  # overlapped work outside the sequence
     thinned: bool
     period_ns: float
 
     def of(self, metric: str) -> Estimate | None:
-        """That metric's estimate, where it was sampled."""
+        """That metric's estimate, if it was sampled."""
         return self.by_metric[self.metrics.index(metric)] if metric in self.metrics else None
 
 
 def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray | None = None) -> Estimates:
-    """Every metric by group of the work, and by the sets that ``member_of`` puts the groups in (-1: in none), with errors."""
+    """Every metric, with errors, by group of the work and by set; ``member_of`` is the set of each group (-1 for none)."""
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = series_of(samples, problem.values)
     fit = _fit(problem, series)
     printed = series
     outliers = np.zeros(problem.shares.samples, np.bool_)
-    for _ in range(_LOOKS):  # the wildest hide others
+    for _ in range(_LOOKS):  # large outliers hide others
         predicted = [problem.shares.applied(rates) for rates in fit.rates]
         more = _outliers(problem, series, predicted, fit.noise)
         series = [each.corrected(row) for each, row in zip(printed, predicted, strict=True)]
@@ -111,19 +111,19 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
 
 @dataclass(frozen=True)
 class _Linear:
-    """What the samples say of one series by group and set, and the errors that add up."""
+    """The estimates from one series by group and set, and the errors that add up."""
 
     rates: FloatArray  # bounded
     noise: float
     unevenness: float
     determined: float
     value: FloatArray
-    influence: FloatArray  # what each cluster of repeats added
-    modelled: FloatArray  # variance if the noise of the samples were all
+    influence: FloatArray  # the contribution of each cluster of repetitions
+    modelled: FloatArray  # variance from the noise of the samples alone
     shape: FloatArray  # variance
-    moved: FloatArray  # change for each ns of offset
-    least: FloatArray  # change if what is printed as 1 is more than it was taken for
-    inside: FloatArray  # by group the variance of samples that lie within one kernel; NaN where there are none
+    moved: FloatArray  # change per ns of offset
+    least: FloatArray  # change if samples printed as 1 are higher than assumed
+    inside: FloatArray  # by group the variance of samples inside one kernel; NaN if there are none
 
 
 def _fit(problem: Problem, series: list[Series], like: Fit | None = None) -> Fit:
@@ -133,7 +133,7 @@ def _fit(problem: Problem, series: list[Series], like: Fit | None = None) -> Fit
 
 
 def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray) -> BoolArray:
-    """Samples far from what their kernels' samples usually are, in any metric."""
+    """Samples far from the usual ones of their kernels, in any metric."""
     far = np.zeros(problem.shares.samples, np.bool_)
     weight = np.maximum(problem.shares.gathered(np.ones(problem.shares.samples)), 1e-12)
     for each, expected, usually in zip(series, predicted, noise, strict=True):
@@ -176,7 +176,7 @@ def _linear(problem: Problem, series: list[Series], fit: Fit) -> list[_Linear]:
 
 
 def _inside(problem: Problem) -> tuple[IntArray, IntArray]:
-    """The samples that lie within one execution of one kernel, and its group."""
+    """The samples inside one execution of one kernel, and its group."""
     shares, layout = problem.shares, problem.layout
     if not len(shares.sample):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -188,7 +188,7 @@ def _inside(problem: Problem) -> tuple[IntArray, IntArray]:
 
 
 def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: FloatArray) -> FloatArray:
-    """By group how much its inner samples scatter."""
+    """By group the scatter of the samples inside it."""
     sample, group = inside
     count = np.bincount(group, minlength=groups)
     total = np.bincount(group, residual[sample] ** 2, groups)
@@ -196,7 +196,7 @@ def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: F
 
 
 def _scores(problem: Problem, residual: FloatArray) -> FloatArray:
-    """What each cluster of repeats pulls at each column by, beyond the mean of all clusters."""
+    """The deviation of each cluster of repetitions from the mean of all, by column."""
     shares = problem.shares
     place = problem.cluster[shares.sample] * shares.columns + shares.column
     scores = summed(place, shares.share * residual[shares.sample], problem.clusters * shares.columns)
@@ -207,7 +207,7 @@ def _scores(problem: Problem, residual: FloatArray) -> FloatArray:
 
 
 def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series) -> Estimate:
-    """The metric itself: what was found, over the cycles where it is a part of cycles."""
+    """The metric itself: the estimate, divided by the cycles if it is a share of cycles."""
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
     influence, modelled, shape, moved, least = found.influence, found.modelled, found.shape, found.moved, found.least
@@ -255,13 +255,14 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
 
 
 def _smear(problem: Problem, value: FloatArray, idle: float, apart_ns: float) -> FloatArray:
-    """Error from where kernels begin and end, of groups and of sets."""
+    """Error from the begins and ends of kernels, of groups and of sets."""
     groups = smeared(problem.beside, problem.layout, value[: problem.layout.groups], idle, apart_ns)
     return np.concatenate([groups, np.sqrt(groups**2 @ problem.means.sets**2)])
 
 
 def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
-    """Error from samples that are whole numbers: of kernels longer than samples, whose inner samples are rounded alike unless they scatter.
+    """Error from the rounding of samples to whole numbers: for kernels longer than samples, whose inner samples are rounded in the same way
+    unless they scatter.
 
     ``inside`` is their variance, rounding included.  The mean of rounded values is off by the Fourier series of the sawtooth, of which
     Gaussian scatter of standard deviation s damps the k-th term by exp(-2 pi² k² s²) (Widrow and Kollár 2008).

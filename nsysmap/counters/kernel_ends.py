@@ -1,4 +1,4 @@
-"""How long SMs idle while a kernel begins and while it ends: from the rates over its parts."""
+"""Idle SM time while a kernel begins and while it ends, from the rates over its parts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from nsysmap.base.table import FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 
-_FULL = 0.9  # of the kernel's usual activity: from there on, and up to there, it is at work
+_FULL = 0.9  # share of the kernel's usual activity from which on it counts as working
 _LEAST_PARTS = 4
 
 
 @dataclass(frozen=True)
 class KernelEnds:
-    """By group: SM time lost at a kernel's begin and end, as if all SMs had idled for so long; NaN where samples do not tell."""
+    """By group: SM time lost at a kernel's begin and end, converted into time with all SMs idle; NaN if unknown."""
 
     begin_ns: FloatArray
     end_ns: FloatArray
 
 
 def kernel_ends(estimates: Estimates, sm_active: Estimate) -> KernelEnds:
-    """Idle SM time before activity is first up to its usual level, and after it last was."""
+    """Idle SM time before activity first reaches its usual level, and after it was last there."""
     layout = estimates.layout
     begin, end = np.full(layout.groups, np.nan), np.full(layout.groups, np.nan)
     for group in np.flatnonzero(layout.executions > 0).tolist():

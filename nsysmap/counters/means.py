@@ -1,4 +1,4 @@
-"""The means to estimate: of each group's parts, and of each set of groups over the time of its kernels."""
+"""The means to estimate: of each group over its parts, and of each set of groups over the time of its kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Means:
     """Each group's mean from the rates of its parts, and then each set's."""
 
     first: IntArray  # column of each group
-    weight: FloatArray  # of each column but the last, in its group's mean
+    weight: FloatArray  # weight of each column but the last in its group's mean
     sets: FloatArray  # of each group in each set: [group, set]
     member: IntArray  # set of each group, -1 for none
     ran: FloatArray  # of each group and each set: whether it ran
@@ -28,7 +28,7 @@ class Means:
         return len(self.ran)
 
     def of(self, rates: FloatArray) -> FloatArray:
-        """The means where these are the rates of the columns, along the last axis."""
+        """The means for these rates of the columns, along the last axis."""
         groups = np.add.reduceat(rates[..., :-1] * self.weight, self.first, axis=-1)
         return np.concatenate([groups, groups @ self.sets], axis=-1)
 
@@ -49,7 +49,7 @@ class Means:
 
 
 def means_of(layout: Layout, member: IntArray, sets: int) -> Means:
-    """The means of the groups, and of the sets that ``member`` puts them in (-1: in none)."""
+    """The means of the groups, and of the sets; ``member`` is the set of each group (-1 for none)."""
     inside = np.flatnonzero((member >= 0) & (layout.executions > 0))
     time = (layout.duration_ns * layout.executions)[inside]
     total = np.bincount(member[inside], time, sets)

@@ -13,10 +13,10 @@ class Samples:
 
     start_ns: IntArray
     end_ns: IntArray
-    values: FloatArray  # one row a metric, one column a sample
+    values: FloatArray  # one row per metric, one column per sample
     metrics: tuple[str, ...]
-    percent: tuple[bool, ...]  # of the metrics: 0 to 100
-    per_cycle: tuple[int | None, ...]  # of the metrics: the row of the clock whose cycles they are a part of; None: of time
+    percent: tuple[bool, ...]  # metrics in percent, from 0 to 100
+    per_cycle: tuple[int | None, ...]  # by metric: the row of the clock of whose cycles it is a share; None if it is a share of time
 
     @property
     def period_ns(self) -> float:
@@ -30,14 +30,15 @@ class Work:
 
     start_ns: IntArray
     end_ns: IntArray
-    group: IntArray  # which kernel of the repeated sequence; -1: none, and the samples that it touches are left out
-    repeat: IntArray  # which repeat of the sequence; -1: none
+    group: IntArray  # index of the kernel in the repeated sequence; -1 for none: samples that overlap it are excluded
+    repeat: IntArray  # index of the repetition of the sequence; -1 for none
     groups: int
 
 
 @dataclass(frozen=True)
 class Shift:
-    """What is added to the sampler's clock to get the kernels': ``offset_ns`` at ``origin_ns``, and more by ``drift`` a nanosecond."""
+    """The difference added to the sampler's clock to get the kernels' clock: ``offset_ns`` at ``origin_ns``, changing by ``drift`` per
+    nanosecond."""
 
     offset_ns: float = 0.0
     drift: float = 0.0
@@ -45,5 +46,5 @@ class Shift:
     error_ns: float = 0.0
 
     def moved(self, sampled_ns: IntArray) -> FloatArray:
-        """These moments of the sampler's clock on the kernels' clock."""
+        """These times of the sampler's clock on the kernels' clock."""
         return sampled_ns + (self.offset_ns + self.drift * (sampled_ns - self.origin_ns))

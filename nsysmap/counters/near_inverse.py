@@ -1,7 +1,7 @@
 """The uncertainty of weighted sums of neighbouring unknowns: w'M⁻¹w without the whole inverse.
 
-Only the entries of the inverse within a block and between it and the next are worked out (Takahashi, Fagan and Chen 1973); sums over
-unknowns that lie farther apart are solved for.
+Only the entries of the inverse within a block and between it and the next are computed (Takahashi, Fagan and Chen 1973); sums over
+unknowns farther apart are solved for.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nsysmap.counters.ring import Factor, Gram
 
 @dataclass(frozen=True)
 class Weighted:
-    """Weighted sums of unknowns, by where they lie."""
+    """Weighted sums of unknowns, by their position."""
 
     count: int
-    near: tuple[tuple[IntArray, FloatArray], ...]  # by block, the border last: which sums lie in it and the next, and their weights there
-    far: IntArray  # which lie nowhere near
+    near: tuple[tuple[IntArray, FloatArray], ...]  # by block, the border last: the sums within it and the next, and their weights there
+    far: IntArray  # the sums over unknowns far apart
     weights: FloatArray  # of those, over all unknowns: [unknown, sum]
 
 

@@ -26,14 +26,14 @@ from nsysmap.trace.model import Trace
 _FEWEST_SAMPLES = 100
 _FEWEST_INFERENCES = 3
 _FEWEST_EXECUTIONS = 5
-_LOST = 0.05  # of the time: less is not worth a word
+_LOST = 0.05  # share of the time below which nothing is said
 _UNLOST_HZ = 20_000
-"""What nsys 2025.3 kept whole on an H100 (22 metrics, 6.7 s); it lost 14 % at 50 kHz, 46 % at 100 kHz, 80 % at 200 kHz."""
+"""Without lost samples on an H100 (nsys 2025.3, 22 metrics, 6.7 s); 14 % were lost at 50 kHz, 46 % at 100, 80 % at 200."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """The tables; no rows where no counters were sampled."""
+    """The tables; no rows if no counters were sampled."""
 
     gpu_sampling: Table
     kernel_counters: Table
@@ -43,7 +43,7 @@ class Counters:
 
 
 def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray) -> Counters:
-    """What the GPU metrics of the trace say of its kernels and layers; ``of_call`` is the inference of each API call."""
+    """The counters of the trace by kernel and layer; ``of_call`` is the inference of each API call."""
     sampling: list[dict[str, object]] = []
     by_kernel: list[dict[str, object]] = []
     by_layer: list[dict[str, object]] = []
@@ -69,7 +69,7 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
 
 
 def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
-    """What the reader must know of how counters were sampled, before anything that rests on them."""
+    """Notes on how the counters were sampled."""
     notes = []
     for row in gpu_sampling:
         frequency, lost, reason = row.real("frequency_hz"), row.real("lost_share"), row.maybe_text("reason")
@@ -85,7 +85,7 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
 
 
 def samples_of(gpu: GpuSamples) -> Samples:
-    """The metrics whose meaning is known and that add up over time, as the estimate takes them."""
+    """The metrics with a known meaning that add up over time, in the form for the estimate."""
     rows = [row for row, each in enumerate(gpu.metrics) if each.meaning in PREFERRED and each.unit in ("percent", "hertz")]
     names = tuple(gpu.metrics[row].meaning for row in rows)
     clocks = {clock: names.index(f"{clock}_clock") for clock in ("gpc", "sys") if f"{clock}_clock" in names}
@@ -132,7 +132,7 @@ def _gpu(gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table) -> 
 
 
 def _sampled(gpu: GpuSamples, found: Repeated) -> int:
-    """Of how many inferences there are samples."""
+    """The number of inferences with samples."""
     covered = (
         taking_part(found.work, gpu.start_ns.astype(np.float64), gpu.end_ns.astype(np.float64)).repeat
         if len(gpu.start_ns)
@@ -157,10 +157,10 @@ def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled
         )
     if not found.inferences:
         return (
-            "the trace has no repeated inferences on this GPU, and samples are longer than most kernels: only repetitions tell them apart"
+            "the trace has no repeated inferences on this GPU, and samples are longer than most kernels: only repetitions can separate them"
         )
     told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
-    return f"{told}, so only repetitions tell them apart: {command(10_000)} over 100 inferences or more"
+    return f"{told}, so only repetitions can separate them: {command(10_000)} over 100 inferences or more"
 
 
 def _times(count: int) -> str:
@@ -168,7 +168,7 @@ def _times(count: int) -> str:
 
 
 def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int, ...]) -> dict[str, float | None]:
-    """What the samples say of the whole run."""
+    """The facts about the whole run from the samples."""
     facts: dict[str, float | None] = dict.fromkeys(
         ("first_clock_hz", "last_clock_hz", "lowest_clock_hz", "idle_share", "others_share", "others_percent")
     )
@@ -186,7 +186,7 @@ def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int,
 
 
 def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]:
-    """The layers of the groups, each once, and for each group its number among them; -1 for one of none."""
+    """The layers of the groups, each once, and for each group the index of its layer; -1 for none."""
     layer = np.full(len(found.kernel), MISSING, np.int64)
     known = found.kernel >= 0
     layer[known] = kernels.ints("layer_id")[found.kernel[known]]
@@ -225,7 +225,7 @@ def _ends(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates
 
 
 def _kernels(gpu: GpuSamples, found: Repeated, kernels: Table) -> dict[int, dict[str, object]]:
-    """By group which kernel it is; copies and memsets are none."""
+    """The kernels of the groups; copies and memsets are left out."""
     groups = np.flatnonzero(found.kernel >= 0)
     rows = kernels.take(found.kernel[groups]).records() if len(groups) else []
     return {

@@ -1,8 +1,8 @@
-"""Rates in the parts of each kernel, from normal equations, smoothed only as far as the samples ask; all metrics at once.
+"""Rates in the parts of each kernel, from normal equations, smoothed only as much as the samples require; all metrics at once.
 
 Model: y = A z + noise(sigma²), z the rates of the parts.  Neighbouring parts of one kernel differ by a Gaussian step of variance
-k² s² d: s the level of the kernel, d the parts' distance in µs, k the metric's unevenness, which the samples tell (evidence
-procedure, MacKay 1992).  The mean of a kernel is free.
+k² s² d: s the level of the kernel, d the parts' distance in µs, k the metric's unevenness, estimated from the samples
+(evidence procedure, MacKay 1992).  The mean of a kernel is free.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from nsysmap.counters.ring import Gram, Systems
 from nsysmap.counters.shares import Layout
 
 _ROUNDS = (2, 3)  # with one level for all kernels, then with each its own
-_AGAIN = 2  # rounds where a fit to nearly the same samples is known
-_START = 0.5  # unevenness per square root of a µs before the samples tell it: that of an H100's kernels
-_TRUST = 4.0  # steps that this first value counts for
-_FLOOR = 0.02  # of the highest level: no kernel is known to be more even than that
-_VAGUE = 10.0  # times the size of the samples: what a rate can be before any sample is seen
-_SOLVABLE = 1e-12  # of the largest entry: less on the diagonal is lost in rounding
+_AGAIN = 2  # rounds if a fit to nearly the same samples is known
+_START = 0.5  # prior unevenness per square root of a µs: that of kernels on an H100
+_TRUST = 4.0  # weight of this prior, as a number of steps
+_FLOOR = 0.02  # share of the highest level: no kernel is assumed to be more even
+_VAGUE = 10.0  # ratio to the size of the samples: prior width of a rate
+_SOLVABLE = 1e-12  # share of the largest entry: less on the diagonal is lost in rounding
 _TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the samples say of some metrics, as sums: A'A, and a row a metric of A'y, y'y; how many samples there are."""
+    """The samples of some metrics as sums: A'A, one row per metric of A'y and of y'y, and the number of samples."""
 
     matrix: Gram
     target: FloatArray
@@ -45,21 +45,21 @@ class Sums:
 
 @dataclass(frozen=True)
 class Fit:
-    """Rates of the columns, a row a metric, and what their errors are made from."""
+    """Rates of the columns, one row per metric, and the data for their errors."""
 
     rates: FloatArray
     target: FloatArray  # A'y
-    systems: Systems  # the normal equations with what is not the samples' in them
-    stiffness: FloatArray  # of each step between parts, that part
-    vague: FloatArray  # on every diagonal, that part
-    left: IntArray  # column left of each step; the right one is the next
+    systems: Systems  # the normal equations including the prior
+    stiffness: FloatArray  # the prior's part: of each step between parts
+    vague: FloatArray  # the prior's part: on every diagonal entry
+    left: IntArray  # column to the left of each step; the right one is the next
     noise: FloatArray  # standard deviation of a sample
     unevenness: FloatArray
-    determined: FloatArray  # of the steps between parts, how many the samples tell
+    determined: FloatArray  # effective number of steps that the samples determine
     level: FloatArray
 
     def stiffer(self, times: float) -> Systems:
-        """The normal equations with the steps that much stiffer."""
+        """The normal equations with the steps stiffer by that factor."""
         return _systems(self.systems.gram, self.left, times * self.stiffness, self.vague)
 
 
@@ -83,7 +83,7 @@ class _State:
 
 
 def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
-    """The most probable rates; bounds are not asked.  ``like`` is a fit to nearly the same samples."""
+    """The most probable rates, without bounds. ``like`` is a fit to nearly the same samples."""
     steps = _steps_of(sums.matrix, layout)
     if like is None:
         state = _begun(sums, layout)
@@ -104,9 +104,9 @@ def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
 
 
 def quick_misfit(sums: Sums, layout: Layout, like: Fit) -> FloatArray:
-    """How badly rates explain the samples, by metric, where the steps are as stiff as in ``like``: minus the logarithm of the likelihood.
+    """The misfit of rates to the samples, by metric, with steps as stiff as in ``like``: minus the logarithm of the likelihood.
 
-    Up to a constant: enough to compare offsets of the clocks.  What the rates take of the samples' freedom does not count.
+    Up to a constant, which is enough to compare offsets of the clocks; the degrees of freedom of the rates are ignored.
     """
     left = like.left
     rates = _systems(sums.matrix, left, like.stiffness, like.vague).factor().solve(sums.target)
@@ -123,7 +123,7 @@ def _begun(sums: Sums, layout: Layout) -> _State:
 
 
 def _round(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> None:
-    """Solve, then learn noise and unevenness from the answer."""
+    """Solve, then estimate noise and unevenness from the solution."""
     weight, vague = _weights(sums, steps, state)
     factor = _systems(sums.matrix, steps.left, weight, vague).factor()
     rates = factor.solve(sums.target)
@@ -139,14 +139,14 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> None:
 
 
 def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
-    """The sum of squares that these rates leave, by metric."""
+    """The residual sum of squares of these rates, by metric."""
     left = sums.squares - 2 * (rates * sums.target).sum(axis=1) + (rates * sums.matrix.times(rates)).sum(axis=1)
     residual: FloatArray = np.maximum(left, 1e-10 * sums.squares + _TINY)
     return residual
 
 
 def _levels(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> FloatArray:
-    """How high each kernel's rate is, or may be for all that is known."""
+    """The level of each kernel's rate, with its uncertainty."""
     means = means_of(layout, np.full(layout.groups, -1), 0)
     factor = _systems(sums.matrix, steps.left, *_weights(sums, steps, state)).factor()
     (error,) = spreads(factor, means.weighted(sums.matrix))
@@ -158,7 +158,7 @@ def _levels(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> FloatAr
 
 
 def _weights(sums: Sums, steps: _Steps, state: _State) -> tuple[FloatArray, FloatArray]:
-    """The stiffness of each step, and what is on every diagonal."""
+    """The stiffness of each step, and the prior on every diagonal entry."""
     weight = state.noise2[:, None] / (state.unevenness[:, None] ** 2 * _variance(steps, state))
     highest = np.repeat(sums.matrix.diagonal[None], len(weight), axis=0)
     highest[:, steps.left] += weight

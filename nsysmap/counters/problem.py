@@ -1,4 +1,4 @@
-"""What every metric's estimate shares: which samples are used, how kernels take part in them, and which means are asked for."""
+"""What all metrics' estimates share: the samples used, the kernels in them, and the requested means."""
 
 from __future__ import annotations
 
@@ -14,50 +14,51 @@ from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import MOST_PARTS, Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
 
 PARTS_PER_SAMPLE = 8.0
-"""Kernels are divided into parts of a sample's length over that …"""
+"""Kernels are divided into parts of a sample's length divided by this …"""
 SHORTEST_PART_NS = 500.0
 """… but not shorter: nothing in a kernel changes faster than blocks start and end."""
 FEWEST_PARTS = 4
-"""Also of a kernel that is shorter than a sample: where in it the counter counts is not known either."""
+"""Parts of a kernel that is shorter than a sample: the distribution within it is also unknown."""
 MOST_COLUMNS = 3000
 MOST_COUPLED = 300
-"""Columns where repeats cross: all then share samples with all, and the time to solve grows with the third power …"""
-_CROSSING = 0.01  # … which is so where more than this part of the executions begin while another repeat's still run
+"""Most columns if repetitions overlap: all columns then share samples, and the time to solve grows with the third power …"""
+_CROSSING = 0.01  # … which is the case if more than this share of the executions begin while another repetition is still running
 MOST_SAMPLES = 200_000
 ENOUGH_SAMPLES = 50_000
-"""More samples than that, and than so many a part, are thinned, by whole stretches: errors are below the counters' resolution by then …"""
+"""More samples than that, and than this many per part, are thinned by whole stretches: errors are then below the counters' resolution …"""
 ENOUGH_FOR_PART = 40
 """… and in no case are more than MOST_SAMPLES used."""
 _STRETCHES = 64
-_CLUSTERS = 64  # of whole repeats: the errors come from how they differ
+_CLUSTERS = 64  # clusters of whole repetitions: the errors come from their differences
 _AROUND = 10  # samples before the first kernel and after the last that are used
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples and kernels, ready to be estimated from; groups are numbered in the order in which they run."""
+    """Samples and kernels, prepared for the estimate; groups are numbered in the order in which they run."""
 
     values: FloatArray  # one row a metric
     work: Work
-    place: IntArray  # of each of the caller's groups
+    place: IntArray  # index of each of the caller's groups
     layout: Layout
     shares: Shares
     edges: Edges
     beside: Beside
     matrix: Gram
     means: Means
-    cluster: IntArray  # of whole repeats, of each sample
+    cluster: IntArray  # cluster of whole repetitions of each sample
     clusters: int
-    spread: FloatArray  # over how many clusters the time of each group, and of each set, is spread
+    spread: FloatArray  # effective number of clusters over which the time of each group, and of each set, is spread
     used: BoolArray
-    left_out: int  # samples that touch work which is no kernel of the sequence
+    left_out: int  # samples that overlap work outside the sequence
     thinned: bool
     period_ns: float
     shift_error_ns: float
 
 
 def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int) -> Problem:
-    """The problem with all samples near the sequence, or a fair part of them; ``member_of`` is the set of each group, -1 for none."""
+    """The problem with all samples near the sequence, or a representative part of them; ``member_of`` is the set of each group, -1 for
+    none."""
     start, end = shift.moved(samples.start_ns), shift.moved(samples.end_ns)
     kept, thinned = _thinned(_near(work, start, end, samples.period_ns), _enough(work, samples.period_ns))
     start, end, values = start[kept], end[kept], samples.values[:, kept]
@@ -87,12 +88,12 @@ def without(problem: Problem, outliers: BoolArray) -> Problem:
 
 
 def layout_for(work: Work, period_ns: float) -> Layout:
-    """Parts as fine as the samples tell, coarser where there would be too many."""
+    """Parts as fine as the samples resolve, coarser if there would be too many."""
     return coarse_enough(work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS)
 
 
 def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
-    """Parts of that length, and at least so many a kernel; longer and fewer where there would be too many to solve for."""
+    """Parts of that length, and at least so many per kernel; longer and fewer if there would be too many to solve for."""
     most = MOST_COUPLED if _crossing(work) else MOST_COLUMNS
     layout = layout_of(work, part_ns, fewest=fewest)
     while layout.columns > most and int(layout.parts.max()) > 1:
@@ -102,7 +103,7 @@ def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
 
 
 def _crossing(work: Work) -> bool:
-    """Whether different repeats run at once, as those of two threads do."""
+    """Whether different repetitions run at the same time, as those of two threads do."""
     inside = np.flatnonzero(work.repeat >= 0)
     if len(inside) < 2:
         return False
@@ -112,9 +113,9 @@ def _crossing(work: Work) -> bool:
 
 
 def in_sequence_order(work: Work) -> tuple[Work, IntArray]:
-    """The work with its groups numbered in the order in which they run, and where each group is now.
+    """The work with its groups numbered in the order in which they run, and the new number of each group.
 
-    Neighbours in time get neighbouring columns: only they share samples, and long sequences can be solved.
+    Neighbours in time get neighbouring columns: only they share samples, so that long sequences can be solved.
     """
     inside = (work.group >= 0) & (work.repeat >= 0)
     group, repeat = work.group[inside], work.repeat[inside]
@@ -138,7 +139,7 @@ def _near(work: Work, start: FloatArray, end: FloatArray, period: float) -> IntA
 
 
 def _enough(work: Work, period_ns: float) -> int:
-    """How many samples are enough for that many parts of kernels."""
+    """The number of samples that is enough for that many parts of kernels."""
     inside = work.group >= 0
     count = np.bincount(work.group[inside], minlength=work.groups)
     mean = np.bincount(work.group[inside], (work.end_ns - work.start_ns)[inside], work.groups) / np.maximum(count, 1)
@@ -155,7 +156,7 @@ def _thinned(near: IntArray, most: int) -> tuple[IntArray, bool]:
 
 
 def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
-    """Which cluster of whole repeats each sample belongs to; stretches of time where nothing is known to repeat."""
+    """The cluster of whole repetitions of each sample; stretches of time if nothing is known to repeat."""
     inside = work.repeat >= 0
     repeats = np.unique(work.repeat[inside])
     if len(repeats) < 2:
@@ -169,7 +170,7 @@ def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
 
 
 def _spread(shares: Shares, means: Means, cluster: IntArray, clusters: int) -> FloatArray:
-    """Over how many clusters the time behind each mean is spread, as if evenly."""
+    """The effective number of clusters over which the time of each mean is spread."""
     columns = shares.columns
     taken = np.bincount(cluster[shares.sample] * columns + shares.column, shares.share, clusters * columns).reshape(clusters, columns)
     groups = np.add.reduceat(taken[:, :-1], means.first, axis=1)

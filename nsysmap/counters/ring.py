@@ -1,6 +1,6 @@
-"""Symmetric systems in which only neighbours on a ring couple and one more unknown couples with all: stored as bands, solved by blocks.
+"""Symmetric systems in which only neighbours on a ring couple, and one more unknown with all: stored as bands, solved by blocks.
 
-Several systems that differ in the weights of single unknowns and of neighbours are solved at once: one for each metric.
+Several systems that differ in the weights of single unknowns and of neighbours are solved together: one per metric.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 24
-"""Blocks are not smaller than that: the parts of one kernel then lie in two neighbouring blocks."""
-_COUPLED = 1e-5  # of the unknowns' own weights: less is no coupling
+"""Smallest blocks: the parts of one kernel then fit into two neighbouring blocks."""
+_COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
 
 
 @dataclass(frozen=True)
@@ -27,21 +27,21 @@ class Gram:
 
     @property
     def ring(self) -> int:
-        """How many unknowns lie on the ring; the common one is one more."""
+        """The number of unknowns on the ring, without the common one."""
         return len(self.edge)
 
     @property
     def reach(self) -> int:
-        """How far apart unknowns that couple are at most."""
+        """The largest distance of unknowns that couple."""
         return len(self.band) - 1
 
     @property
     def diagonal(self) -> FloatArray:
-        """Each unknown's own weight."""
+        """The diagonal."""
         return np.append(self.band[0], self.last)
 
     def times(self, values: FloatArray) -> FloatArray:
-        """The matrix times vectors that lie along the last axis."""
+        """The matrix times vectors along the last axis."""
         if 4 * self.reach > self.ring:
             product: FloatArray = values @ self.full
             return product
@@ -51,7 +51,7 @@ class Gram:
         for away in range(1, self.reach + 1):
             around[..., :ring] += self.band[away] * ahead[..., away : away + ring]
             around[..., away : away + ring] += self.band[away] * inner
-        around[..., : self.reach] += around[..., ring:]  # what went beyond the end goes round it
+        around[..., : self.reach] += around[..., ring:]  # entries beyond the end wrap around
         last = inner @ self.edge + self.last * values[..., -1]
         return np.concatenate([around[..., :ring], last[..., None]], axis=-1)
 
@@ -69,7 +69,7 @@ class Gram:
         return full
 
     def without(self, other: Gram) -> Gram:
-        """The difference; ``other`` reaches no farther in what matters."""
+        """The difference; relevant entries of ``other`` are within the band."""
         band = self.band.copy()
         common = min(self.reach, other.reach) + 1
         band[:common] -= other.band[:common]
@@ -101,13 +101,13 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """How many blocks there are before the border."""
+        """The number of blocks before the border."""
         return len(self.own)
 
 
 @dataclass(frozen=True)
 class Systems:
-    """The matrix with something more on the diagonal and between neighbours, for each metric."""
+    """The matrix with additions on the diagonal and between neighbours, for each metric."""
 
     gram: Gram
     own: FloatArray  # added to the diagonal: [metric, unknown]
@@ -121,22 +121,22 @@ class Systems:
         return product
 
     def some(self, rows: IntArray) -> Systems:
-        """These metrics' alone."""
+        """Those of these metrics."""
         return Systems(self.gram, self.own[rows], self.beside[rows])
 
     def factor(self, *, fixed: BoolArray | None = None) -> Factor:
-        """The matrices ready to be solved with; ``fixed`` unknowns couple with none and weigh 1."""
+        """The factorised matrices; ``fixed`` unknowns couple with none and have weight 1."""
         return _factored(self, fixed)
 
 
 @dataclass(frozen=True)
 class Factor:
-    """Matrices on a ring, ready to be solved with; one entry a block, and in it one matrix a metric."""
+    """Factorised matrices on a ring; one entry per block, with one matrix per metric."""
 
     size: int  # of a block
-    inverses: tuple[FloatArray, ...]  # of the blocks, what comes before eliminated
+    inverses: tuple[FloatArray, ...]  # of the blocks, with earlier ones eliminated
     nexts: tuple[FloatArray, ...]  # coupling of each block with the next; the last one's is with the border
-    borders: tuple[FloatArray, ...]  # coupling of each block with the border, what comes before eliminated
+    borders: tuple[FloatArray, ...]  # coupling of each block with the border, with earlier ones eliminated
     last: FloatArray  # inverse of the border, everything else eliminated
 
     def solve(self, target: FloatArray) -> FloatArray:
@@ -198,7 +198,7 @@ def gram_of_dense(matrix: FloatArray) -> Gram:
 
 
 def _trimmed(band: FloatArray) -> FloatArray:
-    """Without the farthest couplings, where they are hardly any."""
+    """Without the farthest couplings, if they are negligible."""
     own = np.sqrt(np.maximum(band[0], 1e-300))
     for away in range(len(band) - 1, 0, -1):
         if (band[away] > _COUPLED * own * np.roll(own, -away)).any():

@@ -1,4 +1,4 @@
-"""What counters say about the whole run: how the clock changed, and whether another program used the GPU."""
+"""Facts about the whole run from counters: how the clock changed, and whether another program used the GPU."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Shift, Work
 from nsysmap.counters.shares import busy_time
 
-_BUSY = 0.95  # of a sample: with so much of it covered, the sample is of work
-_CLEAR = 3  # samples around work that are not counted as idle: work has before and after what no kernel shows
+_BUSY = 0.95  # share of a sample from which on it counts as work
+_CLEAR = 3  # samples around work that do not count as idle: work has preparation and aftereffects that no kernel shows
 _NOISE = 2.0  # percent: rounding, and the counters' own
-_ENDS = 0.1  # of the repeats: what is compared is the first and the last such part
+_ENDS = 0.1  # share of the repetitions: the first and the last such part are compared
 _FEWEST = 10
 
 
 @dataclass(frozen=True)
 class ClockRun:
-    """How a clock went while kernels ran."""
+    """A clock while kernels ran."""
 
     first_hz: float  # over the first tenth of the repeats
     last_hz: float
@@ -29,17 +29,17 @@ class ClockRun:
 
 @dataclass(frozen=True)
 class OthersWork:
-    """Activity while nothing of the trace ran."""
+    """Activity while no work of the trace ran."""
 
-    idle_share: float  # of the samples in the run, how many are of idle time
-    active_share: float  # of those, in how many SMs were active all the same
+    idle_share: float  # share of the run's samples in idle time
+    active_share: float  # share of those in which SMs were active nevertheless
     mean_percent: float  # of them
     samples: int  # of idle time
 
 
 @dataclass(frozen=True)
 class Joined:
-    """The samples on the kernels' clock, and how much of each the work covers."""
+    """The samples on the kernels' clock, and the share of each that work covers."""
 
     start: FloatArray
     end: FloatArray
@@ -53,7 +53,7 @@ def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Jo
 
 
 def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
-    """How the clock went over the repeats; None where there are too few, or no sample is of work alone."""
+    """The clock over the repetitions; None if there are too few, or no sample contains only work."""
     start, end, share = samples.start, samples.end, samples.share
     inside = work.repeat >= 0
     if not inside.any():
@@ -74,12 +74,12 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
 
 
 def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWork | None:
-    """How active SMs were between the trace's work; None where there was hardly a moment without."""
+    """SM activity between the trace's work; None if there was hardly any time without work."""
     if not len(work.start_ns):
         return None
     within = (samples.start >= work.start_ns.min()) & (
         samples.end <= work.end_ns.max()
-    )  # outside, the program's own work may not have been traced
+    )  # outside the run, the program's own work may not have been traced
     idle = _idle(samples.share) & within
     if idle.sum() < _FEWEST:
         return None
@@ -90,7 +90,7 @@ def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWor
 
 
 def _idle(share: FloatArray) -> BoolArray:
-    """Samples with nothing of the trace in them or near them."""
+    """Samples without work of the trace in them or near them."""
     some = np.concatenate([[0], np.cumsum(share > 0)])
     at = np.arange(len(share))
     near = some[np.minimum(at + _CLEAR + 1, len(share))] - some[np.maximum(at - _CLEAR, 0)]

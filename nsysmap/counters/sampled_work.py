@@ -14,7 +14,7 @@ from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import steady_inferences
 
 MOST_SEQUENCES = 8
-"""Kernel sequences whose kernels are told apart, the most frequent; samples of the others are left out."""
+"""Number of kernel sequences with estimates, the most frequent ones; samples of others are excluded."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,15 @@ class Repeated:
     """The repeated work of one GPU: group g is a kernel (or a copy or memset) of a sequence."""
 
     work: Work
-    kernel: IntArray  # per group a row of the kernels table that stands for it, MISSING for copies and memsets
-    sequence: IntArray  # per group, and its place in the sequence
+    kernel: IntArray  # per group a representative row of the kernels table, MISSING for copies and memsets
+    sequence: IntArray  # per group, and its position in the sequence
     position: IntArray
     inferences: int
 
 
 def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray, device: int) -> Repeated:
-    """All GPU work of the device by start time, steady-state inferences by kernel; ``of_call`` is the inference of each API call."""
+    """All GPU work of the device by start time, that of steady-state inferences by kernel; ``of_call`` is the inference of each API
+    call."""
     counted = _counted(inferences, device)
     repeat = np.full(len(inferences), MISSING, np.int64)
     repeat[counted] = np.arange(len(counted))
@@ -70,7 +71,7 @@ def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntA
 
 
 def _counted(inferences: Table, device: int) -> IntArray:
-    """Steady-state inferences of the device with one of its most frequent kernel sequences, in order of time."""
+    """Steady-state inferences of the device with one of its most frequent kernel sequences, in chronological order."""
     steady = np.zeros(len(inferences), np.bool_)
     steady[steady_inferences(inferences)] = True
     sequence = inferences.ints("kernel_sequence")
@@ -88,7 +89,7 @@ def _of(of_call: IntArray, launch: IntArray) -> IntArray:
 
 
 def _place(inference: IntArray, start_ns: IntArray) -> IntArray:
-    """Of each copy or memset its number within its inference, by start."""
+    """The number of each copy or memset within its inference, by start."""
     place = np.full(len(inference), MISSING, np.int64)
     inside = np.flatnonzero(inference >= 0)
     order = inside[np.lexsort((start_ns[inside], inference[inside]))]
@@ -99,7 +100,7 @@ def _place(inference: IntArray, start_ns: IntArray) -> IntArray:
 
 
 def _regular(inference: IntArray, mine: BoolArray, sequence: IntArray) -> BoolArray:
-    """Which rows are of inferences that have as many copies (or memsets) as most of their kernel sequence."""
+    """Which rows belong to inferences with the usual number of copies (or memsets) for their kernel sequence."""
     count = np.bincount(inference[mine], minlength=len(sequence))
     usual = np.full(len(sequence), MISSING, np.int64)
     present = np.flatnonzero(count)

@@ -1,7 +1,8 @@
-"""One metric's samples summed over time, and the uncertainty that comes from rounding to whole percents.
+"""One metric's samples summed over time, and the uncertainty from rounding to whole percents.
 
-nsys prints the nearest whole percent, but 1 for all that is above 0 and below 1 (seen on GH100 with nsys 2025.3, where one metric is there
-as a count too: printed less exact is -0.5 to 0.5, and up to 1 for a printed 1).  Short kernels' little activity would be overestimated.
+nsys prints the nearest whole percent, but 1 for everything above 0 and below 1 (seen on GH100 with nsys 2025.3, where one metric also
+exists as a count: printed minus exact is -0.5 to 0.5, and up to 1 for a printed 1). The low activity of short kernels would be
+overestimated.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from nsysmap.base.table import BoolArray, FloatArray
 from nsysmap.counters.model import Samples
 
 LEAST = 1.0
-"""What is printed for everything between 0 and half as much again."""
-_MIDDLE = 0.6  # what a printed 1 is taken for before it is known better
+"""The value printed for everything between 0 and 1.5 times it."""
+_MIDDLE = 0.6  # first assumption for a printed 1
 _ENDS = (0.05, 1.45)
 LEFT_OPEN = 0.4
-"""Percentage points by which all samples that are printed as 1 can differ together from what they are taken for."""
+"""Percentage points by which all samples printed as 1 can differ together from the assumed value."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One metric's samples as they add up over time: a part of cycles times the cycles."""
+    """One metric's samples as quantities that add up over time: a share of cycles is multiplied by the cycles."""
 
     values: FloatArray
     upper: float
@@ -31,14 +32,14 @@ class Series:
     percent: bool
     memory: bool  # of traffic to memory
     least: BoolArray  # printed as 1
-    cycles: FloatArray | None  # what a percent is multiplied by
+    cycles: FloatArray | None  # factor of a percent
 
     def times_cycles(self, percent: FloatArray) -> FloatArray:
         """Percents in the unit of the values."""
         return percent if self.cycles is None else percent * self.cycles
 
     def corrected(self, predicted: FloatArray) -> Series:
-        """With the samples that were printed as 1 as they are predicted, as far as 1 would be printed for that."""
+        """With predicted values for the samples printed as 1, within the range that is printed as 1."""
         if not self.least.any():
             return self
         low, high = (self.times_cycles(np.full(len(predicted), end)) for end in _ENDS)
@@ -46,7 +47,7 @@ class Series:
 
 
 def series_of(samples: Samples, values: FloatArray) -> list[Series]:
-    """Each metric's values, a row a metric, as they add up."""
+    """Each metric's values, one row per metric, as quantities that add up."""
     series = []
     for row, clock in enumerate(samples.per_cycle):
         own, percent = values[row], samples.percent[row]

@@ -1,4 +1,4 @@
-"""How much of each sample each part of each kernel takes: the sparse matrix of the estimate, and its normal equations."""
+"""The share of each sample that each part of each kernel takes: the sparse matrix of the estimate, and its normal equations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nsysmap.counters.ring import Gram, gram_of, gram_of_dense
 
 MOST_PARTS = 24
 """A kernel is divided into at most that many parts."""
-_PAIR = 150  # times what a product takes within a matrix: a pair of entries put together by itself
+_PAIR = 150  # cost of combining a single pair of entries, relative to a product within a matrix
 _ROWS = 2048  # samples at a time
-_SHORT = 1.5  # of a part's length: kernels shorter than that are divided in two, where in them a counter counts makes little difference
+_SHORT = 1.5  # share of a part's length: shorter kernels are divided in two, because the distribution within them matters little
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns are whose: group g has the columns first[g] to first[g + 1], the last column is time without work."""
+    """The columns of the groups: group g has the columns first[g] to first[g + 1]; the last column is time without work."""
 
     first: IntArray
     duration_ns: FloatArray  # usual duration of one execution of the group
@@ -27,17 +27,17 @@ class Layout:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self.duration_ns)
 
     @property
     def columns(self) -> int:
-        """How many columns there are, the idle one included."""
+        """The number of columns, including the idle one."""
         return int(self.first[-1]) + 1
 
     @property
     def parts(self) -> IntArray:
-        """Into how many equal parts each group's kernel is divided."""
+        """The number of equal parts of each group's kernel."""
         return np.diff(self.first)
 
 
@@ -52,32 +52,32 @@ class Shares:
     columns: int
 
     def applied(self, rates: FloatArray) -> FloatArray:
-        """What the samples would be with these rates of the columns."""
+        """The samples predicted from these rates of the columns."""
         return summed(self.sample, self.share * rates[self.column], self.samples)
 
     def gathered(self, values: FloatArray) -> FloatArray:
-        """The transposed matrix times one value a sample."""
+        """The transposed matrix times one value per sample."""
         return summed(self.column, self.share * values[self.sample], self.columns)
 
     def kept(self, wanted: BoolArray) -> Shares:
-        """Only these samples' entries; samples keep their numbers."""
+        """Only the entries of these samples, which keep their numbers."""
         entries = wanted[self.sample]
         return Shares(self.sample[entries], self.column[entries], self.share[entries], self.samples, self.columns)
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Where the parts of the work begin and end, and where among them the samples do."""
+    """The begins and ends of the parts of the work, and the positions of the samples among them."""
 
     begin_column: IntArray  # of each part, by begin
     end_column: IntArray  # of each part, by end
-    begun: tuple[IntArray, IntArray]  # parts begun before each sample's start, and before its end
+    begun: tuple[IntArray, IntArray]  # number of parts begun before each sample's start, and before its end
     ended: tuple[IntArray, IntArray]
-    idle: tuple[FloatArray, FloatArray]  # 1 where nothing runs at each sample's start, and at its end
+    idle: tuple[FloatArray, FloatArray]  # 1 if nothing runs at a sample's start, and at its end
     length_ns: FloatArray
 
     def change(self, layout: Layout, rates: FloatArray) -> FloatArray:
-        """By how much each sample would change for each ns that the samples are taken later."""
+        """The change of each sample per ns by which the samples are shifted later."""
         assert layout.columns == len(rates)
         up = np.concatenate([[0.0], np.cumsum(rates[self.begin_column])])
         down = np.concatenate([[0.0], np.cumsum(rates[self.end_column])])
@@ -89,7 +89,7 @@ class Edges:
 
 
 def edges_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Edges:
-    """What tells how samples change when their clock is moved."""
+    """The data for the change of samples when their clock is shifted."""
     column, begin, end = _pieces(work, layout)
     by_begin, by_end = np.argsort(begin, kind="stable"), np.argsort(end, kind="stable")
     begins, ends = begin[by_begin], end[by_end]
@@ -106,7 +106,7 @@ def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 
 def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
-    """Into how many parts of about ``part_ns`` the kernels of each group are divided, ``fewest`` unless they are shorter still."""
+    """The number of parts of about ``part_ns`` for the kernels of each group, at least ``fewest`` unless they are very short."""
     inside = work.group >= 0
     group = work.group[inside]
     duration = (work.end_ns - work.start_ns)[inside].astype(np.float64)
@@ -147,7 +147,7 @@ def taking_part(work: Work, start_ns: FloatArray, end_ns: FloatArray) -> Work:
 
 
 def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArray) -> BoolArray:
-    """Which samples those rows of the work take part in."""
+    """The samples that these rows of the work overlap."""
     first = np.searchsorted(end_ns, work.start_ns[rows], "right")
     last = np.searchsorted(start_ns, work.end_ns[rows], "left")
     some = last > first
@@ -159,21 +159,21 @@ def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArra
 
 @dataclass(frozen=True)
 class BusyTime:
-    """When anything ran: up to each moment, how long, and how long two or more at once."""
+    """Busy time up to each time, and the time with two or more pieces of work at once."""
 
     moments: FloatArray
     busy: FloatArray
     several: FloatArray
 
     def share(self, start_ns: FloatArray, end_ns: FloatArray) -> FloatArray:
-        """How much of each sample the work covers, however many run at once."""
+        """The share of each sample that work covers."""
         covered = np.interp(end_ns, self.moments, self.busy) - np.interp(start_ns, self.moments, self.busy)
         share: FloatArray = covered / (end_ns - start_ns)
         return share
 
 
 def busy_time(work: Work) -> BusyTime:
-    """When any of the work ran."""
+    """The union of the work."""
     moments = np.concatenate([work.start_ns, work.end_ns])
     change = np.repeat(np.array([1, -1]), len(work.start_ns))
     order = np.argsort(moments, kind="stable")
@@ -186,7 +186,7 @@ def busy_time(work: Work) -> BusyTime:
 
 
 def concurrent_share(work: Work) -> FloatArray:
-    """How much of each group's time something else ran as well."""
+    """The share of each group's time in which something else also ran."""
     time = busy_time(work)
     moments, several = time.moments, time.several
     inside = work.group >= 0
@@ -198,7 +198,7 @@ def concurrent_share(work: Work) -> FloatArray:
 
 
 def gram(shares: Shares) -> Gram:
-    """The matrix transposed times itself."""
+    """The transposed matrix times the matrix."""
     by_sample = np.bincount(shares.sample, minlength=shares.samples)
     if _PAIR * int((by_sample**2).sum()) > int((by_sample > 0).sum()) * shares.columns**2:
         return gram_of_dense(_dense_gram(shares))
@@ -214,7 +214,7 @@ def gram(shares: Shares) -> Gram:
 
 
 def _dense_gram(shares: Shares) -> FloatArray:
-    """The same with all entries, which is quicker where each sample has many kernels."""
+    """The same with all entries, which is faster if each sample has many kernels."""
     total = np.zeros((shares.columns, shares.columns))
     bounds = np.searchsorted(shares.sample, np.arange(0, shares.samples + _ROWS, _ROWS))
     for first, begin, end in zip(range(0, shares.samples, _ROWS), bounds[:-1].tolist(), bounds[1:].tolist(), strict=False):
@@ -246,5 +246,5 @@ def _overlaps(begin: FloatArray, end: FloatArray, start_ns: FloatArray, end_ns: 
 
 
 def _counted(count: IntArray) -> IntArray:
-    """0, 1, … count[i] - 1 for each i in turn."""
+    """0, 1, …, count[i] - 1 for each i in turn."""
     return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)

@@ -11,24 +11,24 @@ from nsysmap.counters.estimate import Estimate, Estimates
 from nsysmap.counters.model import Work
 
 WELL_KNOWN = 5.0
-"""Percentage points: a value with a larger standard error is not told …"""
+"""Percentage points: a value with a larger standard error is not shown …"""
 WELL_KNOWN_PART = 0.02
-"""… and of what is not in percent, this part of the value."""
+"""… or, for values not in percent, this share of the value."""
 FASTEST_HZ = 200_000
-"""What nsys samples at most."""
+"""The highest sampling frequency of nsys."""
 FREQUENCIES_HZ = (10_000, 20_000, 50_000, 100_000, 200_000)
-_FEWEST = 5  # executions: fewer say nothing of how much they differ …
-_LONG = 20.0  # … unless one is as long as so many samples
-_SLOPE = 1.25  # errors grow with the sample's length over the kernel's to this power (benchmarks/counter_rates.py)
-_ONE = 3.5  # points of error of one execution of a kernel as long as a sample, in nine of ten kernels (benchmarks/counter_rates.py)
-_TOLD_SHARE = 0.9  # of kernel time: a frequency is enough that tells so much
-_TOGETHER = 0.9  # of a kernel's time: more samples of the same do not part it from what runs beside it
-_BESIDE = 0.05  # of a kernel's time: with less of other work at the same time it counts as alone
+_FEWEST = 5  # executions: fewer do not show how much they differ …
+_LONG = 20.0  # … unless one is as long as this many samples
+_SLOPE = 1.25  # errors grow with this power of the sample's length divided by the kernel's (benchmarks/counter_rates.py)
+_ONE = 3.5  # error in points for one execution of a kernel as long as a sample, in nine of ten kernels (benchmarks/counter_rates.py)
+_TOLD_SHARE = 0.9  # share of kernel time: a frequency that determines this much is enough
+_TOGETHER = 0.9  # share of a kernel's time: with more concurrent work, more samples cannot separate it
+_BESIDE = 0.05  # share of a kernel's time: with less concurrent work it counts as alone
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What would tell a value."""
+    """A capture that would determine a value."""
 
     frequency_hz: int
     executions: int
@@ -44,7 +44,8 @@ def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
 
 
 def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str = "kernel", repeats: str = "inferences") -> str:
-    """Why this group's value is not told, with what would tell it; empty where it is told.  ``what`` the group is, and what repeats it."""
+    """Why this group's value is not shown, with the capture that would determine it; empty if it is shown. ``what`` names the group and
+    what repeats it."""
     if told(estimates, estimate)[group]:
         return ""
     layout, values = estimates.layout, estimate.groups
@@ -65,12 +66,12 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str =
         return f"{said}; {ways} would be enough"
     other = ": use Nsight Compute" if what == "kernel" else ""
     if estimates.concurrent[group] > _TOGETHER:
-        return f"{said}; samples cannot separate what always runs together{other}"
+        return f"{said}; samples cannot separate work that always runs together{other}"
     return f"{said}; no sampling would be enough{other}"
 
 
 def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: int = 100_000) -> tuple[Remedy, ...]:
-    """The fewest executions at this frequency, and at the fastest, with which the value would be told."""
+    """The fewest executions at this frequency, and at the highest, with which the value would be known."""
     layout, values, period = estimates.layout, estimate.groups, estimates.period_ns
     executions = int(layout.executions[group])
     error = float(values.sampling[group] ** 2 + values.shape[group] ** 2) ** 0.5
@@ -89,7 +90,8 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: 
 
 
 def frequency_for(work: Work) -> int:
-    """The lowest frequency at which as many repeats would tell the kernels that take most of the time: nsys loses fewest samples there."""
+    """The lowest frequency at which the same number of repetitions would determine the kernels with most of the time: nsys loses the fewest
+    samples there."""
     inside = work.group >= 0
     executions = np.bincount(work.group[inside], minlength=work.groups)
     spent = np.bincount(work.group[inside], (work.end_ns - work.start_ns)[inside].astype(np.float64), work.groups)
@@ -102,13 +104,13 @@ def frequency_for(work: Work) -> int:
 
 
 def command(frequency_hz: int, nsys_version: tuple[int, int] | None = None) -> str:
-    """The nsys line that samples counters at that frequency, for that version or today's."""
+    """The nsys command that samples counters at that frequency, for that version or the current one."""
     devices = "--gpu-metrics-device" if nsys_version is not None and nsys_version < (2024, 2) else "--gpu-metrics-devices"
     return f"nsys profile -t cuda,nvtx --cuda-graph-trace=node {devices}=0 --gpu-metrics-frequency={frequency_hz} PROGRAM"
 
 
 def _as_asked(frequency: float) -> int:
-    """The round frequency that was asked for."""
+    """The requested frequency, as a round number."""
     return min(FREQUENCIES_HZ, key=lambda each: abs(np.log(each / frequency))) if frequency > 0 else FREQUENCIES_HZ[0]
 
 

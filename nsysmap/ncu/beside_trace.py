@@ -13,11 +13,11 @@ from nsysmap.ncu.printed import NcuKernel
 from nsysmap.trace.steady import steady_inferences
 
 ALONE = "--replay-mode application --cache-control none --clock-control none"
-"""The options of ncu with which kernels run as in the program: kernel replay runs each on what its own replay left in the caches."""
+"""The options of ncu with which kernels run as in the program: with kernel replay, each finds in the caches what its own replay left."""
 
 
 def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table, devices: Table) -> Table:
-    """Each profiled kernel with the kernel of the trace that it is, by name, grid, block and order within an inference."""
+    """Each profiled kernel with its kernel in the trace, matched by name, grid, block and order within an inference."""
     rows = _typical_inference(kernels, inferences)
     matched = match_kernels(profiled, [_as_launched(kernels, row) for row in rows.tolist()])
     bandwidth = {row.integer("device"): row.maybe_integer("bandwidth_bytes_per_s") for row in devices}
@@ -51,7 +51,7 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
 
 
 def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
-    """What the reader must know of these figures."""
+    """Notes on these figures."""
     if not len(ncu_kernels):
         return ()
     known = ncu_kernels.ints("kernel_sequence") != MISSING
@@ -86,7 +86,7 @@ def _typical_inference(kernels: Table, inferences: Table) -> IntArray:
 
 
 def _of_peak(moved: float | None, took_ns: float | None, bytes_per_s: int | None) -> float | None:
-    """Bytes over that time, in percent of the bandwidth."""
+    """Bytes divided by that time, in percent of the bandwidth."""
     return None if moved is None or not took_ns or not bytes_per_s else moved / (took_ns / 1e9) / bytes_per_s * 100
 
 
@@ -102,7 +102,7 @@ def _sequence(kernels: Table, inferences: Table, rows: IntArray) -> int | None:
 
 
 def _median_ns(kernels: Table, inferences: Table, place: tuple[int | None, int]) -> float | None:
-    """The usual duration of the kernel at that place of that sequence."""
+    """The median duration of the kernel at that position of that sequence."""
     inference = kernels.ints("inference")
     mine = (inference >= 0) & (kernels.ints("position") == place[1])
     mine[mine] = inferences.ints("kernel_sequence")[inference[mine]] == place[0]

@@ -1,7 +1,7 @@
 """Puts Nsight Compute's counters beside those estimated from a trace, at the same clock.
 
 Unless told otherwise (--clock-control none, --cache-control none), ncu locks clocks to base and empties the caches before every kernel:
-so compute takes as many cycles and more time, and what a kernel reads comes from memory even where the program finds it in the cache.
+so computing takes the same cycles but more time, and reads come from memory even if they hit the cache in the program.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ TENSOR = (
 )
 _CLOCK = ("sm__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.max.per_second")
 _SECTOR_BYTES = 32
-_ENOUGH = 5.0  # percent of tensor activity from which a kernel tells the clock
+_ENOUGH = 5.0  # percent of tensor activity from which on a kernel shows the clock
 
 
 @dataclass(frozen=True)
 class FromTrace:
-    """What the trace told, by group of the sequence."""
+    """The values from the trace, by group of the sequence."""
 
     duration_ns: FloatArray
     clock_hz: FloatArray
@@ -40,11 +40,11 @@ class FromTrace:
 
 @dataclass(frozen=True)
 class Comparison:
-    """By group; NaN where ncu did not profile it or lacks the metric."""
+    """Values by group; NaN if ncu did not profile it or lacks the metric."""
 
     ncu_duration_ns: FloatArray
     ncu_clock_hz: float
-    clock_told_by: str  # ncu, or tensor cycles: the clock at which they are as many as in the trace
+    clock_told_by: str  # ncu, or tensor cycles: the clock at which their number equals the trace's
     tensor: FloatArray  # ncu's percent, at the trace's clock and duration
     tensor_as_printed: FloatArray
     dram: FloatArray
@@ -52,7 +52,7 @@ class Comparison:
 
 
 def compare(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace) -> Comparison:
-    """ncu's values by group, and what they would be in the trace's time."""
+    """ncu's values by group, and these converted to the trace's clock and duration."""
     groups = len(trace.duration_ns)
     duration = _by_group(profiled, matched, groups, ("gpu__time_duration.sum",))
     tensor = _by_group(profiled, matched, groups, TENSOR)
@@ -80,22 +80,22 @@ def _clock(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace, me
 
 
 def dram_bytes(kernel: NcuKernel) -> float | None:
-    """Bytes that one profiled kernel read from device memory and wrote to it; None where they were not counted."""
+    """Bytes that one profiled kernel read from and wrote to device memory; None if they were not counted."""
     total = kernel.get("dram__bytes.sum")
     if total is not None:
         return total.value
     parts = [kernel.get(f"dram__bytes_{way}.sum") for way in ("read", "write")]
     if all(part is not None for part in parts):
         return sum(part.value for part in parts if part is not None)
-    rate, duration = kernel.get("dram__bytes.sum.per_second"), kernel.get("gpu__time_duration.sum")  # all that the page details has
+    rate, duration = kernel.get("dram__bytes.sum.per_second"), kernel.get("gpu__time_duration.sum")  # all that the page "details" has
     return None if rate is None or duration is None else rate.value * duration.value / 1e9
 
 
 def reads_in_program(profiled: Sequence[NcuKernel]) -> list[float | None]:
-    """Bytes that each kernel reads from device memory in the program; None where ncu's counters do not tell.
+    """Bytes that each kernel reads from device memory in the program; None if ncu's counters do not show them.
 
-    Where ncu emptied the caches, what the kernel before wrote comes from memory too, which in the program is still in the level-2 cache:
-    as much as that is taken off.  Measured on an H100 against caches left alone: 3.2 and 0.6 points of the bandwidth apart (median of the
+    If ncu emptied the caches, what the previous kernel wrote also comes from memory, while in the program it is still in the level-2 cache:
+    this amount is subtracted.  Measured on an H100 against caches left alone: 3.2 and 0.6 points of the bandwidth apart (median of the
     kernels of a decoder and a ResNet), and 18.7 and 17.2 without.
     """
     read = [kernel.get("dram__bytes_read.sum") for kernel in profiled]

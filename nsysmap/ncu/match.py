@@ -18,7 +18,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class SequenceKernel:
-    """One kernel of the sequence, as the trace has it."""
+    """One kernel of the sequence in the trace."""
 
     name: str
     grid: Size
@@ -27,21 +27,21 @@ class SequenceKernel:
 
 @dataclass(frozen=True)
 class Matched:
-    """Which kernel of the sequence each profiled kernel is; -1 where none is."""
+    """Which kernel of the sequence each profiled kernel is; -1 for none."""
 
     group: IntArray
     by: tuple[str, ...]  # what agrees
-    turns: int  # places in the sequence at which the whole profile agrees as well: 1 where only one does
+    turns: int  # positions in the sequence at which the whole profile agrees equally well: 1 if the match is unique
 
 
 _WAYS = (("name", "grid", "block"), ("grid", "block"), ("name",))
 
 
 def match_kernels(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKernel]) -> Matched:
-    """The longest common order of both: the profile may begin anywhere in the sequence, go round it, and leave kernels out.
+    """The longest common subsequence: the profile may begin anywhere in the sequence, wrap around, and omit kernels.
 
-    Kernels agree in name, grid and block; where hardly any does, in grid and block alone (ncu's --kernel-name-base shortens names) or
-    in name alone.
+    Kernels agree in name, grid and block; if hardly any do, in grid and block alone (ncu's --kernel-name-base shortens names) or in
+    name alone.
     """
     best = Matched(np.full(len(profiled), -1, np.int64), (), 0)
     for way in _WAYS:
@@ -61,7 +61,7 @@ def _key(name: str, grid: Size | None, block: Size | None, way: tuple[str, ...])
 
 
 def _turns(sequence: list[Key], group: IntArray) -> int:
-    """At how many places of the sequence, going round, kernels like the matched ones follow one another in the same way."""
+    """The number of positions in the cyclic sequence at which kernels like the matched ones follow one another in the same way."""
     numbers = {key: at for at, key in enumerate(dict.fromkeys(sequence))}
     codes = np.array([numbers[key] for key in sequence])
     matched = group[group >= 0]
@@ -86,7 +86,7 @@ def base_name(name: str) -> str:
 
 
 def _aligned(profiled: list[Key], sequence: list[Key]) -> IntArray:
-    """For each profiled kernel its place in the sequence, along the longest common subsequence of it and the sequence going round."""
+    """For each profiled kernel its position in the sequence, from the longest common subsequence with the cyclic sequence."""
     found = np.full(len(profiled), -1, np.int64)
     if not profiled or not sequence:
         return found

@@ -1,4 +1,4 @@
-"""Reads the numbers and units that Nsight Compute prints, in whatever language the machine was set to."""
+"""Reads the numbers and units that Nsight Compute prints, in any locale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTED = re.compile(
 
 
 def decimal_mark(values: Iterable[str]) -> str:
-    """The mark before decimals in these numbers, "." or ",": told by those that can be read in one way only; "." where none can."""
+    """The decimal mark in these numbers, "." or ",": from those that can be read in only one way; "." if there are none."""
     votes = {".": 0, ",": 0}
     for value in values:
         points, commas = value.count("."), value.count(",")
@@ -42,7 +42,7 @@ def decimal_mark(values: Iterable[str]) -> str:
 
 
 def number(text: str, mark: str) -> float | None:
-    """The number that a text holds, or that a list of instances begins with; None for none, n/a and what is not finite."""
+    """The number in a text, or the first of a list of instances; None for none, n/a and values that are not finite."""
     found = _NUMBER.match(text.strip().removeprefix("(!) "))
     if found is None:
         return None
@@ -56,7 +56,7 @@ def number(text: str, mark: str) -> float | None:
 
 
 def in_base_unit(value: float, unit: str) -> tuple[float, str]:
-    """The value in ns, bytes, Hz, percent or counts, and which of these; a unit that is not known is left as it is."""
+    """The value in ns, bytes, Hz, percent or counts, and which of these; an unknown unit is kept."""
     amount, _, per = unit.strip().partition("/")
     scaled, base = _scaled(value, amount)
     if not per:

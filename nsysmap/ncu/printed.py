@@ -1,8 +1,8 @@
-"""Reads what Nsight Compute prints with ``--csv``: the pages ``details`` and ``raw``, and what it prints while it profiles.
+"""Reads what Nsight Compute prints with ``--csv``: the pages ``details`` and ``raw``, and its output while it profiles.
 
-``details`` has a row a metric, ``raw`` a column a metric with the units in the row below the names.  Lines of the profiled program and
-ncu's own (``==PROF==``) stand before, and may stand between.  Names and values are quoted; numbers are in the machine's language.
-Where ``details`` has columns for rules, rows of metrics stop before them: they are shorter than the header (seen with ncu 2025.3).
+``details`` has one row per metric, ``raw`` one column per metric with the units in the row below the names.  Lines of the profiled program
+and ncu's own (``==PROF==``) precede the table, and may be inside it.  Names and values are quoted; numbers are in the machine's locale. If
+``details`` has columns for rules, rows of metrics end before them: they are shorter than the header (seen with ncu 2025.3).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LABELS = {
     "Achieved Occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
 }
-"""What the page ``details`` calls metrics that are read; by section where one label stands for several (see below)."""
+"""The labels of metrics on the page ``details``; by section if one label stands for several (see below)."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions ncu profiled; None where what it printed does not tell, as in what it prints of a report."""
+    """The conditions under which ncu profiled; None if its output does not say, as with output from a report."""
 
     caches: Literal["emptied", "left alone"] | None = None  # before each kernel
     clocks: Literal["locked", "left alone"] | None = None
@@ -75,7 +75,7 @@ class NcuKernel:
 
 
 def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
-    """The profiled kernels, in the order in which they ran; NsysmapError where the file is not what ncu prints."""
+    """The profiled kernels, in the order in which they ran. Raises NsysmapError if the file is not output of ncu."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise NsysmapError(str(path), f"{path.stat().st_size >> 20} MiB is more than Nsight Compute prints for one run", _MAKE)
@@ -86,7 +86,7 @@ def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
 
 
 def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
-    """The same, of a text."""
+    """The same for a text."""
     try:
         tables = list(_tables(text))
     except csv.Error as error:  # a cell of more than 128 KiB
@@ -107,7 +107,7 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
 
 
 def _conditions(text: str) -> Conditions:
-    """What ncu's own lines tell; it warns of what it leaves alone, and only while it profiles."""
+    """The conditions in ncu's own lines: it warns about what it leaves alone, and only while it profiles."""
     said = [line for line in text.splitlines() if line.startswith("==WARNING==")]
     caches, clocks = (any(mark in line for line in said) for mark in (_CACHES_LEFT, _CLOCKS_LEFT))
     if not caches and not clocks:
@@ -116,7 +116,7 @@ def _conditions(text: str) -> Conditions:
 
 
 def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """Each header with the rows below it; lines that are of no table are left out."""
+    """Each header with the rows below it; lines outside tables are left out."""
     names: list[str] = []
     rows: list[list[str]] = []
     least = 0
@@ -200,7 +200,7 @@ def _three(text: str) -> tuple[int, int, int] | None:
 
 
 def _whole(text: str) -> int | None:
-    """The whole number that the text is; None where it is none, or longer than any that ncu prints."""
+    """The text as an integer; None if it is not one, or is longer than any that ncu prints."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 

@@ -1,4 +1,4 @@
-"""Opens what ``--ncu`` names: a CSV that ncu printed, or a report of it (.ncu-rep), which the ncu program prints."""
+"""Opens the file of ``--ncu``: a CSV from ncu, or a report (.ncu-rep), which the ncu program prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.ncu.printed import Conditions, NcuKernel, parse_ncu_csv, read_ncu_csv
 
 INSTALL_FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*", "/opt/cuda/bin")
-"""Where installers put ncu; looked through after NCU and PATH, the newest first."""
+"""Where installers put ncu; searched after NCU and PATH, the newest first."""
 
 _MAGIC = b"NVR\0"
 _LIMIT_S = 600.0
@@ -23,7 +23,7 @@ _THERE = "run `ncu --import FILE --csv --page raw > ncu.csv` where Nsight Comput
 
 
 def read_ncu(path: Path) -> tuple[NcuKernel, ...]:
-    """The kernels that Nsight Compute profiled, in the order in which they ran; NsysmapError where they cannot be read."""
+    """The kernels that Nsight Compute profiled, in the order in which they ran. Raises NsysmapError if they cannot be read."""
     if not _is_report(path):
         return read_ncu_csv(path)
     kernels = parse_ncu_csv(_printed(path, "raw"), str(path))
@@ -32,7 +32,7 @@ def read_ncu(path: Path) -> tuple[NcuKernel, ...]:
 
 
 def _conditions(path: Path) -> Conditions:
-    """Of the command line with which the report was made, which the page ``session`` of newer versions shows."""
+    """The conditions from the command line that made the report, which the page ``session`` of newer versions shows."""
     try:
         found = _COMMAND.search(_printed(path, "session"))
     except NsysmapError:
@@ -53,7 +53,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _printed(path: Path, page: str) -> str:
-    """That page of a report, as ncu prints it."""
+    """A page of a report, as printed by ncu."""
     program = _program(path)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
         command = [str(program), "--import", str(path.absolute()), "--csv", "--page", page]
@@ -80,7 +80,7 @@ def _text(file: object) -> str:
 
 
 def _program(path: Path) -> Path:
-    """The ncu program: what NCU names, else PATH and the usual folders."""
+    """The ncu program: from NCU, otherwise from PATH or the usual folders."""
     named = os.environ.get("NCU")
     if named:
         found = shutil.which(named)

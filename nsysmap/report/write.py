@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
-from nsysmap.report.model import Report
+
+if TYPE_CHECKING:
+    from nsysmap.report.model import Report
 
 WRITERS: Mapping[str, tuple[str, str]] = {
     ".json": ("nsysmap.report.json", "write_json"),
@@ -26,6 +28,6 @@ def write_report(report: Report, path: Path) -> None:
     module, function = WRITERS.get(path.suffix.lower(), ("", ""))
     if not module:
         raise NsysmapError(str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}")
-    write = cast(Callable[[Report, Path], None], getattr(import_module(module), function))
+    write = cast("Callable[[Report, Path], None]", getattr(import_module(module), function))
     with replacing(path) as fresh:
         write(report, fresh)
