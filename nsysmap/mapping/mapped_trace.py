@@ -59,8 +59,10 @@ class MappedTrace:
 
     @cached_property
     def steady(self) -> IntArray:
-        """Numbers of the inferences that medians are over: complete and after the warm-up."""
-        return steady_inferences(self.found.table)
+        """Numbers of the inferences that medians of layers are over: complete, after the warm-up, their kernels in the trace."""
+        shown = self.found.table.ints("kernels") > 0
+        steady = steady_inferences(self.found.table)
+        return steady[shown[steady]]
 
 
 def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:

@@ -22,6 +22,7 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 
 _SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
+_CAPTURE_CALLS = ("StreamBeginCapture", "StreamEndCapture")  # of the runtime and the driver, of any version
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 
 
@@ -116,13 +117,33 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
 
 
 def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool) -> BoolArray:
-    """Which graph launches run an engine: their nodes were created inside an ExecutionContext:: range, or nothing else ran one."""
+    """Which graph launches run an engine: of a process in which such a range was captured into a graph, or where nothing else ran one.
+
+    A range was captured if nodes of a graph were created inside it or, of a process whose graphs' nodes are not in the trace, if it lies
+    between the calls that begin and end a stream's capture.
+    """
     if not any_range or len(launches) == 0:
         return np.ones(len(launches), np.bool_)
-    nodes = trace.cuda_graph_nodes
-    created = innermost(spans(trace.nvtx_ranges, tensorrt.calls), spans(nodes))
-    engine_processes = np.unique(nodes.ints("process")[created >= 0])
-    return np.isin(trace.api_calls.ints("process")[launches], engine_processes)
+    nodes, calls, ranges = trace.cuda_graph_nodes, trace.api_calls, spans(trace.nvtx_ranges, tensorrt.calls)
+    created = innermost(ranges, spans(nodes))
+    process = trace.nvtx_ranges.ints_at("process", tensorrt.calls)
+    captured = ~np.isin(process, nodes.ints("process")) & (innermost(_captures(trace), ranges) >= 0)
+    engine_processes = np.unique(np.concatenate([nodes.ints("process")[created >= 0], process[captured]]))
+    return np.isin(calls.ints("process")[launches], engine_processes)
+
+
+def _captures(trace: Trace) -> Spans:
+    """What each thread did between the begin and the end of a stream's capture."""
+    calls = trace.api_calls
+    begins, ends = (np.flatnonzero(calls.text("api").where(lambda name, part=part: part in name)) for part in _CAPTURE_CALLS)
+    thread, start = calls.ints("thread"), calls.ints("start_ns")
+    found = []
+    for begin in begins.tolist():
+        later = ends[(thread[ends] == thread[begin]) & (start[ends] > start[begin])]
+        if len(later):
+            found.append((thread[begin], start[begin], start[later].min()))
+    columns = np.array(found, np.int64).reshape(-1, 3)
+    return Spans(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> _Executions:
