@@ -38,8 +38,9 @@ _FUNCTION = r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymo
 _DOMAIN = r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?"
 _API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)"
 _LAST_CODE = r"[A-Z][a-z0-9]*$"
+_FUSION = r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion"  # XLA's
 _CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")
-_SYMBOLS = ("triton_", "nccl", "_Z")
+_SYMBOLS = ("triton_", "nccl", "_Z", "nvkernel_", "__omp_offloading_")
 _CUT = ("…", "...")
 _REMEMBERED = 1 << 19  # names, at some 1.2 kB: a program has hundreds, and each is asked about three or four times
 _LONGEST_REMEMBERED = 4096  # characters: names of more are no kernels' of real programs
@@ -81,7 +82,7 @@ def _decode_whole(name: str) -> KernelName:
 
         return _from_reading(name, read_cpp(name))
     layer = _layer(name)
-    if layer is not None:
+    if layer is not None and (layer.family != "layer" or not compiled(_FUSION).match(name)):
         return layer
     if name.isidentifier():
         if known_codes(name):
@@ -229,11 +230,14 @@ def _types(fields: dict[str, str | int]) -> list[str]:
     if not read:
         return []
     moved = read if write in (read, "") else f"{read} to {write}"
+    computed = str(fields.get("compute_type", ""))
+    if computed and computed != read:
+        moved += f", computes in {computed}"
     return [f"{moved}, accumulates in {inside}" if inside and inside != read else moved]
 
 
 def names_table(names: Iterable[str]) -> Table:
-    """Every distinct name decoded once, in the order of first appearance, as the table ``names``."""
+    """Every distinct name of a kernel decoded once, in the order of first appearance, as the table ``names``."""
     from nsysmap.base.result_schema import NAMES
     from nsysmap.base.table import Table
 
@@ -241,6 +245,8 @@ def names_table(names: Iterable[str]) -> Table:
 
 
 def _row(decoded: KernelName) -> dict[str, object]:
+    if decoded.family == "layer":  # a kernel that is numbered like a layer
+        decoded = _nothing(decoded.name)
     fields = decoded.fields
     return {
         "name": decoded.name,

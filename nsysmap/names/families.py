@@ -33,6 +33,8 @@ FAMILY_ROWS: tuple[FamilyRow, ...] = (
     FamilyRow("plugin", "kernel of TensorRT's plugin library; also a plugin layer", "void nvinfer1::plugin::gatherTopDetections_kernel<float, float, 256u>(bool, int, int)"),
     FamilyRow("tensorrt-llm", "kernel of TensorRT-LLM or TensorRT Edge-LLM", "void tensorrt_llm::kernels::generalRmsNorm<__half, false>(const T1 *)"),
     FamilyRow("triton", "kernel that Triton compiled, mostly for torch.compile", "triton_poi_fused_add_mul_3"),
+    FamilyRow("xla", "fusion that XLA compiled, for JAX or TensorFlow", "loop_multiply_fusion_1"),
+    FamilyRow("offload", "region of a program that a compiler made a kernel of (OpenACC, OpenMP, standard parallelism), with its line", "nvkernel_solve_F1L204_2"),
     FamilyRow("pytorch", "kernel of PyTorch (ATen, c10)", "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>, std::array<char *, (unsigned long)3>>(int, T2, T3)"),
     FamilyRow("cub", "Thrust or CUB algorithm", "void cub::DeviceRadixSortSingleTileKernel<int>(const int *)"),
     FamilyRow("nccl", "NCCL collective", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)"),
@@ -61,13 +63,14 @@ FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
     ("softmax_warp", "pytorch"), ("elementwise_kernel_with_index", "pytorch"), ("multi_tensor_apply", "pytorch"),
     ("cutlass::", "cutlass"), ("cutlass_", "cutlass"), ("cutlass", "cutlass"),
     ("cublas", "cublas"), ("cudnn", "cudnn"), ("cusparse", "cusparse"), ("nccl", "nccl"), ("cub::", "cub"), ("thrust::", "cub"),
-    ("convolve", "cudnn"), ("winograd", "cudnn"), ("flip_filter", "cudnn"), ("fft2d", "cudnn"), ("regular_fft", "cufft"), ("vector_fft", "cufft"), ("gemv", "cublas"), ("gemm", "cublas"), ("gemmk1_", "cublas"),
+    ("convolve", "cudnn"), ("winograd", "cudnn"), ("flip_filter", "cudnn"), ("fft2d", "cudnn"), ("regular_fft", "cufft"), ("vector_fft", "cufft"),
+    ("gemvx", "cublas"), ("gemv2", "cublas"), ("gemvNSP", "cublas"), ("gemmSN_", "cublas"), ("gemmk1_", "cublas"), ("gemm_kernel2x2", "cublas"), ("gemm_kernel1x1", "cublas"), ("gemm_largek", "cublas"), ("compute_gemm_pointers", "cublas"),
     ("splitKreduce", "cublas"), ("dot_kernel", "cublas"), ("reduce_1Block_kernel", "cublas"), ("asum_kernel", "cublas"), ("scal_kernel", "cublas"), ("fmha", "fmha"),
 )  # fmt: skip
 
 WORD_FAMILIES: tuple[tuple[str, str], ...] = (
     # begin of a kernel's bare identifier, family
-    ("generatedNativePointwise", "native-pointwise"), ("gemm", "cublas"), ("gemv", "cublas"), ("dot_kernel", "cublas"), ("flash_", "flash-attention"), ("fmha", "fmha"),
+    ("generatedNativePointwise", "native-pointwise"), ("gemmSN_", "cublas"), ("gemmk1_", "cublas"), ("gemv2", "cublas"), ("gemvNSP", "cublas"), ("dot_kernel", "cublas"), ("flash_", "flash-attention"), ("fmha", "fmha"),
     ("BlackwellFusedMultiHeadAttention", "fmha"), ("kernel_mha", "fmha"), ("cudnn", "cudnn"), ("permutationKernel", "cutensor"), ("bmm_", "tensorrt-llm"),
     ("gatherTopDetections", "plugin"), ("allClassNMS", "plugin"), ("gatherNMSOutputs", "plugin"), ("decodeBBoxes", "plugin"), ("EfficientNMS", "plugin"),
 )  # fmt: skip
@@ -121,6 +124,9 @@ TYPE_WORDS: tuple[tuple[str, str], ...] = (
 MATRIX_OPERATIONS = frozenset(("gemm", "convolution", "attention", "unknown", "deconvolution"))
 """What may run on tensor cores; nothing else does."""
 
+ACCIDENTAL = ("convex", "converg", "quantum", "quantit", "quantil", "grid_samples", "together")
+"""Parts of words in which a word that tells an operation stands by chance."""
+
 _READ = 400  # characters in which the words that tell are looked for: they stand in front
 _OPERATION_PARTS = [(operation, words.split()) for operation, words in OPERATION_WORDS]
 
@@ -128,6 +134,8 @@ _OPERATION_PARTS = [(operation, words.split()) for operation, words in OPERATION
 def operation_of(function: str, template: str = "") -> str:
     """What a function computes, by the words in its name, else in its template arguments; "unknown" if none tells."""
     name = function[:_READ].lower()
+    for part in ACCIDENTAL:
+        name = name.replace(part, "")
     for operation, parts in _OPERATION_PARTS:
         for part in parts:
             if part in name:

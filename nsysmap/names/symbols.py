@@ -8,6 +8,7 @@ from nsysmap.names.families import FUNCTION_FAMILIES, MATRIX_OPERATIONS, WORD_FA
 from nsysmap.names.model import Fields, Reading
 
 _KERNEL_WORDS = ("kernel", "pointwise", "memcpy", "memset")
+_ARGUMENTS = 2  # the fewest that are taken for a signature
 _SIGNATURE = re.compile(r"\d[0-9decx]*d[0-9dec]*$")  # Triton's argument signature: 0d1d2de
 _TRITON_KINDS = {"poi": "pointwise", "red": "reduce", "per": "reduce", "tem": "gemm", "spl": "scan", "for": "pointwise", "mix": "reduce"}
 _TRITON_SORTS = {
@@ -19,6 +20,22 @@ _TRITON_SORTS = {
     "for": "foreach",
     "mix": "mixed order reduction",
 }
+_XLA = re.compile(
+    r"(?P<sort>loop|input|wrapped|gemm|transpose|concatenate|scatter)_(?P<fused>(?:[a-z]+_)*)fusion(?:_+(?:dot|general|[0-9]+|impl))*"
+)
+_XLA_OPERATIONS = {
+    "loop": "pointwise",
+    "input": "reduce",
+    "gemm": "gemm",
+    "transpose": "shuffle",
+    "concatenate": "concat",
+    "scatter": "scatter",
+}
+_OFFLOADED = re.compile(
+    r"nvkernel_(?P<openmp>\w+)_F\d+L(?P<openmp_line>\d+)_\d+|"  # NVIDIA's compilers: OpenMP
+    r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<llvm>\w+)_l(?P<llvm_line>\d+)\w*|"  # Clang: OpenMP
+    r"(?P<openacc>[A-Za-z_]\w*)_(?P<openacc_line>\d+)_gpu(?P<reduction>__red)?"  # NVIDIA's compilers: OpenACC, standard parallelism
+)
 _NCCL = re.compile(
     r"nccl(?:Dev)?Kernel_(?P<collective>[A-Z][A-Za-z]*)(?P<words>(?:_[A-Za-z0-9]+)*)(?P<parameters>\(.*\)?)?(?: \[.*)?$",
     re.DOTALL,
@@ -55,6 +72,51 @@ def read_triton(name: str) -> Reading | None:
         ("softmax" if special == "softmax" else "normalization") if special else _TRITON_KINDS.get(sort) or operation_of(fused)
     )
     return Reading("triton", fields, "unknown" if fields["operation"] in MATRIX_OPERATIONS else "no", [], [name])
+
+
+def read_signed(name: str) -> Reading | None:
+    """A kernel whose name ends with the signature of its arguments, as Triton's did until 3.0: ``0d1d2de``, numbered from 0."""
+    signature = name.rpartition("_")[2]
+    at = number = 0
+    while at < len(signature) and signature.startswith(str(number), at):
+        at += len(str(number))
+        while at < len(signature) and signature[at] in "dec":
+            at += 1
+        number += 1
+    if at < len(signature) or number < _ARGUMENTS or "d" not in signature:
+        return None
+    function = name[: -len(signature) - 1]
+    operation = operation_of(function)
+    fields: Fields = {"function": function, "signature": signature, "operation": operation}
+    return Reading("triton", fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name])
+
+
+def read_xla(name: str) -> Reading | None:
+    """What the name of a fusion that XLA compiled says: its sort, and the operation that it is named after."""
+    match = _XLA.fullmatch(name)
+    if match is None:
+        return None
+    operation = operation_of(f"_{match['fused']}") if match["fused"] else "unknown"
+    if operation == "unknown":
+        operation = _XLA_OPERATIONS.get(match["sort"], "unknown")
+    fields: Fields = {"function": name, "sort": match["sort"], "operation": operation}
+    if match["fused"]:
+        fields["fused"] = match["fused"].rstrip("_")
+    return Reading("xla", fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name])
+
+
+def read_offloaded(name: str) -> Reading | None:
+    """Which line of which function a compiler made a kernel of, for OpenACC, OpenMP or standard parallelism."""
+    match = _OFFLOADED.fullmatch(name)
+    if match is None:
+        return None
+    parts = match.groupdict()
+    sort = next(one for one in ("openmp", "llvm", "openacc") if parts[one])
+    inner = read_mangled(parts[sort])
+    function = parts[sort] if inner is None else inner.fields["function"]
+    operation = "reduce" if parts["reduction"] else "unknown"
+    fields: Fields = {"function": function, "line": int(parts[f"{sort}_line"]), "operation": operation}
+    return Reading("offload", fields, "no" if parts["reduction"] else "unknown", [], [name])
 
 
 def read_nccl(name: str) -> Reading | None:
@@ -112,6 +174,8 @@ def read_mangled(name: str) -> Reading | None:
             at += 1
     if not identifiers:
         return None
+    if len(identifiers) == 1 and (offloaded := read_offloaded(identifiers[0])) is not None:
+        return offloaded._replace(pieces=[name])
     fields: Fields = {"function": identifiers[-1], "operation": operation_of(identifiers[-1])}
     if identifiers[:-1]:
         fields["namespace"] = "::".join("(anonymous namespace)" if part.startswith("_GLOBAL__N") else part for part in identifiers[:-1])
@@ -131,6 +195,9 @@ def read_symbol(name: str) -> Reading | None:
     """What a kernel named by one symbol says; None if no word in it is a kernel's."""
     special = read_triton(name) if name.startswith("triton_") else read_nccl(name) if name.startswith("nccl") else read_mangled(name)
     if special is not None or not name.isidentifier():
+        return special
+    special = read_offloaded(name) or read_xla(name) or read_signed(name)
+    if special is not None:
         return special
     operation = operation_of(name)
     if operation == "unknown" and not any(word in name.lower() for word in _KERNEL_WORDS):

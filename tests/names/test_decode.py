@@ -358,3 +358,44 @@ def test_every_field_of_every_example_has_a_label_and_tokens_are_explained() -> 
     assert told["stages"][0] == "4"
     wide = field_words(decode("sm90_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x128x64_warpgroupsize1x1x1_gelu"))
     assert "groups of four warps" in next(means for label, _, means in wide if label == "warpgroups")
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "fields"),
+    [
+        ("nvkernel_solve_F1L204_2", "offload", {"function": "solve", "line": 204}),
+        ("nvkernel__Z20openmp_metadirectivePKdPdiiddb_F1L347_62", "offload", {"function": "openmp_metadirective", "line": 347}),
+        ("__omp_offloading_10302_a2f0_main_l57", "offload", {"function": "main", "line": 57}),
+        ("matrixCalc_12_gpu", "offload", {"function": "matrixCalc", "line": 12, "operation": "unknown"}),
+        ("matrixCalc_12_gpu__red", "offload", {"function": "matrixCalc", "line": 12, "operation": "reduce"}),
+        ("_Z17matrixCalc_12_gpui", "offload", {"function": "matrixCalc", "line": 12}),
+        ("loop_multiply_fusion", "xla", {"sort": "loop", "fused": "multiply", "operation": "pointwise"}),
+        ("input_concatenate_fusion_3", "xla", {"sort": "input", "operation": "concat"}),
+        ("gemm_fusion_dot_6", "xla", {"sort": "gemm", "operation": "gemm"}),
+        ("cumsum_kernel_0d1d2c3de4de", "triton", {"function": "cumsum_kernel", "signature": "0d1d2c3de4de", "operation": "scan"}),
+        ("multinomial_with_replacement_0d1d2345", "triton", {"function": "multinomial_with_replacement"}),
+        ("kernel_2d", "cuda", {"function": "kernel_2d"}),  # no signature: it does not begin with the first argument
+        ("sgemm_naive(int, float, const float *, float *)", "cuda", {"operation": "gemm"}),
+        ("void sgemm_tiled<(int)32>(const float *, float *)", "cuda", {"operation": "gemm"}),
+        ("void gemmSN_NN_kernel<float, (int)128>(const float *)", "cublas", {"operation": "gemm"}),
+        ("convexConvexNphase_stage1Kernel", "cuda", {"operation": "unknown"}),
+        ("ngp::generate_grid_samples_nerf_uniform(unsigned int)", "cuda", {"operation": "unknown"}),
+        ("conv1d_kernel(float *, int)", "cuda", {"operation": "convolution"}),
+    ],
+)
+def test_kernels_of_compilers_and_other_programs_are_not_taken_for_layers_or_libraries(
+    name: str, family: str, fields: dict[str, str | int]
+) -> None:
+    decoded = decode(name)
+    assert decoded.family == family
+    assert {key: decoded.fields.get(key) for key in fields} == fields
+
+
+def test_a_kernel_numbered_like_a_layer_is_no_layer() -> None:
+    (row,) = names_table(["mixed_cp_fft_kernel_3_1"])
+    assert row.text("family") == "unknown"
+    assert decode("mixed_cp_fft_kernel_3_1").family == "layer"
+
+
+def test_tf32_is_told_beside_the_type_of_the_data() -> None:
+    assert "FP32, computes in TF32" in summary(decode("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_stage3_tensor16x8x8"))

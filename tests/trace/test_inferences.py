@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nsysmap.trace.inferences import Inferences, find_inferences
 from nsysmap.trace.reader import read_trace
@@ -68,17 +69,16 @@ def test_hidden_graph_launches_are_inferences_of_which_nothing_but_the_host_time
     assert [(row["enqueue_ns"], row["gpu_busy_ns"], row["kernels"]) for row in rows] == [(10, None, 0), (10, None, 0)]
 
 
-def test_hidden_graph_launches_are_inferences_beside_one_without_a_graph_if_an_enqueue_was_captured(tmp_path: Path) -> None:
-    for captured in (False, True):
-        file = trace_of(1)
-        for name, at in (("cudaStreamBeginCapture_v10000", 2000), ("cudaStreamEndCapture_v10000", 2200)):
-            file.call(name, at, at + 10, at)
-        start = 2050 if captured else 2300
-        file.range("ExecutionContext::enqueueV3", start, start + 100, domain=1)
-        for number in range(3):
-            file.call("cudaGraphLaunch_v10000", 3000 + 100 * number, 3010 + 100 * number, 40 + number)
-        table = found(file, tmp_path).table
-        assert table.text("found_by").list() == ["range", *["graph-launch"] * (3 if captured else 0)]
+@pytest.mark.parametrize("captured", [False, True])
+def test_hidden_graph_launches_are_inferences_beside_one_without_a_graph_if_an_enqueue_was_captured(tmp_path: Path, captured: bool) -> None:
+    file = trace_of(1)
+    for name, at in (("cudaStreamBeginCapture_v10000", 2000), ("cudaStreamEndCapture_v10000", 2200)):
+        file.call(name, at, at + 10, at)
+    start = 2050 if captured else 2300
+    file.range("ExecutionContext::enqueueV3", start, start + 100, domain=1)
+    for number in range(3):
+        file.call("cudaGraphLaunch_v10000", 3000 + 100 * number, 3010 + 100 * number, 40 + number)
+    assert found(file, tmp_path).table.text("found_by").list() == ["range", *["graph-launch"] * (3 * captured)]
 
 
 def test_two_threads_enqueueing_at_once_are_not_mixed_up(tmp_path: Path) -> None:
