@@ -22,7 +22,6 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 
 _SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
-_CAPTURE_CALLS = ("StreamBeginCapture", "StreamEndCapture")  # of the runtime and the driver, of any version
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 
 
@@ -135,7 +134,9 @@ def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *,
 def _captures(trace: Trace) -> Spans:
     """What each thread did between the begin and the end of a stream's capture."""
     calls = trace.api_calls
-    begins, ends = (np.flatnonzero(calls.text("api").where(lambda name, part=part: part in name)) for part in _CAPTURE_CALLS)
+    api = calls.text("api")
+    begins = np.flatnonzero(api.where(lambda name: "StreamBeginCapture" in name))  # of the runtime and the driver, of any version
+    ends = np.flatnonzero(api.where(lambda name: "StreamEndCapture" in name))
     thread, start = calls.ints("thread"), calls.ints("start_ns")
     found = []
     for begin in begins.tolist():
