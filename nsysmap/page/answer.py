@@ -111,9 +111,9 @@ def _costly(cost: words.Cost, short: str, unit: Unit) -> Costly:
 
 
 def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], str]) -> tuple[str, ...]:
-    names = [escaped(titles.get((cost.engine, cost.name), cost.name)) for cost in costs]
-    if len(set(names)) < len(names):
-        names = [escaped(cost.name) for cost in costs]
+    short = [titles.get((cost.engine, cost.name), cost.name) for cost in costs]
+    of_title = {one: {cost.name for title, cost in zip(short, costs, strict=True) if title == one} for one in short}
+    names = [escaped(one if len(of_title[one]) == 1 else cost.name) for one, cost in zip(short, costs, strict=True)]
     return tuple(told_apart(names, _NAME))
 
 
@@ -157,5 +157,4 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
         return Bar(f"{name}{duration(gpu.window_ns)} {between}", tuple(parts))
-    mean_ns = gpu.busy_ns + sum(one.ns or 0 for one in gpu.idle)
-    return Bar(f"{name}{rounded(mean_ns)} per {summary.unit}, the mean over {duration(gpu.window_ns)} {between}", tuple(parts))
+    return Bar(f"{name}mean per {summary.unit} over {duration(gpu.window_ns)} {between}", tuple(parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from nsysmap.page.windows import Windows
 from nsysmap.picture.html import graph_data
 from nsysmap.picture.model import picture, times_of
 from nsysmap.picture.swatches import CAUSES, KIND_WORDS, Swatch, kernel_swatch, kind_swatch
-from nsysmap.picture.titles import layer_titles
+from nsysmap.picture.titles import layer_titles, name_title
 from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
@@ -63,6 +64,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
     return {
         "duration": events.duration_ns,
         "devices": len({lane["device"] for lane in events.lanes}),
+        "capabilities": {row.integer("device"): _capability(row) for row in tables.devices},
         "threads": events.threads,
         "lanes": events.lanes,
         "texts": events.texts,
@@ -177,7 +179,22 @@ def _kernel(name: str) -> dict[str, object]:
     told = summary(decoded).replace(" kernel: ", ": ", 1)
     patterns = ", ".join(pattern.name for pattern in decoded.patterns)
     said = [[label, escaped(value), means] for label, value, means in field_words(decoded)]
-    return {"summary": escaped(told), "patterns": patterns, "said": said, "rest": escaped(decoded.rest)}
+    written_for = re.fullmatch(r"sm(\d+)(\d)[af]?", str(decoded.fields.get("arch", "")))
+    types = {str(value) for field, value in decoded.fields.items() if field.endswith("_type") and field != "accumulate_type"}
+    return {
+        "summary": escaped(told),
+        "patterns": patterns,
+        "said": said,
+        "rest": escaped(decoded.rest),
+        "arch": [int(part) for part in written_for.groups()] if written_for else None,
+        "types": sorted(types - {"unknown"}),
+    }
+
+
+def _capability(device: Row) -> list[int] | None:
+    """The compute capability of a GPU, major and minor; None if unknown."""
+    parts = [device.maybe_integer("compute_major"), device.maybe_integer("compute_minor")]
+    return None if None in parts else [part for part in parts if part is not None]
 
 
 def _titles(analysis: Analysis) -> dict[tuple[int | None, int | None], str]:
@@ -197,7 +214,7 @@ def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
         name, engine = common_name([row.text("name") for row in mine]), mine[0].maybe_integer("engine")
         told = [titles.get((engine, row.maybe_integer("layer_index")), "") for row in mine]
         agree = all(told) and len({NUMBER.sub("*", title) for title in told}) == 1
-        found[engine, name, min(row.integer("layer_id") for row in mine)] = common_name(told) if agree else name
+        found[engine, name, min(row.integer("layer_id") for row in mine)] = common_name(told) if agree else name_title(name)
     return found
 
 

@@ -46,6 +46,7 @@ function detailsOf(trace, panel, on) {
     ]);
     const counted = measuredOf(row);
     if (counted) rows("Hardware counters (mean over the duration of all executions)", Object.entries(doc.metrics).map(([metric, title]) => counted[metric] && [title, typeof counted[metric] === "string" ? `not known: ${counted[metric]}` : withError(counted[metric])]));
+    remarks(told, layer, doc.lanes[shared(KERNEL, "lane", row)].device);
     const sure = shared(KERNEL, "confidence", row) / 1000, method = shared(KERNEL, "method", row);
     rows("Layer, and the evidence for it", [
       ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part known from", shared(KERNEL, "part_by", row)],
@@ -59,6 +60,15 @@ function detailsOf(trace, panel, on) {
       ["grid", three("grid_")], ["block", three("block_")], ["registers per thread", shared(KERNEL, "registers", row)],
       ["shared memory per block", `${(shared(KERNEL, "static_shared_bytes", row) + shared(KERNEL, "dynamic_shared_bytes", row)).toLocaleString("en")} bytes`],
       ...laneWords(KERNEL)(row), ["CUDA graph", shared(KERNEL, "graph_id", row)], ["graph node", shared(KERNEL, "graph_node_id", row)], ["kernel_id", tables.kernels.id[row]],
+    ]);
+  }
+  /** What a kernel's name says beside its GPU and its layer: facts, none of them a finding. */
+  function remarks(told, layer, device) {
+    const has = doc.capabilities[device], older = told.arch && has && (told.arch[0] - has[0] || told.arch[1] - has[1]) < 0;
+    rows("What to know of it", [
+      older && ["architecture", `written for compute capability ${told.arch.join(".")}; this GPU has ${has.join(".")}`, null, "Common, and no defect: it runs on later GPUs too, without the instructions that came with them."],
+      layer && layer.precision && told.types.length && !told.types.includes(layer.precision) &&
+        ["data type", `the engine file says ${layer.precision}, this kernel's name only ${told.types.join(", ")}`, null, "It may be one step of the layer, or not do what its name says."],
     ]);
   }
   const measured = new Map(doc.measured.map(([device, sequence, position, told]) => [`${device} ${sequence} ${position}`, told]));
@@ -101,6 +111,7 @@ function detailsOf(trace, panel, on) {
     layerRows(one, null);
     const ran = doc.kernel_time.filter(row => row.layer === id);
     rows(`Its kernels (${doc.mean})`, ran.map(row => [`${row.kernels} × ${duration(row.time)}`, `${row.summary}\n${row.name}`]));
+    for (const name of new Set(ran.map(row => row.name))) { const at = doc.texts.kernels_classes.name.indexOf(name); if (at >= 0) remarks(doc.kernels[at], one, Object.keys(doc.capabilities)[0]); }
     const found = doc.findings.filter(finding => finding.layers.includes(id));
     rows("Findings about it", found.map(finding => [finding.severity, finding.rule, () => on.finding(finding.number)]));
     const tools = element("p", null, panel);

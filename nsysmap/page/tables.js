@@ -20,7 +20,7 @@ function layersOf(trace, place, on) {
       update();
     });
   }
-  const timed = place.querySelector("th[data-by=time] button"), part = () => Boolean(selection && (selection.range || selection.inference !== null));
+  const part = () => Boolean(selection && (selection.range || selection.inference !== null));
   grouped.checked = new Set(doc.layers.map(layer => layer.repeat)).size < doc.layers.length;  // some repeat
   filter.addEventListener("input", () => update());
   grouped.addEventListener("change", () => update());
@@ -68,8 +68,7 @@ function layersOf(trace, place, on) {
     for (const head of heads) head.setAttribute("aria-sort", head.dataset.by === sort ? (down ? "descending" : "ascending") : "none");
     const most = rows.reduce((best, row) => Math.max(best, row.share || 0), 0), shown = all ? rows : rows.slice(0, MOST_ROWS);
     body.replaceChildren(...shown.flatMap(row => [line(row, most), ...(isOpen(row) ? row.members.map(one => line(one, most, "member")) : [])]));
-    said.textContent = `${counted(rows.length, "row")}; ${part() ? "time and kernels within the selection" : doc.median}`;
-    timed.textContent = part() ? "µs, in the selection" : `µs, ${doc.median}`;
+    said.textContent = `${counted(rows.length, "row")}; ${part() ? "times (µs) and kernels within the selection" : `times (µs): ${doc.median}`}`;
     const more = place.querySelector(".more");
     more.replaceChildren();
     if (shown.length < rows.length) button(`show all ${rows.length.toLocaleString("en")} rows`, more, () => { all = true; update(); });
@@ -87,7 +86,7 @@ function layersOf(trace, place, on) {
     const swatch = doc.kinds[row.swatch] || { fill: NO_LAYER };
     const share = element("td", null, made, "right");
     bar(most ? (row.share || 0) / most : 0, swatch.fill, share);
-    share.append(percent(row.share));
+    element("span", percent(row.share), share, "num");
     element("td", microseconds(row.time ?? null), made, "right");
     const cell = element("td", null, made, "name");
     if (row.layers.length) button(row.title, cell, () => on.layers(row.layers.map(layer => layer.id), row.title)).title = row.name;
@@ -146,7 +145,7 @@ function idleOf(trace, place) {
       body.replaceChildren(...rows.map(row => {
         const made = document.createElement("tr"), share = element("td", null, made, "right");
         bar(row.share, doc.causes[row.cause].fill, share);
-        share.append(percent(row.share));
+        element("span", percent(row.share), share, "num");
         if (!each.hidden) element("td", duration(row.each), made, "right");
         element("td", duration(row.time), made, "right");
         element("td", row.gaps.toLocaleString("en"), made, "right");
@@ -192,12 +191,12 @@ function regionsOf(trace, place) {
       const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
       const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
       const head = element("tr", null, element("thead", null, table));
-      for (const [name, side] of [["share of the region", "right"], [`µs, ${doc.mean}`, "right tight"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
+      for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
       const body = element("tbody", null, table);
       for (const part of parts) {
         const row = element("tr", null, body), share = element("td", null, row, "right");
         bar(longest ? part.share / longest : 0, null, share);
-        share.append(percent(part.share));
+        element("span", percent(part.share), share, "num");
         element("td", microseconds(part.time), row, "right");
         element("td", part.kernels.toLocaleString("en"), row, "right");
         const named = element("td", part.part, row, "name");

@@ -52,10 +52,8 @@ def run_words(summary: Summary, tables: Tables) -> str:
     told = [(word, loops[0].maybe_integer(f"{word}_ns")) for word in ("mean", "median")] if len(loops) == 1 else []
     spread = ", ".join(f"{word} {rounded(ns)}" for word, ns in told if ns is not None)
     whole = f"{counted(summary.steady, 'steady-state inference')}{f': {spread} per {summary.unit} with the profiler' if spread else ''}."
-    replayed = len(tables.replayed_inferences)
-    if not replayed:
+    if not len(tables.replayed_inferences):
         return whole
     return (
-        f"{whole} The times above, with the profiler and predicted, are means of {replayed:,} that were replayed and stand for all but "
-        f"the outliers ({OUTLIER} × the median or more); the bar and all shares are of all {summary.steady:,}."
+        f"{whole} The times above are means of the replayed inferences, which stand for all but outliers ({OUTLIER} × the median or more)."
     )

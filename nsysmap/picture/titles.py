@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +14,13 @@ from nsysmap.names.onnx_words import MAIN_KINDS
 
 _LAST = 2
 """Components of a path that are always shown."""
+
+_NAMED = 2  # fused operations that are named, not counted
+_LONGEST = 16  # characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
+_WEIGHTS = ".weight"
+_CONSTANT = re.compile(r"(^|[/_])Constant(_\d+)?(_output_\d+)?$")
+_QUANTIZE = re.compile(r"(Quantize|Dequantize)Linear(_\d+)?(_quantize_scale_node|_dequantize_scale_node)?$")
+_ORDINAL = re.compile(r"_\d+$")
 
 
 def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
@@ -27,6 +35,12 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
         for row in rows:
             titles[row] = _joined(found[row][0], kept, words)
     return tuple(titles)
+
+
+def name_title(name: str) -> str:
+    """The title of a layer of that name by itself: its whole path, and what it does."""
+    path, words = _of_nodes(split_layer_name(name).node)
+    return _joined(path, range(len(path)), words)
 
 
 def _split(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -48,10 +62,33 @@ def _of_nodes(node: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         first, dots, last = node.removeprefix("{ForeignNode[").rstrip("]}").partition("...")
         return _parts(first)[:-1], (f"{{ForeignNode[{_parts(first)[-1]}{dots}{_parts(last)[-1] if dots else ''}]}}",)
     nodes = nodes_of(node) or [node]
-    parts = _parts(_main(nodes).removesuffix(".weight"))
-    more = (f"+{len(nodes) - 1}",) if len(nodes) > 1 else ()
+    main = _main(nodes)
+    parts = _parts(main.removesuffix(_WEIGHTS))
+    if len(parts) == 1 and (weights := next((one for one in nodes if one.endswith(_WEIGHTS) and one != main), None)) is not None:
+        parts = (weights.removesuffix(_WEIGHTS), *parts)  # features.0.0.weight + Conv_12: the module that the node lies in
+    more = _fused(main, nodes)
     shown = _LAST + (len(parts) > _LAST and parts[-_LAST].isdigit())  # layers/0/Add
     return parts[:-shown], (*parts[-shown:], *more)
+
+
+def _fused(main: str, nodes: Sequence[str]) -> tuple[str, ...]:
+    """What else the layer does: ``+ Relu``, or how many nodes more; its weights and what is done to them are not counted."""
+    others = [node for node in nodes if node != main and not _of_weights(node)]
+    words = [_operation(node) for node in others]
+    if not others:
+        return ()
+    if len(others) > _NAMED or _operation(main) in words or not all(0 < len(word) <= _LONGEST for word in words):
+        return (f"+{len(others)}",)
+    return (" ".join(f"+ {word}" for word in words),)
+
+
+def _of_weights(node: str) -> bool:
+    return node.endswith(_WEIGHTS) or _CONSTANT.search(node) is not None or _QUANTIZE.search(node) is not None
+
+
+def _operation(node: str) -> str:
+    """The operation in the name of a node: its last part without a number."""
+    return _ORDINAL.sub("", _parts(node)[-1])
 
 
 def _main(nodes: Sequence[str]) -> str:

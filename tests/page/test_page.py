@@ -496,14 +496,14 @@ def test_what_an_address_names_stands_below_the_header(browser: Browser, written
 def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, written(*MIXED))
     assert "take the most time, per pass of 2 inferences" in page.inner_text("#answer")
-    assert page.inner_text("#layers th[data-by=time]").startswith("µs, median per pass of 2 inferences")
+    assert "times (µs): median per pass of 2 inferences" in page.inner_text("#layers .said")
     assert "mean per pass of 2 inferences" in page.inner_text("#regions summary")
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     assert "take the most time, per inference of its engine" in page.inner_text("#answer")
     others = page.locator("#layers tbody tr", has_text="without a layer")
     assert others.locator("td").nth(1).inner_text() == "–"  # they are of no engine
     page.keyboard.press("]")
-    assert page.inner_text("#layers th[data-by=time]").startswith("µs, in the selection")
+    assert "times (µs) and kernels within the selection" in page.inner_text("#layers .said")
 
 
 def test_the_engine_that_ran_is_proved_by_its_tactics(browser: Browser, written: Callable[..., Path]) -> None:
@@ -511,3 +511,26 @@ def test_the_engine_that_ran_is_proved_by_its_tactics(browser: Browser, written:
     told = page.inner_text("#answer .more")
     assert "55 of 55 layers with a tactic ran the kernel that it names" in told
     assert "of its 57 layers 1 ran no kernel (1 shape)" in told
+
+
+def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(browser: Browser, tmp_path: Path) -> None:
+    whole = analyze(FIXTURES / "bert_trt10/sync.nsys-rep", [FIXTURES / "bert_trt10/engine.json"], rules=())
+    tables = whole.tables
+    layer = next(row.integer("layer_id") for row in tables.layers if row.maybe_text("precision") == "FP16" and row.maybe_integer("kernels"))
+    name = "sm75_xmma_gemm_i8i8_i8i32_f32_tn_n_tilesize32x64x64_stage1_execute_kernel_trt"
+    kernels = tables.kernels
+    text = kernels.text("name")
+    codes = np.where(kernels.ints("layer_id") == layer, len(text.values), text.codes).astype(np.int32)
+    renamed = kernels.with_columns(kernels.spec, {"name": Text(codes, (*text.values, name))})
+    own = replace(whole, tables=replace(tables, kernels=renamed))
+    write_page(own, report_of(whole), tmp_path / "x.html")
+    page = opened(browser, tmp_path / "x.html", f"find={name}")
+    page.get_by_text(re.compile(r"kernels of 1 layer")).first.wait_for()
+    page.locator("#find").press("Enter")
+    details = page.inner_text("#details")
+    assert "written for compute capability 7.5; this GPU has 9.0" in details
+    assert "the engine file says FP16, this kernel's name only INT8" in details
+    page = opened(browser, tmp_path / "x.html", "find=_gemm_mha_v2")
+    page.get_by_text(re.compile(r"kernels of \d+ layers")).first.wait_for()
+    page.locator("#find").press("Enter")
+    assert "What to know of it" not in page.inner_text("#details")

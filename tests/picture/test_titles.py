@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from nsysmap.engine.reader import read_engine
-from nsysmap.picture.titles import layer_titles
+from nsysmap.picture.titles import layer_titles, name_title
 from tests.graph_engines import decoder
 from tests.made_engines import made, row
 from tests.places import FIXTURES
@@ -48,7 +48,20 @@ def test_a_number_alone_comes_with_what_it_counts() -> None:
 
 
 def test_the_product_names_the_layer_not_its_weights() -> None:
-    assert titles("w.0.weight + /w.0/quantizer/QuantizeLinear + /w.0/Conv") == ("w.0/Conv +2",)
+    assert titles("w.0.weight + /w.0/quantizer/QuantizeLinear + /w.0/Conv") == ("w.0/Conv",)
+    assert titles("m.0.weight + QuantizeLinear_8 + Conv_12 + PWN(Clip_16)") == ("m.0/Conv_12 + Clip",)
+
+
+def test_what_is_fused_is_named_or_counted() -> None:
+    assert titles("/a/Conv + /a/Add_1 + /a/relu/Relu") == ("a/Conv + Add + Relu",)
+    assert titles("/a/q/MatMul + /a/k/MatMul + /a/v/MatMul") == ("q/MatMul +2",)
+    assert titles("/a/Conv + /a/Add + /a/Mul + /a/Relu") == ("a/Conv +3",)
+    assert titles("[CONVOLUTION]-[x]-[c_1] + [SCALE]-[x]-[_native_batch_norm_legit_no_training]") == ("c_1 +1",)
+
+
+def test_a_name_by_itself_keeps_its_whole_path() -> None:
+    assert name_title("/inception*/branch*/conv*/Conv + /inception*/branch*/relu*/Relu") == "inception*/branch*/conv*/Conv + Relu"
+    assert name_title("__myl_AddMul_myl0_*") == "__myl_AddMul_myl0_*"
 
 
 def test_regions_and_reformats_keep_what_they_are() -> None:
@@ -58,7 +71,7 @@ def test_regions_and_reformats_keep_what_they_are() -> None:
         "layers/3 … {ForeignNode[ELEMENTWISE_SUM_0...ELEMENTWISE_PROD_1]}",
         "layers/4 … {ForeignNode[ELEMENTWISE_SUM_0...ELEMENTWISE_PROD_1]}",
     )
-    assert titles("Reformatting CopyNode for Input Tensor 1 to /stem/conv/Conv + /stem/Relu") == ("reformat input 1 of conv/Conv +1",)
+    assert titles("Reformatting CopyNode for Input Tensor 1 to /stem/conv/Conv + /stem/Relu") == ("reformat input 1 of conv/Conv + Relu",)
 
 
 def test_a_thousand_equal_blocks_are_a_thousand_titles() -> None:
