@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.joining.colours import colours, own_structure
-from nsysmap.joining.network import PRODUCTS, Network, Piece
+from nsysmap.joining.network import PRODUCTS, Network, Piece, unnumbered
 from nsysmap.names.layers import node_row
 
 Scores = NDArray[np.float32]
@@ -71,7 +71,7 @@ def likeness(first: Network, second: Network) -> Likeness:
     )
     called = _without_other_counts(evidence, told, [{_plain(piece): 1} for piece in mine], [{_plain(piece): 1} for piece in yours])
     names = _believed(evidence, *called)
-    tensors = _believed(evidence, _tensors(first, ours), _tensors(second, theirs))
+    tensors = _believed_tensors(evidence, _tensors(first, ours), _tensors(second, theirs))
     scores = around.copy() if nodes else around + _WORDING * _same_wording(mine, yours)
     _contradict(scores, held, nodes)
     for shared, worth in ((nodes, _NODES), (weights, _WEIGHTS), (places, _PLACES), (names, _NAMES), (tensors, _TENSORS)):
@@ -280,6 +280,15 @@ def _believed(alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[
     """What the pieces of both sides have in common, if these names can be trusted."""
     names = [[name for held in side for name in held] for side in (mine, yours)]
     return _trusted(_shared(mine, yours), alike, numbered=_are_numbered(*names))
+
+
+def _believed_tensors(alike: Scores, mine: Sequence[Mapping[str, int]], yours: Sequence[Mapping[str, int]]) -> _Shared:
+    """The same of tensors; those that TensorRT numbers itself, otherwise in another build, are believed or not on their own."""
+    result: _Shared = {}
+    for unnamed in (True, False):
+        held = [[{name: 1 for name in one if (unnumbered(name) != name) == unnamed} for one in side] for side in (mine, yours)]
+        result.update(_trusted(_shared(*held), alike, numbered=unnamed or _are_numbered(*(chain(*side) for side in held))))
+    return result
 
 
 def _without_other_counts(alike: Scores, told: Sequence[Sequence[bool]], mine: _Names, yours: _Names) -> tuple[_Names, _Names]:

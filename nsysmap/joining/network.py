@@ -31,6 +31,7 @@ _HEAVY_KINDS = PRODUCTS | {
     "scatter",
     "loop",
 }
+_FOLDED = "BatchNormalization"  # part of the convolution before it, and left out by some exporters
 _HEAVY, _LIGHT = 10, 1  # weight of a node when two layers share some
 _ATTENTION_OPS = ("MatMul", "Softmax", "MatMul")
 
@@ -107,7 +108,7 @@ def unnumbered(name: str) -> str:
 def node_weight(node: str) -> int:
     """The weight of an ONNX node: high for a matrix product, a norm, a softmax or a pooling, low for one step of many."""
     row = node_row(node)
-    return _HEAVY if row is not None and row.kind in _HEAVY_KINDS else _LIGHT
+    return _HEAVY if row is not None and row.kind in _HEAVY_KINDS and row.op != _FOLDED else _LIGHT
 
 
 def network_of(layers: Sequence[Layer], ids: Sequence[int], bindings: Iterable[str] = (), *, of_model: bool = False) -> Network:

@@ -27,6 +27,8 @@ _TAIL = r"_myl(\d{1,9})_(\d{1,9})$"
 _PROFILE = r" \[profile (\d{1,9})\]$"
 _REFORMAT = r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )"
 _UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
+_TORCH = r"\[([A-Z_]{1,60})\]-\[aten_ops\.([a-z0-9_]{1,60})"  # Torch-TensorRT: what it made, and of which operation
+_STEPS = frozenset(("ELEMENTWISE", "UNARY", "SHUFFLE", "SLICE"))  # … that may be one of several for it
 _CLONE = r"_clone_\d+$"
 _CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
 _OUTPUT = r"_output_\d+$"
@@ -65,6 +67,9 @@ def node_row(node: str) -> NodeRow | None:
         node = compiled(_CLONE).sub("", node)
     if _is_constant(node):
         return _CONSTANT
+    if "[aten_ops." in node and (torch := compiled(_TORCH).search(node)):
+        made, whole = (NODES.get(word.replace("_", "").lower()) for word in torch.groups())
+        return made if torch[1] in _STEPS and made is not None and (whole is None or whole.kind != made.kind) else whole
     last = node.rstrip(")")
     last = last[last.rfind("/") + 1 :]
     last = last[last.rfind("::") + 2 :] if "::" in last else last

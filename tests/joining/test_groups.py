@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -334,3 +335,39 @@ def test_of_two_that_carry_data_between_the_same_layers_the_one_that_reshapes_is
     found = told(*(reversed(sides) if turned else sides))
     pairs = [{*before, *after} for before, after, relation, _ in found if relation == "one-to-one"]
     assert {"reshape_after_Gemm_48", "copied_squeeze_after"} in pairs
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_tensors_that_tensorrt_numbers_are_not_taken_for_those_of_another_build(turned: bool) -> None:
+    """MobileNet on two GPUs: the same number is the fifth activation's tensor in one build and the sixth's in the other."""
+
+    def build(clip: str, kind: str, number: int) -> list[Layer]:
+        found: list[Layer] = []
+        last = "image"
+        for block in range(8):
+            made, clipped = f"[CONVOLUTION]-[/features/{block}]_output", f"(Unnamed Layer* {number + 10 * block}) [Identity]_output"
+            for name, what, reads, writes in (
+                (f"/features/{block}/Conv", "convolution", last, made),
+                (clip.format(block), kind, made, clipped),
+            ):
+                shape = (1, 8, 14, 14)
+                found.append(Layer(0, name, what, inputs=(Tensor(reads, shape),), outputs=(Tensor(writes, shape),)))
+            last = clipped
+        return found
+
+    sides = [network(build("__myl_MaxMinCas_myl{}_0", "myelin_kernel", 3)), network(build("clamp of features/{}", "pointwise", 13))]
+    found = told(*(reversed(sides) if turned else sides))
+    assert [relation for _, _, relation, _ in found] == ["one-to-one"] * 16
+    blocks = [{re.findall(r"features/(\d)|myl(\d)", name)[0] for name in (*before, *after)} for before, after, _, _ in found]
+    assert [{"".join(one) for one in block} for block in blocks] == [{str(at // 2)} for at in range(16)]
+
+
+def test_an_addition_that_torch_tensorrt_fused_into_a_convolution_is_merged_with_it() -> None:
+    def product(block: int, more: str, writes: str) -> Layer:
+        name = f"[CONVOLUTION]-[aten_ops.convolution.default]-[/features/{block}/convolution_{block}]{more}"
+        return layer(name, f"t{block - 1}", writes, kind="convolution")
+
+    apart = [product(1, "", "t1"), product(2, "", "c2"), layer("__myl_Add_myl16_0", "t1 c2", "t2"), product(3, "", "t3")]
+    fused = [product(1, "", "t1"), product(2, " + [ELEMENTWISE]-[aten_ops.add.Tensor]-[/features/2/add]", "t2"), product(3, "", "t3")]
+    found = told(network(apart), network(fused))
+    assert [(len(before), relation) for before, _, relation, _ in found] == [(1, "one-to-one"), (2, "merged"), (1, "one-to-one")]

@@ -11,7 +11,7 @@ import pytest
 
 from nsysmap.engine.model import LAYER_KINDS
 from nsysmap.names.decode import affinity, decode, layer_kind, matches_tactic, normalized_range_text, split_layer_name
-from nsysmap.names.layers import nodes_of
+from nsysmap.names.layers import node_row, nodes_of
 from tests.places import CAPTURES, FIXTURES, NAME_TABLES, SHARED
 
 TACTICS = NAME_TABLES / "tactics.tsv"
@@ -240,3 +240,20 @@ def test_the_types_in_tactics_are_those_that_the_layers_of_public_engines_state(
 def test_the_nodes_of_a_pointwise_layer_are_named_whatever_constants_stand_among_them() -> None:
     name = "PWN(PWN(PWN(247 + (Unnamed Layer* 11) [Shuffle], Add_49), PWN(Sqrt_50)), Mul_52)"
     assert nodes_of(name) == ["247", "(Unnamed Layer* 11) [Shuffle]", "Add_49", "Sqrt_50", "Mul_52"]
+
+
+@pytest.mark.parametrize(
+    ("node", "op"),
+    [
+        ("[CONVOLUTION]-[aten_ops.convolution.default]-[/features/3/conv/2/convolution_8]", "Conv"),
+        ("[SCALE]-[aten_ops._native_batch_norm_legit_no_training.default]-[/features/3/conv/3/norm_8]", "BatchNormalization"),
+        ("[ELEMENTWISE]-[aten_ops.add.Tensor]-[/features/3/add]", "Add"),
+        ("[MATRIX_MULTIPLY]-[aten_ops.addmm.default]-[/classifier/1/addmm_mm]", "Gemm"),
+        ("[ELEMENTWISE]-[aten_ops.addmm.default]-[/classifier/1/addmm_add]", "ElementWise"),
+        ("[SLICE]-[aten_ops.clamp.default]-[/features_0/2/clamp_min_rhs_broadcast]", "Slice"),
+        ("[MAX]-[aten_ops.max_pool2d.default]-[/maxpool/max_pool2d]", "MaxPool"),
+    ],
+)
+def test_nodes_of_torch_tensorrt_name_the_operation_that_they_are_made_of(node: str, op: str) -> None:
+    row = node_row(node)
+    assert row is not None and row.op == op
