@@ -36,6 +36,7 @@ def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
     were."""
     found = match(first, second)
     work = _Work(first, second, found)
+    work.by_own_names()
     work.by_nodes()
     work.by_tensors()
     for _ in range(2):
@@ -43,7 +44,6 @@ def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
         work.by_operations()
         work.by_opaque_layers()
         work.by_regions()
-    work.by_own_names()
     work.carriers()
     return tuple(sorted(work.groups(), key=work.rank))
 
@@ -115,6 +115,22 @@ class _Work:
         return reads, read_by
 
     # --- by nodes and tensors -----------------------------------------------------------------------------------------
+
+    def by_own_names(self) -> None:
+        """Pieces of the same name are the same if one build runs nothing for them, or a file does not say what they are."""
+        if not self.found.alike.names:
+            return
+        named = [
+            {piece.name: place for place, piece in enumerate(one.pieces) if place not in self.of[side]}
+            for side, one in enumerate(self.networks)
+        ]
+        count = [Counter(piece.name for piece in one.pieces) for one in self.networks]
+        for name in named[0].keys() & named[1].keys():
+            pair = (named[0][name], named[1][name])
+            pieces = [self._piece(side, pair[side]) for side in (0, 1)]
+            unlike = pieces[0].computes != pieces[1].computes and any(piece.kind == "noop" for piece in pieces)
+            if count[0][name] == count[1][name] == 1 and (unlike or any(piece.kind in _OPAQUE for piece in pieces)):
+                self._new(([pair[0]], [pair[1]]), NAME)
 
     def by_nodes(self) -> None:
         """A piece is part of another one that has its nodes."""
@@ -256,21 +272,6 @@ class _Work:
         own = {self.of[side].get(region)}
         return len(before - own - reads) + len(behind - own - read_by)
 
-    def by_own_names(self) -> None:
-        """Pieces of the same name are the same if one file says that they compute nothing and the other does not know."""
-        if not self.found.alike.names:
-            return
-        named = [
-            {piece.name: place for place, piece in enumerate(one.pieces) if place not in self.of[side]}
-            for side, one in enumerate(self.networks)
-        ]
-        count = [Counter(piece.name for piece in one.pieces) for one in self.networks]
-        for name in named[0].keys() & named[1].keys():
-            pair = (named[0][name], named[1][name])
-            kinds = [self._piece(side, pair[side]).kind for side in (0, 1)]
-            if count[0][name] == count[1][name] == 1 and any(kind in _OPAQUE for kind in kinds):
-                self._new(([pair[0]], [pair[1]]), NAME)
-
     # --- pieces that only carry data ----------------------------------------------------------------------------------
 
     def carriers(self) -> None:
@@ -295,7 +296,7 @@ class _Work:
         Inside a group of several pieces the position is not known more precisely: there the extents must be equal.
         """
         ours, theirs = self._piece(0, one), self._piece(1, other)
-        if (ours.kind == "noop") != (theirs.kind == "noop"):
+        if ours.typed and theirs.typed and (ours.kind == "noop") != (theirs.kind == "noop"):
             return False
         if by == NAME or not ours.shapes or not theirs.shapes or ours.shapes == theirs.shapes:
             return True

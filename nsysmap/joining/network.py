@@ -50,6 +50,7 @@ class Piece:
     layer_id: int
     name: str
     kind: str
+    typed: bool = True  # whether its file says what it is; else its kind is only read from its name
     part: str | None = None  # the part's label; None for a whole layer
     nodes: tuple[str, ...] = ()  # ONNX nodes that it computes
     nodes_by: str = ""  # their source: onnx (Metadata or the model) or name; empty if there are none
@@ -132,6 +133,7 @@ def _piece(layer: Layer, layer_id: int, batch: int | None) -> Piece:
         layer_id=layer_id,
         name=layer.name,
         kind=layer.kind,
+        typed=layer.type is not None,
         nodes=nodes,
         nodes_by=nodes_by,
         constants=_constants(layer),

@@ -16,6 +16,7 @@ from nsysmap.engine.model import Layer, Tensor
 from nsysmap.engine.reader import read_engine
 from nsysmap.joining.groups import groups_of
 from nsysmap.joining.network import network_of
+from nsysmap.names.decode import layer_kind
 from tests.joining.networks import layer, network, network_in, shuffled_and_renamed, told
 from tests.places import FIXTURES, SHARED
 
@@ -371,3 +372,31 @@ def test_an_addition_that_torch_tensorrt_fused_into_a_convolution_is_merged_with
     fused = [product(1, "", "t1"), product(2, " + [ELEMENTWISE]-[aten_ops.add.Tensor]-[/features/2/add]", "t2"), product(3, "", "t3")]
     found = told(network(apart), network(fused))
     assert [(len(before), relation) for before, _, relation, _ in found] == [(1, "one-to-one"), (2, "merged"), (1, "one-to-one")]
+
+
+def named_only(name: str) -> Layer:
+    """A layer of an engine file that has nothing but names."""
+    return Layer(0, name, layer_kind(name, None))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_runs_in_one_build_alone_is_joined_by_its_name(turned: bool) -> None:
+    """AlexNet by Torch-TensorRT: its reshape runs a kernel in one build; in the other, none behind a reformat that does."""
+    pool, product = layer("/pool/MaxPool", "image", "a", kind="pooling"), layer("/fc/MatMul", "c", "out", kind="gemm")
+    runs = [pool, layer("/flatten/Reshape", "a", "c", kind="shuffle"), product]
+    reformatted = [
+        pool, layer("Reformatting CopyNode for Input Tensor 0 to /flatten/Reshape", "a", "b"),
+        layer("/flatten/Reshape", "b", "c", kind="noop"), product,
+    ]  # fmt: skip
+    sides = [network(runs), network(reformatted)]
+    found = told(*(reversed(sides) if turned else sides))
+    assert (["/flatten/Reshape"], ["/flatten/Reshape"], "one-to-one", "name") in found
+
+
+def test_a_file_of_names_and_the_log_of_the_same_engine_have_the_same_layers() -> None:
+    """Names alone do not tell which reformats and reshapes run nothing."""
+    names = ["/conv/Conv", "Reformatting CopyNode for Input Tensor 0 to /pool/MaxPool", "/pool/MaxPool", "/Flatten", "/fc/MatMul"]
+    kinds = ["convolution", "noop", "pooling", "noop", "gemm"]
+    in_log = [replace(layer(name, f"t{at}", f"t{at + 1}", kind=kinds[at]), type=kinds[at]) for at, name in enumerate(names)]
+    found = told(network([named_only(name) for name in names]), network(in_log))
+    assert [(before, after) for before, after, _, _ in found] == [([name], [name]) for name in names]
