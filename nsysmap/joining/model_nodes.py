@@ -134,7 +134,10 @@ class _Work:
         return {self.carried.get(name, name) for name in names} & self.graph.tensors
 
     def _between(self, at: int, ends: set[int], stops: set[str], writers: Mapping[str, int]) -> set[int]:
-        """The nodes from these back to the tensors that the layer reads; none if that leads past them to an input of the model."""
+        """The nodes from these back to the tensors that the layer reads; none if that leads past them.
+
+        Then it ends at an input of the model or at a tensor that another layer writes, and layers between compute some of these nodes.
+        """
         found: set[int] = set()
         frontier = [node for node in ends if self.owner.get(node, at) == at]
         while frontier:
@@ -143,9 +146,9 @@ class _Work:
                 continue
             found.add(place)
             for tensor in self.graph.model.nodes[place].inputs:
-                if not tensor or tensor in stops or tensor in self.graph.model.constants or writers.get(tensor, at) != at:
+                if not tensor or tensor in stops or tensor in self.graph.model.constants:
                     continue
-                if tensor not in self.graph.producer:
+                if tensor not in self.graph.producer or writers.get(tensor, at) != at:
                     return set()
                 if self.owner.get(self.graph.producer[tensor], at) == at:
                     frontier.append(self.graph.producer[tensor])

@@ -215,3 +215,9 @@ def test_a_node_of_a_layer_of_several_is_no_sign_that_nodes_are_numbered_otherwi
     given = OnnxModel("steps.onnx", tuple(made_nodes), frozenset())
     found = told(network(with_model_nodes(steps, given)), network(with_model_nodes(plugins, given)))
     assert [(before, relation, by) for before, _, relation, by in found] == expected
+
+
+def test_a_layer_behind_others_of_unknown_tensors_does_not_get_their_nodes() -> None:
+    given = norms(*((f"norm_{number}", f"t{number}", f"t{number + 1}") for number in range(5)))
+    layers = [layer("a", "t0", "t1"), layer("b", "t1", "unknown"), layer("c", "unknown", "t4"), layer("d", "t4", "t5")]
+    assert nodes(layers, given) == [{"norm_0"}, set(), set(), {"norm_4"}]
