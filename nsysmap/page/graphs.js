@@ -71,6 +71,7 @@ function graphsOf(doc, on) {
   document.getElementById("graph-out").addEventListener("click", () => graph().made.zoom(1 / 1.3));
   const seen = new IntersectionObserver(entries => { if (entries.some(entry => entry.isIntersecting)) { seen.disconnect(); refresh(); } });
   seen.observe(place);
+  addEventListener("beforeprint", () => { seen.disconnect(); refresh(); graph().made.fit(); });
   return {
     has: id => { const one = doc.layers.find(layer => layer.id === id); return Boolean(one && one.engine !== null && doc.graphs[one.engine]); },
     update(given) { selection = given; marked(); },

@@ -19,7 +19,7 @@ async function start() {
   });
   const overview = overviewOf(trace, document.getElementById("overview"), timeline);
   const layers = layersOf(trace, document.getElementById("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
-  kernelsOf(document.getElementById("kernels"));
+  const kernels = kernelsOf(trace, document.getElementById("kernels"));
   const idle = idleOf(trace, document.getElementById("idle"));
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
@@ -29,6 +29,7 @@ async function start() {
     selection = { ...selection, ...("layer" in given ? { layers: null } : {}), ...given };
     timeline.select(selection);
     layers.update(selection);
+    kernels.update(selection);
     idle.update(selection);
     spread.update(selection);
     graphs.update(selection);
@@ -281,6 +282,9 @@ async function start() {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     repaint();
   });
+  const folded = [...document.querySelectorAll(".finding details, #answer details")];  // paper opens nothing
+  addEventListener("beforeprint", () => { for (const one of folded) { one.dataset.was = one.open; one.open = true; } });
+  addEventListener("afterprint", () => { for (const one of folded) one.open = one.dataset.was === "true"; });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   function repaint() { timeline.theme(); overview.draw(); spread.theme(); legend(document.getElementById("color").value); }
   function legend(mode) {

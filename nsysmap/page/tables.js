@@ -95,7 +95,7 @@ function layersOf(trace, place, on) {
     element("td", row.count === null || row.count === undefined ? "–" : row.count.toLocaleString("en"), made, "right");
     element("td", row.kind, made);
     element("td", row.precision || "", made);
-    element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${row.verdict || ""}`, made, "right").title = row.reason || "";
+    element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${(row.verdict || "").replace("-bound", "")}`, made, "right").title = row.reason || "";
     for (const metric of metrics) element("td", row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     const last = element("td", row.layers.length > 1 ? null : row.index ?? "–", made, "right");
     if (row.layers.length > 1) button(`${row.layers.length} × ${isOpen(row) ? "▾" : "▸"}`, last, () => { if (!opened.delete(row.repeat)) opened.add(row.repeat); update(); }).title = "each of them";
@@ -104,22 +104,43 @@ function layersOf(trace, place, on) {
   return { update(given) { selection = given; update(); } };
 }
 
-/** The kernels' table, which stands in the page already, and its filter. */
-function kernelsOf(place) {
-  const filter = document.getElementById("kernel-filter"), unmapped = document.getElementById("kernel-unmapped"), said = place.querySelector(".said"), rows = [...place.querySelectorAll("tbody tr")];
-  const texts = rows.map(row => `${row.textContent} ${row.dataset.family}`);
+/** The kernels' table, which stands in the page already: its filter, and within a selection the kernels of that. */
+function kernelsOf(trace, place) {
+  const { doc, tables } = trace, filter = document.getElementById("kernel-filter"), unmapped = document.getElementById("kernel-unmapped"), said = place.querySelector(".said");
+  const codes = new Map((doc.texts.kernels_classes.name || []).map((name, code) => [name, code]));
+  const rows = [...place.querySelectorAll("tbody tr")].map(row => ({ row, cells: [...row.cells].slice(0, 4), whole: [...row.cells].slice(0, 4).map(cell => cell.textContent), text: `${row.textContent} ${row.dataset.family}`, code: codes.get(row.querySelector("[data-find]").dataset.find) }));
+  let selection = null;
   function update() {
-    const passes = searcher(filter.value);
+    const passes = searcher(filter.value), some = selection && (selection.range || selection.inference !== null || chosenLayers(selection)) ? within(selection) : null;
     let left = 0;
-    rows.forEach((row, at) => {
-      row.hidden = (passes && !passes(texts[at])) || Boolean(unmapped && unmapped.checked && !("unmapped" in row.dataset));
+    for (const { row, cells, whole, text, code } of rows) {
+      const found = some && some.times.get(code);
+      row.hidden = (passes && !passes(text)) || Boolean(unmapped && unmapped.checked && !("unmapped" in row.dataset)) || Boolean(some && !found);
       left += row.hidden ? 0 : 1;
-    });
-    said.textContent = left < rows.length ? `${left} of ${counted(rows.length, "row")}` : "";
+      const told = found ? [percent(found.time / some.time), duration(found.time), found.each.length.toLocaleString("en"), duration(median(found.each))] : whole;
+      cells.forEach((cell, at) => { cell.textContent = told[at]; });
+    }
+    said.textContent = (some ? "within the selection; " : "") + (left < rows.length ? `${left} of ${counted(rows.length, "row")}` : counted(rows.length, "row"));
   }
+  /** Kernels of a selection by name: {time, each: their times}, and the time of all. */
+  function within(chosen) {
+    const passes = trace.chosenBy({ ...chosen, found: null }), times = new Map(), [from, to] = chosen.range || [-Infinity, Infinity];
+    let whole = 0;
+    for (let row = 0; row < tables.kernels.rows; row++) {
+      if (!passes(KERNEL, row)) continue;
+      const code = tables.kernels_classes.name[tables.kernels.class[row]], spent = Math.min(tables.kernels.end[row], to) - Math.max(tables.kernels.start[row], from), sum = times.get(code) || { time: 0, each: [] };
+      sum.time += spent;
+      sum.each.push(spent);
+      whole += spent;
+      times.set(code, sum);
+    }
+    return { times, time: whole };
+  }
+  function median(values) { return values.sort((one, two) => one - two)[values.length >> 1]; }
   filter.addEventListener("input", update);
   if (unmapped) unmapped.addEventListener("change", update);
   for (const link of document.querySelectorAll("a[data-family]")) link.addEventListener("click", () => { filter.value = link.dataset.family; if (unmapped) unmapped.checked = true; update(); });
+  return { update(given) { selection = given; update(); } };
 }
 
 /** The counters of several layers: the mean over their time, the errors as if all were off in the same direction; none where one is not known. */

@@ -42,6 +42,8 @@ function timelineOf(trace, place, on) {
   }
 
   function fillOf(type, row) {
+    if (ink.dark && type === RANGE) return trace.shared(RANGE, "domain", row) === "TensorRT" ? "#38526f" : "#3d454e";
+    if (ink.dark && type === INFERENCE) return trace.tables.inferences.warmup[row] || !trace.tables.inferences.complete[row] ? "#555d66" : row % 2 ? "#41699b" : "#33557f";
     return ink.dark ? onDark(plainFill(type, row)) : plainFill(type, row);
   }
   function plainFill(type, row) {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nsysmap.base.schema import Tables
 from nsysmap.base.units import counted, rounded
-from nsysmap.summary.model import REPETITION, Summary
+from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.trace.steady import OUTLIER
 
 _UNEQUAL = 0.1  # of a run: a pass more or less at the ends of a trace
@@ -41,17 +41,18 @@ def unit_of(summary: Summary, tables: Tables) -> Unit:
             return Unit(f"per {summary.unit}", {engine: round(one) for engine, one in runs.items()}, others=True)
     if len([one for one in steady.values() if one]) > 1:
         return Unit("per inference of its engine", {}, others=False)
-    return Unit(f"per {REPETITION if REPETITION in summary.unit else 'inference'}", {}, others=True)
+    return Unit(f"per {REPETITION if REPETITION in summary.unit else INFERENCE}", {}, others=True)
 
 
 def run_words(summary: Summary, tables: Tables) -> str:
     """Which inferences the answer's figures are means of; mean and median of all where they are of one loop."""
     if not summary.steady:
         return ""
+    one = REPETITION if REPETITION in summary.unit else INFERENCE
     loops = [row for row in tables.inference_loops if row.integer("steady")]
     told = [(word, loops[0].maybe_integer(f"{word}_ns")) for word in ("mean", "median")] if len(loops) == 1 else []
     spread = ", ".join(f"{word} {rounded(ns)}" for word, ns in told if ns is not None)
-    whole = f"{counted(summary.steady, 'steady-state inference')}{f': {spread} per {summary.unit} with the profiler' if spread else ''}."
+    whole = f"{counted(summary.steady, f'steady-state {one}')}{f': {spread} per {summary.unit} with the profiler' if spread else ''}."
     if not len(tables.replayed_inferences):
         return whole
     return (

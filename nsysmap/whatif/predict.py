@@ -148,7 +148,8 @@ def _replayed(model: Model) -> str:
     replayed, all_of_them = inference_count(model.timeline), int(np.count_nonzero(mine))
     if replayed >= all_of_them:
         return f"Replay of all {all_of_them} steady-state inferences."
-    return f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle and end; they stand for all."
+    whole = "all" if round(sum(sum(one.values()) for one in window.weights)) >= all_of_them - len(window.threads) else "all but outliers"
+    return f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle and end; they stand for {whole}."
 
 
 def _between(low: float, high: float) -> str:

@@ -534,3 +534,29 @@ def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(browser:
     page.get_by_text(re.compile(r"kernels of \d+ layers")).first.wait_for()
     page.locator("#find").press("Enter")
     assert "What to know of it" not in page.inner_text("#details")
+
+
+def test_kernels_by_name_follow_the_selection(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    rows = page.locator("#kernels tbody tr:visible")
+    whole, count = rows.first.inner_text(), rows.count()
+    page.keyboard.press("]")
+    assert "within the selection" in page.inner_text("#kernels .said")
+    assert 0 < rows.count() < count
+    shares = [float(text.rstrip("%").lstrip("<")) for text in rows.locator("td:first-child").all_inner_texts()]
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    page.keyboard.press("Escape")
+    assert rows.count() == count
+    assert rows.first.inner_text() == whole
+
+
+def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#graph-canvas .box").count() > 20
+    assert page.locator(".finding details").first.get_attribute("open") is not None
+    assert page.locator(".places").first.is_hidden()
+    assert page.locator("nav").is_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".finding details").first.get_attribute("open") is None
