@@ -47,6 +47,7 @@ _ACTION_LINES = 6
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
+_LEFT_OUT = 1.25  # times the time per inference that the window takes, from which something is left out of that time
 _SLOW = 1.1  # ratio to the median from which the slowest inference is an outlier
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
@@ -89,7 +90,7 @@ def times(summary: Summary) -> list[str]:
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
-        told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
+        told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace{_left_out(summary)}, {_throughput(summary, summary.traced.ns)}"
         lines.append(told + _together(summary))
     if summary.trtexec_ns:
         lines.append(
@@ -102,6 +103,13 @@ def times(summary: Summary) -> list[str]:
         reason = _not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     return lines
+
+
+def _left_out(summary: Summary) -> str:
+    """What the time does not contain, where all of the window is much longer: the pauses and outliers that the replay leaves out."""
+    windows = [gpu.busy_ns / gpu.busy_share for gpu in summary.gpus if gpu.busy_ns and gpu.busy_share and gpu.window == "inferences"]
+    longer = summary.traced is not None and windows and min(windows) > _LEFT_OUT * summary.traced.ns
+    return " (pauses and outliers left out)" if longer else ""
 
 
 def _not_replayed(summary: Summary) -> str:
@@ -154,7 +162,8 @@ def kinds(summary: Summary) -> str:
     known = [kind for kind in summary.kinds if kind.median_ns is not None]
     if len(known) < 2:
         return ""
-    shown = [f"{kind.what or 'other'}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for kind in known[:_KINDS]]
+    names = [kind.what or counted(kind.kernels or 0, "kernel") for kind in known[:_KINDS]]
+    shown = [f"{name}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
     return f"median per {_one(summary)}: {', '.join(shown)}{more}"
 

@@ -63,6 +63,7 @@ class Model:
     profiler: ProfilerCosts
     recorded_ns: int
     error: float
+    scale: float  # of all times, where the replayed inferences take another time than all of the run
     python: bool  # PyTorch runs: the host's own work is Python's
     without: dict[Machine, Timeline]  # without the profiler, on each machine; the likely one first
 
@@ -95,13 +96,13 @@ class Model:
 
     def period(self, timeline: Timeline) -> int:
         """Time per inference, or per pass, in nanoseconds, corrected in proportion for the error of the replay."""
-        return round(self._replayed_ns(timeline) * self._correction)
+        return round(self._replayed_ns(timeline) * self._correction * self.scale)
 
     @cached_property
     def _correction(self) -> float:
         """The factor that corrects the likely time without a change for the error of the replay with the profiler."""
         likely = self._replayed_ns(self.likely)
-        return 1 - self.error * self.recorded_ns / likely if likely > 0 else 1.0
+        return 1 - self.error * self.recorded_ns / self.scale / likely if likely > 0 else 1.0
 
     def _replayed_ns(self, timeline: Timeline) -> float:
         return period_ns(timeline, replay(timeline)) * self.window.inferences_a_pass
@@ -168,16 +169,17 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     if math.isnan(wanted) or math.isnan(replayed):
         return NoModel("fewer than two of the inferences after the warm-up have GPU work with a launch call in the trace")
     error = replayed / wanted - 1
+    scale = window.of_all if abs(window.of_all - 1) > TOLERANCE else 1.0
     if abs(error) > TOLERANCE:
         return NoModel(
             f"the replay does not reproduce this trace: {replayed / 1000:.1f} µs per inference instead of {wanted / 1000:.1f}; "
             "its time depends on something that the trace does not show",
-            recorded_ns=round(wanted),
+            recorded_ns=round(wanted * scale),
             error=error,
         )
     python = has_pytorch(trace)
     without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
-    model = Model(observed, facts, window, timeline, profiler, round(wanted), error, python, without)
+    model = Model(observed, facts, window, timeline, profiler, round(wanted * scale), error, scale, python, without)
     if python and model.outside_share(model.likely) >= PYTHON_PACED:
         without = {machine: unprofiled(timeline, profiler, machine) for machine in as_python(machines)}
         model = replace(model, without=without)

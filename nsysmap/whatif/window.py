@@ -41,6 +41,7 @@ class Window:
     end_ns: IntArray
     inferences_a_pass: int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
     notes: tuple[str, ...]  # what was left out, in sentences
+    of_all: float  # mean time of all inferences of the run that count, divided by that of the replayed ones
 
     def holds(self, moments: IntArray) -> BoolArray:
         """Which times are in one of the stretches."""
@@ -168,6 +169,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
     begins = begin[main.rows[places[:, 0]]]
     ends = begin[main.rows[places[:, 1] + 1]]
     kept, weights, numbers = [], [], []
+    gpu_end, rate, rate_of_all = inferences.ints("gpu_end_ns"), 0.0, 0.0
     for one in threads:
         start = begin[one.rows]
         at = np.searchsorted(begins, start, side="right") - 1
@@ -181,11 +183,15 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         kept.append(one.rows[inside])
         numbers.append(int(inferences.ints("thread")[one.rows[0]]))
         weights.append(_weights(one, inside, counts))
+        took = np.diff(gpu_end[one.rows], prepend=0)
+        weight = np.array([*weights[-1].values()])
+        rate += float(weight.sum()) / max(float((took[inside[[*weights[-1]]]] * weight).sum()), 1.0) if len(weight) else 0.0
+        rate_of_all += len(one.counting) / max(float(took[one.counting].sum()), 1.0) if len(weight) else 0.0
     if not any(weights):
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like[main.like != MISSING])
-    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes)
+    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes, rate / rate_of_all)
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
         return NoWindow(f"another process kept GPU {home[1]} busy for {foreign:.0%} of the time: the delays it caused cannot be separated")

@@ -142,6 +142,13 @@ def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> No
     assert " of the same kernels (" in words.title(replace(summary, kinds=summary.kinds[:1]))
 
 
+def test_a_time_that_leaves_pauses_out_says_so() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    assert summary.traced is not None
+    assert "left out" not in words.times(summary)[0]
+    assert "left out" in words.times(replace(summary, traced=replace(summary.traced, ns=summary.traced.ns // 2)))[0]
+
+
 def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not_of_any() -> None:
     summary = replace(analysis("bert_trt10", "graph_whole.sqlite").summary, traced=None, unprofiled=None, blocked=())
     assert "no inference was recognised" not in words.no_action(summary)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from nsysmap.analysis import analyze_mapped, observed_of, predict_changes
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.cli.main import cli
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.whatif.change import CHANGE_NAMES, Change, chosen_changes, default_changes
@@ -21,6 +22,7 @@ from nsysmap.whatif.model import TOLERANCE, Model, read_model
 from nsysmap.whatif.predict import predicted, what_if
 from nsysmap.whatif.profiler import MACHINES
 from nsysmap.whatif.timeline import Step, each_step
+from nsysmap.whatif.window import Window, steady_window
 from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES
 
@@ -44,6 +46,25 @@ def engine_files(name: str) -> list[Path]:
 
 def fills(step: Step) -> Step:
     return step._replace(works=tuple(work._replace(need=1.0) for work in step.works))
+
+
+def test_times_are_of_all_inferences_of_a_run_whose_replayed_ones_are_not_like_the_rest() -> None:
+    observed, facts = observed_of(mapped("bert_trt10/sync"))
+    steady = steady_window(observed.trace, observed.inferences)
+    assert isinstance(steady, Window)
+    assert steady.of_all == pytest.approx(1, abs=0.01)
+    replayed = np.isin(observed.inferences.ints("inference"), steady.inferences[0])
+    end = observed.inferences.ints("gpu_end_ns")
+    later = np.cumsum(~replayed * np.diff(end, prepend=end[0]) * 4 // 10)  # all but the replayed ones take 40 % longer
+    moments = [f"{part}{edge}_ns" for part in ("", "enqueue_", "gpu_") for edge in ("start", "end")]
+    drifting = observed.inferences.with_columns(INFERENCES, {name: observed.inferences.ints(name) + later for name in moments})
+    window = steady_window(observed.trace, drifting)
+    assert isinstance(window, Window)
+    assert window.of_all == pytest.approx(1 + 0.4 * (~replayed).mean(), rel=0.05)
+    model = read_model(observed, facts, MACHINES)
+    assert isinstance(model, Model)
+    longer = replace(model, scale=window.of_all, recorded_ns=round(model.recorded_ns * window.of_all))
+    assert list(longer.before.values()) == pytest.approx([window.of_all * ns for ns in model.before.values()], rel=1e-3)
 
 
 def test_an_inference_that_does_not_count_is_no_part_of_the_hosts_share() -> None:
