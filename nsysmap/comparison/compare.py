@@ -13,7 +13,7 @@ from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_P
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
-from nsysmap.comparison.conditions import Condition, conditions
+from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Mean, difference
@@ -29,7 +29,6 @@ from nsysmap.mapping.mapped_trace import Progress
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
-_ANOTHER = 1.5  # a ratio of kernel counts
 _UNKNOWN_COST = 0.06
 """Uncertainty of a difference in profiler overhead between the sides, as a share of it: in captures whose graph nodes took longer to trace
 in one half than in the other, the times without the profiler differed by up to 5 % of it (benchmarks/compare.py)."""
@@ -306,7 +305,7 @@ def _another_inference(before: Side, after: Side) -> str:
         rows = np.isin(inferences.ints("inference"), side.pace.inferences)
         kernels.append(float(np.median(inferences.ints("kernels")[rows])) if rows.any() else 0.0)
         periods.append(bool(rows.any()) and bool(inferences.text("found_by").equals("period")[rows].all()))
-    if periods[0] == periods[1] or max(kernels) < _ANOTHER * max(min(kernels), 1.0):
+    if periods[0] == periods[1] or max(kernels) < ANOTHER_LENGTH * max(min(kernels), 1.0):
         return ""
     found = before.source if periods[0] else after.source
     return (

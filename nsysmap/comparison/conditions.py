@@ -16,6 +16,7 @@ _CLOCK = 0.01  # from this ratio on, the same kernels are slower or faster throu
 _TIGHT = 0.75  # … if at least this share of them is on the same side of half of it
 _THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
 _FEWEST_KERNELS = 5
+ANOTHER_LENGTH = 1.5  # ratio of kernels per inference from which on repetitions may be different units of work
 _ANOTHER_NETWORK = 0.1  # share of the kernel time with a counterpart, below which these are different networks
 
 
@@ -61,7 +62,8 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
             "The time per inference is wall time divided by the inferences of all threads.",
         )
         differs("streams with GPU work", (capture[0].integer("streams") or None, capture[1].integer("streams") or None))
-        differs("kernels per inference", (_kernels(before), _kernels(after)))
+        told = _repetition(before, after)
+        differs("kernels per inference", (_kernels(before), _kernels(after)), told, work=bool(told))
         differs("copies per inference", (_copies(before), _copies(after)))
         differs("inferences per pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
         differs("engines that ran", (len(before.engines) or None, len(after.engines) or None))
@@ -71,6 +73,19 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
         found += _clocks(joined)
     found += _network(joined)
     return tuple(found)
+
+
+def _repetition(before: Side, after: Side) -> str:
+    """What it means that the inferences of both sides are repetitions without ranges, of different lengths; empty otherwise."""
+    for side in (before, after):
+        inferences = side.tables["inferences"]
+        rows = np.isin(inferences.ints("inference"), side.pace.inferences)
+        if not rows.any() or not inferences.text("found_by").equals("period")[rows].all():
+            return ""
+    kernels = [side_kernels for side in (before, after) if (side_kernels := _kernels(side))]
+    if len(kernels) < 2 or max(kernels) < ANOTHER_LENGTH * min(kernels):
+        return ""
+    return "No ranges bound the inferences: they are what repeats, and that may be a different unit of work on each side."
 
 
 def _enough(before: Side, after: Side) -> bool:

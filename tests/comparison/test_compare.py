@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
@@ -17,6 +18,7 @@ from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.comparison.compare import Comparison, compare
+from nsysmap.comparison.conditions import conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.pages import comparison_text
 from nsysmap.comparison.side import side_of
@@ -309,3 +311,14 @@ def test_an_engine_file_beside_a_capture_has_its_layers_joined_and_no_times_comp
     assert (found.before.time_ns, found.difference_ns, found.verdict) == (None, None, "cannot tell")
     assert found.after.time_ns is not None
     assert sum(row.text("relation") == "one-to-one" for row in found.layers) == 56
+
+
+@pytest.mark.parametrize(("times", "told"), [(1.4, False), (2.0, True)])
+def test_repetitions_of_other_lengths_without_ranges_may_be_other_units_of_work(times: float, told: bool) -> None:
+    before = side_of(analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]))
+    inferences = before.tables["inferences"]
+    longer = (inferences.ints("kernels") * times).astype(np.int64)
+    after = replace(before, tables={**before.tables, "inferences": Table(inferences.spec, {**inferences.columns, "kernels": longer})})
+    found = conditions(before, after, Table.empty(JOINED_LAYERS))
+    (one,) = (one for one in found if one.what == "kernels per inference")
+    assert one.told.startswith("No ranges bound the inferences") == one.other_work == told
