@@ -1,6 +1,6 @@
 """Counters by kernel against the truth: samples made of known rates on the timelines of real captures.
 
-    python benchmarks/counter_rates.py [REPORT...] [--inferences N] [--hertz F...] [--runs N]
+    python benchmarks/counter_rates.py [REPORT...] [--inferences N] [--hertz F...] [--runs N] [--seed N]
 
 Each report's steady-state inferences are laid end to end, over and over, with other pauses each time; every kernel gets a rate, constant or
 rising or falling within it; samples are means over unequal intervals of a clock that is ahead and drifts, with noise, some of them wild,
@@ -49,7 +49,8 @@ def main() -> None:
     parser.add_argument("reports", nargs="*")
     parser.add_argument("--inferences", type=int, default=200)
     parser.add_argument("--hertz", type=int, nargs="*", default=HERTZ)
-    parser.add_argument("--runs", type=int, default=4, help="with other rates and other noise each")
+    parser.add_argument("--runs", type=int, default=16, help="with other rates and other noise each")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run's rates and noise")
     told_args = parser.parse_args()
     reports = told_args.reports or [str(FIXTURES / each) for each in TIMELINES]
     needed: dict[tuple[int, float], list[float]] = {}
@@ -59,7 +60,7 @@ def main() -> None:
         for hertz in told_args.hertz:
             cells: list[FloatArray] = []
             for run in range(told_args.runs):
-                found = one(timeline, hertz, seed=hertz + run)
+                found = one(timeline, hertz, seed=told_args.seed + hertz + run)
                 if found is None:
                     print(f"{name(report):34s}{hertz // 1000:5d}  the clocks cannot be joined")
                     continue
@@ -160,7 +161,7 @@ def made(work: Work, true: FloatArray, slope: FloatArray, hertz: int, random: np
     values[wild] = random.uniform(0, 100, int(wild.sum()))
     printed = np.where((values > 0) & (values < 1), 1.0, np.round(values))
     clock = np.round((edges - OFFSET_NS) / (1 + DRIFT)).astype(np.int64)
-    return Samples(clock[:-1], clock[1:], printed[None, :], ("sm_active",), (True,), (None,))
+    return Samples(clock[:-1], clock[1:], printed[None, :], ("sm_issue",), (True,), (None,))
 
 
 def inferences_needed(found: Found, ran: BoolArray) -> Iterator[tuple[float, float]]:

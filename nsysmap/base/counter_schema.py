@@ -47,10 +47,11 @@ _VALUE = (
     text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, gpc_clock, …"),
     text("unit", "percent (of the peak) or hertz"),
     real("value", "mean over the time during which it ran", null=True),
-    real("error", "its standard error, in the same unit, including the uncertainty of the kernel's real begin and end", null=True),
+    real("error", "its standard error as the kernel's own value, whatever runs before and after, in the same unit", null=True),
+    real("context_error", "the part of the error due to what runs before and after: cache contents, SMs that drain and fill", null=True),
     real("low", "lower end of the 90 % interval from the samples alone", null=True),
     real("high", "upper end of that interval", null=True),
-    flag("known", "the error is small enough for the value to be used: 5 points, or 2 % of a clock"),
+    flag("known", "the error without context_error is small enough for the value to be used: 5 points, or 2 % of a clock"),
 )
 
 KERNEL_COUNTERS = Spec(

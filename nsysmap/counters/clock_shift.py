@@ -103,7 +103,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     shift = _searched(work, stretches, samples.period_ns, rough)
     if abs(rough.offset_ns) > samples.period_ns / 2 or rough.drift:
         other = _searched(work, stretches, samples.period_ns, none)
-        shift = min((other, shift), key=lambda each: _unexplained(work, stretches, samples.period_ns, each))
+        shift = _likelier(work, stretches, samples.period_ns, (other, shift))
     left_out = _wild(work, stretches, samples.period_ns, shift)
     for _ in range(_SEARCHES):
         layout = _layout(work, samples.period_ns / 4)
@@ -146,7 +146,7 @@ def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
     if offset not in search.tried:
         moved = Shift(offset, shift.drift, shift.origin_ns)
         looked = _looked(search.work, search.layout, search.stretches, moved, search.left_out)
-        search.tried[offset] = quick_misfit(looked.sums(), search.layout, search.like)
+        search.tried[offset] = quick_misfit(looked.sums(), search.like)
     return search.tried[offset]
 
 
@@ -269,7 +269,7 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
 
     offsets = np.array(sorted(steps, key=abs))
     moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
-    misfit = np.array([quick_misfit(_looked(work, layout, some, each, wild).sums(), layout, like).sum() for each in moved])
+    misfit = np.array([quick_misfit(_looked(work, layout, some, each, wild).sums(), like).sum() for each in moved])
     misfit += _unusual(np.array([each.offset_ns for each in moved]))
     best = int(np.argmin(misfit))
     apart = (offsets - offsets[best]).astype(np.float64)
@@ -288,11 +288,14 @@ def _step(period: float) -> float:
     return min(_COARSE * period, _NEAR_NS)
 
 
-def _unexplained(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> float:
-    """The residual of the samples at that shift: the sum over metrics of the logarithms."""
+def _likelier(work: Work, stretches: list[_Stretch], period: float, shifts: tuple[Shift, ...]) -> Shift:
+    """The shift with the most probable samples, without those that are outliers at any of the shifts."""
     layout = _layout(work, period / 4)
-    looked = _looked(work, layout, stretches, shift, np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_))
-    return float(np.log(fit_rates(looked.sums(), layout).noise).sum())
+    wild = np.any([_wild(work, stretches, period, each) for each in shifts], axis=0)
+    sums = [_looked(work, layout, stretches, each, wild).sums() for each in shifts]
+    likes = [fit_rates(each, layout) for each in sums]
+    misfit = [float(np.mean([quick_misfit(each, like).sum() for like in likes])) for each in sums]
+    return shifts[int(np.argmin(misfit + _unusual(np.array([each.offset_ns for each in shifts]))))]
 
 
 def _layout(work: Work, part_ns: float) -> Layout:

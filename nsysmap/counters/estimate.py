@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.bounded import bounded_solution
-from nsysmap.counters.edges import smear_ns, smeared
+from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
+from nsysmap.counters.limits import limits
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.near_inverse import spreads
+from nsysmap.counters.near_inverse import spreads, weighted
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
+from nsysmap.counters.ring import Factor
 from nsysmap.counters.series import LEFT_OPEN, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded
 _LOOKS = 3  # rounds of the search for outliers, at most
 _NEAR_ALL = 0.2  # a larger share of all samples are not outliers
-_LITTLE = 1e-3  # relative change of the steps' stiffness, to measure its effect
+_LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
+_FEW = 20.0  # samples per part of a kernel: with more, the leverage of a sample is below 5 % and is neglected
+_FEWEST_CLUSTERS = 8  # with fewer, the scatter between clusters is taken to be at least that of the samples' noise
+_MOST_LEVERAGE = 0.9
+_SETTLING = 4  # rounds of predicting the samples printed as 1
 _ROUNDED2 = 1.0 / 12.0  # variance of rounding to whole numbers
 _HARMONICS = np.arange(1, 9)
 
@@ -29,20 +35,27 @@ class Values:
     """One metric by group, or by set of groups; one entry each, NaN for those that did not run."""
 
     value: FloatArray
-    error: FloatArray  # standard error of value: from the last five together
-    low: FloatArray  # half width of the 90 % interval
+    error: FloatArray  # standard error of value: from the last six together
+    low: FloatArray  # ends of the 90 % interval
     high: FloatArray
     sampling: FloatArray  # from the scatter of the repeats and of the samples
-    shape: FloatArray  # from the unknown change of the rate within kernels
+    shape: FloatArray  # from what the samples leave undetermined: changes of the rate within kernels, kernels that always run together
     timing: FloatArray  # from the error of the clocks' offset
     rounding: FloatArray  # from the rounding of samples to whole numbers
     edges: FloatArray  # from the begins and ends of kernels; not in the interval, which is from the samples alone
+    context: FloatArray  # from what runs before and after (SMs that drain and fill, contents of the cache); not in the interval either
+
+    @property
+    def measured(self) -> FloatArray:
+        """Standard error of what was counted while it ran, in this trace."""
+        measured: FloatArray = np.sqrt(np.maximum(self.error**2 - self.context**2, 0.0))
+        return measured
 
     def take(self, rows: IntArray) -> Values:
         """These entries."""
         return Values(
             self.value[rows], self.error[rows], self.low[rows], self.high[rows], self.sampling[rows], self.shape[rows],
-            self.timing[rows], self.rounding[rows], self.edges[rows],
+            self.timing[rows], self.rounding[rows], self.edges[rows], self.context[rows],
         )  # fmt: skip
 
 
@@ -78,8 +91,11 @@ class Estimates:
         return self.by_metric[self.metrics.index(metric)] if metric in self.metrics else None
 
 
-def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray | None = None) -> Estimates:
-    """Every metric, with errors, by group of the work and by set; ``member_of`` is the set of each group (-1 for none)."""
+def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray | None = None, cache_ns: float = np.inf) -> Estimates:
+    """Every metric, with errors, by group of the work and by set; ``member_of`` is the set of each group (-1 for none).
+
+    ``cache_ns`` is the time in which the sampled traffic to memory amounts to the size of the level-2 cache.
+    """
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = series_of(samples, problem.values)
@@ -95,9 +111,11 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
         fit = _fit(problem, series, like=fit)
         if not more.any():
             break
-    linear = _linear(problem, series, fit)
+    factor = fit.systems.factor()
+    series, fit, left = _settled(problem, series, printed, fit, factor)
+    linear = _linear(problem, series, fit, factor, left)
     by_metric = tuple(
-        _estimate(problem, linear[row], None if clock is None else linear[clock], series[row])
+        _estimate(problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns)
         for row, clock in enumerate(samples.per_cycle)
     )
     place, layout = problem.place, problem.layout
@@ -144,35 +162,77 @@ def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray
     return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
 
 
-def _linear(problem: Problem, series: list[Series], fit: Fit) -> list[_Linear]:
-    factor, means = fit.systems.factor(), problem.means
-    residual = [
-        np.where(problem.used, each.values - problem.shares.applied(rates), 0.0) for each, rates in zip(series, fit.rates, strict=True)
-    ]
-    scores = np.stack([_scores(problem, each) for each in residual])
+def _settled(
+    problem: Problem, series: list[Series], printed: list[Series], fit: Fit, factor: Factor
+) -> tuple[list[Series], Fit, FloatArray]:
+    """Series with samples printed as 1 as the others predict them, the fit to them, and the remaining error of each column's rate.
+
+    ``series`` is what the fit was made with.  Each round reduces the initial error, common to all these samples, by what the others
+    determine (expectation maximisation: Dempster, Laird and Rubin 1977).  Samples with a single kernel keep all of it: nothing else
+    determines how far below 1 they were.
+    """
+    within = _of_one(problem)
+    open_ones = [problem.used & each.least for each in printed]
+    held = [problem.shares.kept(some) for some in open_ones]
+    start = [each.times_cycles(np.where(some, LEFT_OPEN, 0.0)) for each, some in zip(printed, open_ones, strict=True)]
+    rates, target, pull, off = fit.rates, fit.target.copy(), np.zeros_like(fit.target), start
+    for _ in range(_SETTLING):
+        looked = [each.corrected(some.applied(row)) for each, some, row in zip(printed, held, rates, strict=True)]
+        looked = [replace(new, values=np.where(within, old.values, new.values)) for old, new in zip(series, looked, strict=True)]
+        for row, some in enumerate(held):
+            target[row] += some.gathered(looked[row].values - series[row].values)
+            pull[row] = some.gathered(off[row])
+        series = looked
+        rates, left = np.moveaxis(factor.solve(np.stack([target, pull], axis=2)), 2, 0)
+        off = [np.where(within, first, some.applied(row)) for first, some, row in zip(start, held, left, strict=True)]
+    return series, replace(fit, rates=rates, target=target), left
+
+
+def _linear(problem: Problem, series: list[Series], fit: Fit, factor: Factor, left: FloatArray) -> list[_Linear]:
+    means = problem.means
+    residual = np.stack(
+        [np.where(problem.used, each.values - problem.shares.applied(rates), 0.0) for each, rates in zip(series, fit.rates, strict=True)]
+    )
+    free = np.sqrt(1.0 - _leverage(problem, factor))
+    scores = np.stack([_scores(problem, row) for row in residual / free])
     inside = _inside(problem)
     later = np.stack(
         [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
     )
-    least = np.stack([problem.shares.gathered(each.times_cycles(np.where(problem.used & each.least, LEFT_OPEN, 0.0))) for each in series])
-    answers = factor.solve(np.concatenate([scores, later[:, None], least[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
+    answers = factor.solve(np.concatenate([scores, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
     influence = means.of(answers)
     asked = means.weighted(problem.matrix)
     noise2 = fit.noise[:, None] ** 2
-    (every,), (softer,), (stiffer,) = (spreads(factor if not way else fit.stiffer(1 + way * _LITTLE).factor(), asked) for way in (0, -1, 1))
+    (softer,), (stiffer,) = (spreads(fit.stiffer(1 + way * _LITTLE).factor(), asked) for way in (-1, 1))
     shape = np.maximum(noise2 * (softer - stiffer) / (2 * _LITTLE), 0.0)
-    modelled = np.maximum(noise2 * every - shape, 0.0)
+    modelled = np.maximum(noise2 * (softer + stiffer) / 2 - shape, 0.0)
     upper = np.array([each.upper for each in series])
     bounded = bounded_solution(fit.systems, fit.target, upper)
+    least = means.of(left)
     return [
         _Linear(
             bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(fit.rates[row]),
-            influence[row, :-2],
-            modelled[row], shape[row], influence[row, -2], influence[row, -1],
+            influence[row, :-1],
+            modelled[row], shape[row], influence[row, -1], least[row],
             _variance_inside(problem.layout.groups, inside, residual[row]),
         )
         for row in range(len(series))
     ]  # fmt: skip
+
+
+def _leverage(problem: Problem, factor: Factor) -> FloatArray:
+    """The effect of each sample on its own prediction: [metric, sample]; 0 if samples are so many that it is negligible.
+
+    The variance of a residual is smaller than that of the noise by this share (HC2: MacKinnon and White 1985).
+    """
+    shares, metrics = problem.shares, len(factor.last)
+    leverage = np.zeros((metrics, shares.samples))
+    if not len(shares.sample) or problem.used.sum() > _FEW * shares.columns:
+        return leverage
+    sample = np.flatnonzero(np.bincount(shares.sample, minlength=shares.samples))
+    number = np.searchsorted(sample, shares.sample)
+    (leverage[:, sample],) = spreads(factor, weighted(problem.matrix, shares.column, number, shares.share, len(sample)))
+    return np.clip(leverage, 0.0, _MOST_LEVERAGE)
 
 
 def _inside(problem: Problem) -> tuple[IntArray, IntArray]:
@@ -185,6 +245,19 @@ def _inside(problem: Problem) -> tuple[IntArray, IntArray]:
     lowest, highest = np.minimum.reduceat(group, first), np.maximum.reduceat(group, first)
     one = (lowest == highest) & (lowest >= 0)
     return shares.sample[first[one]], lowest[one]
+
+
+def _of_one(problem: Problem) -> BoolArray:
+    """The samples with exactly one kernel in them."""
+    shares, layout = problem.shares, problem.layout
+    group = np.append(np.repeat(np.arange(layout.groups), layout.parts), -1)[shares.column]
+    busy = np.flatnonzero(group >= 0)
+    sample, group = shares.sample[busy], group[busy]
+    one = np.zeros(shares.samples, np.bool_)
+    one[sample] = True
+    other = np.flatnonzero((sample[1:] == sample[:-1]) & (group[1:] != group[:-1]))
+    one[sample[other]] = False
+    return one
 
 
 def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: FloatArray) -> FloatArray:
@@ -206,7 +279,7 @@ def _scores(problem: Problem, residual: FloatArray) -> FloatArray:
     return centred
 
 
-def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series) -> Estimate:
+def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series, cache_ns: float) -> Estimate:
     """The metric itself: the estimate, divided by the cycles if it is a share of cycles."""
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
@@ -224,18 +297,25 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         inside = inside / cycles[: layout.groups] ** 2
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
-    sampling = np.sqrt(np.maximum((influence**2).sum(axis=0), modelled))
+    freedom = _freedom(influence, problem.spread)
+    sampling = np.sqrt(_scattered(influence, freedom, modelled, problem))
     timing = np.abs(moved) * problem.shift_error_ns
     rounding = np.hypot(_rounding(problem, inside) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
-    half = _quantile(problem.spread - 1) * error
-    edges = _smear(problem, value, idle, smear_ns(found.unevenness, memory=series.memory))
+    apart_ns = smear_ns(found.unevenness, memory=series.memory)
+    groups = value[: layout.groups]
+    edges = _by_mean(problem, smeared(problem.beside, layout, groups, idle, apart_ns))
+    context = np.zeros_like(value)
+    if series.resident:
+        context = _by_mean(problem, refilled(problem.beside, layout, groups, idle))
+    elif series.memory:
+        context = _by_mean(problem, cached(problem.work, groups, cache_ns, written=series.written))
     upper = 100.0 if series.percent else np.inf
-    low, high = np.clip(value - half, 0, upper), np.clip(value + half, 0, upper)
+    low, high = limits(value, error, _quantile(freedom), upper)
     unknown = np.where(problem.means.ran > 0, 0.0, np.nan)
     known = Values(
         np.clip(bounded, low, high) + unknown,
-        np.hypot(error, edges) + unknown,
+        np.sqrt(error**2 + edges**2 + context**2) + unknown,
         low + unknown,
         high + unknown,
         sampling,
@@ -243,6 +323,7 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         timing,
         rounding,
         edges,
+        context + unknown,
     )
     sets = np.arange(layout.groups, len(value))
     ordered = layout.parts[problem.place]
@@ -254,9 +335,8 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
     )  # fmt: skip
 
 
-def _smear(problem: Problem, value: FloatArray, idle: float, apart_ns: float) -> FloatArray:
-    """Error from the begins and ends of kernels, of groups and of sets."""
-    groups = smeared(problem.beside, problem.layout, value[: problem.layout.groups], idle, apart_ns)
+def _by_mean(problem: Problem, groups: FloatArray) -> FloatArray:
+    """Independent errors of groups, and those of sets that follow."""
     return np.concatenate([groups, np.sqrt(groups**2 @ problem.means.sets**2)])
 
 
@@ -273,6 +353,35 @@ def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
     inner = np.sqrt(damped.sum(axis=1)) * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
     rounding: FloatArray = np.sqrt(np.concatenate([inner**2, inner**2 @ problem.means.sets**2]))
     return rounding
+
+
+def _scattered(influence: FloatArray, freedom: FloatArray, modelled: FloatArray, problem: Problem) -> FloatArray:
+    """Variance from the scatter between clusters of repeats, and from the part of the residuals that is the same in all clusters.
+
+    ``modelled`` is the variance if the residuals were independent noise.  If clusters usually differ less than such noise would make them
+    (the median of chi squared over its degrees of freedom: Wilson and Hilferty 1931), the remainder is misfit of the model, such as rates
+    that change faster than the parts.
+    """
+    between = (influence**2).sum(axis=0)
+    if problem.clusters < _FEWEST_CLUSTERS:
+        most: FloatArray = np.maximum(between, modelled)
+        return most
+    told = (problem.means.ran > 0) & (modelled > 0)
+    usual = (1.0 - 2.0 / (9.0 * np.maximum(freedom, 1.0))) ** 3
+    differ = float(np.median((between / usual)[told] / modelled[told])) if told.any() else 1.0
+    scattered: FloatArray = between + max(1.0 - differ, 0.0) * modelled
+    return scattered
+
+
+def _freedom(influence: FloatArray, spread: FloatArray) -> FloatArray:
+    """Degrees of freedom of each sum of squares over clusters, which contribute unequally if few samples determine a kernel.
+
+    After Satterthwaite (1946): (sum of variances)² over the sum of their squares, both from the clusters' own second and fourth powers.
+    """
+    squares, fourths = (influence**2).sum(axis=0) ** 2, (influence**4).sum(axis=0)
+    told = 3.0 * np.divide(squares, fourths, out=np.full(len(squares), np.inf), where=fourths > 0) - 2.0
+    freedom: FloatArray = np.minimum(spread - 1.0, np.maximum(told, 1.0))
+    return freedom
 
 
 def _quantile(freedom: FloatArray) -> FloatArray:

@@ -52,7 +52,7 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
     for gpu in trace.gpu_metrics.samples:
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
         samples = samples_of(gpu)
-        facts, shift, estimates = _gpu(gpu, samples, found, kernels)
+        facts, shift, estimates = _gpu(gpu, samples, found, kernels, _turns_over_ns(trace.devices, gpu.device, samples))
         sampling.append(facts)
         if estimates is not None:
             by_kernel += _kernel_rows(gpu, found, kernels, estimates)
@@ -99,7 +99,18 @@ def samples_of(gpu: GpuSamples) -> Samples:
     )
 
 
-def _gpu(gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table) -> tuple[dict[str, object], Shift | None, Estimates | None]:
+def _turns_over_ns(devices: Table, device: int, samples: Samples) -> float:
+    """The time in which the sampled traffic to memory amounts to the size of the level-2 cache; infinite if the trace lacks those facts."""
+    row = next((each for each in devices if each.integer("device") == device), None)
+    held, bandwidth = (None, None) if row is None else (row.maybe_integer("l2_bytes"), row.maybe_integer("bandwidth_bytes_per_s"))
+    traffic = [samples.values[at] for at, name in enumerate(samples.metrics) if name in ("dram_read", "dram_write")]
+    share = float(np.nansum([np.nanmean(each) for each in traffic])) / 100 if len(samples.start_ns) else 0.0
+    return held / (bandwidth * share) * 1e9 if held and bandwidth and share > 0 else np.inf
+
+
+def _gpu(
+    gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table, cache_ns: float
+) -> tuple[dict[str, object], Shift | None, Estimates | None]:
     activity = tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
     sampled = _sampled(gpu, found)
     reason, shift, estimates = _cannot(gpu, found, activity, sampled), None, None
@@ -108,7 +119,7 @@ def _gpu(gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table) -> 
         if shift is None:
             reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
         else:
-            estimates = estimate(samples, found.work, shift, member_of=_layer_numbers(found, kernels)[1])
+            estimates = estimate(samples, found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
     facts: dict[str, object] = {
         "device": gpu.device,
         "frequency_hz": gpu.frequency_hz,
@@ -258,7 +269,7 @@ def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Est
                 "duration_ns": float(spent[at]) / max(int(most[at]), 1),
                 "executions": int(executions[at]),
                 **_value(metric, each, each.sets, at),
-                "known": bool(each.sets.error[at] <= limit and executions[at] >= _FEWEST_EXECUTIONS),
+                "known": bool(each.sets.measured[at] <= limit and executions[at] >= _FEWEST_EXECUTIONS),
             }
 
 
@@ -268,6 +279,7 @@ def _value(metric: str, each: Estimate, values: Values, row: int) -> Mapping[str
         "unit": "percent" if each.percent else "hertz",
         "value": _number(float(values.value[row])),
         "error": _number(float(values.error[row])),
+        "context_error": _number(float(values.context[row])),
         "low": _number(float(values.low[row])),
         "high": _number(float(values.high[row])),
     }

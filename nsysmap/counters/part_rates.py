@@ -23,6 +23,7 @@ _START = 0.5  # prior unevenness per square root of a µs: that of kernels on an
 _TRUST = 4.0  # weight of this prior, as a number of steps
 _FLOOR = 0.02  # share of the highest level: no kernel is assumed to be more even
 _VAGUE = 10.0  # ratio to the size of the samples: prior width of a rate
+_LIKELY = 1.0  # the same where clocks are compared
 _SOLVABLE = 1e-12  # share of the largest entry: less on the diagonal is lost in rounding
 _TINY = 1e-12
 
@@ -59,8 +60,8 @@ class Fit:
     level: FloatArray
 
     def stiffer(self, times: float) -> Systems:
-        """The normal equations with the steps stiffer by that factor."""
-        return _systems(self.systems.gram, self.left, times * self.stiffness, self.vague)
+        """The normal equations with the priors' weight multiplied by that factor."""
+        return _systems(self.systems.gram, self.left, times * self.stiffness, times * self.vague)
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,16 @@ def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
     )
 
 
-def quick_misfit(sums: Sums, layout: Layout, like: Fit) -> FloatArray:
-    """The misfit of rates to the samples, by metric, with steps as stiff as in ``like``: minus the logarithm of the likelihood.
+def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
+    """The misfit of the model to the samples, by metric, with steps as stiff as in ``like``: minus the logarithm of the evidence.
 
-    Up to a constant, which is enough to compare offsets of the clocks; the degrees of freedom of the rates are ignored.
+    Over all rates of about the size of the samples and all strengths of the noise, up to a constant: enough to compare offsets of the
+    clocks.  The fit of the best rates alone is no criterion if samples are few, because impossible rates fit them at wrong offsets.
     """
-    left = like.left
-    rates = _systems(sums.matrix, left, like.stiffness, like.vague).factor().solve(sums.target)
-    free = np.maximum(sums.samples - (layout.columns - len(left)) - like.determined * len(left), 1.0)
-    misfit: FloatArray = 0.5 * free * np.log(_residual(sums, rates) / free)
+    vague = np.maximum(like.noise / (_LIKELY * sums.size), _SOLVABLE) ** 2
+    factor = _systems(sums.matrix, like.left, like.stiffness, vague).factor()
+    left = np.maximum(sums.squares - (factor.solve(sums.target) * sums.target).sum(axis=1), 1e-10 * sums.squares + _TINY)
+    misfit: FloatArray = 0.5 * sums.samples * np.log(left / max(sums.samples, 1)) + 0.5 * factor.log_determinant
     return misfit
 
 

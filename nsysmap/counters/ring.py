@@ -139,6 +139,13 @@ class Factor:
     borders: tuple[FloatArray, ...]  # coupling of each block with the border, with earlier ones eliminated
     last: FloatArray  # inverse of the border, everything else eliminated
 
+    @property
+    def log_determinant(self) -> FloatArray:
+        """Of each metric's matrix, the logarithm of its determinant."""
+        blocks = [np.linalg.slogdet(each)[1] for each in (*self.inverses, self.last)]
+        logarithm: FloatArray = -np.sum(blocks, axis=0)
+        return logarithm
+
     def solve(self, target: FloatArray) -> FloatArray:
         """For each metric the x with Mx = target: [metric, unknown], or [metric, unknown, target]."""
         if target.ndim == 2:

@@ -16,6 +16,7 @@ from nsysmap.counters.model import Samples
 
 LEAST = 1.0
 """The value printed for everything between 0 and 1.5 times it."""
+_RESIDENT = ("sm_active", "compute_warps", "unallocated_warps")
 _MIDDLE = 0.6  # first assumption for a printed 1
 _ENDS = (0.05, 1.45)
 LEFT_OPEN = 0.4
@@ -31,6 +32,8 @@ class Series:
     step: float  # what the samples were rounded to, in their own unit
     percent: bool
     memory: bool  # of traffic to memory
+    written: bool  # of writes to it
+    resident: bool  # of blocks that are on SMs, working or not
     least: BoolArray  # printed as 1
     cycles: FloatArray | None  # factor of a percent
 
@@ -59,6 +62,8 @@ def series_of(samples: Samples, values: FloatArray) -> list[Series]:
         upper = 100.0 if percent else np.inf
         if cycles is not None:
             upper *= float(np.nanmax(cycles, initial=0.0))
-        one = Series(own, upper, float(whole), percent or cycles is not None, samples.metrics[row].startswith("dram"), least, cycles)
+        name = samples.metrics[row]
+        memory, written = name.startswith("dram"), name == "dram_write"
+        one = Series(own, upper, float(whole), percent or cycles is not None, memory, written, name in _RESIDENT, least, cycles)
         series.append(replace(one, values=one.times_cycles(own)))
     return series

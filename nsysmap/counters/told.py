@@ -39,7 +39,7 @@ def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
     layout = estimates.layout
     long = layout.duration_ns >= _LONG * estimates.period_ns
     limit = WELL_KNOWN if estimate.percent else WELL_KNOWN_PART * estimate.groups.value
-    enough: BoolArray = (estimate.groups.error <= limit) & ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
+    enough: BoolArray = (estimate.groups.measured <= limit) & ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
     return enough
 
 
@@ -55,7 +55,9 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str =
     if executions < _FEWEST:
         times = "once" if executions == 1 else f"{executions} times"
         return f"it ran {times} while counters were sampled: sample {2 * _FEWEST} {repeats} or more"
-    error = f"{values.error[group]:.0f} points" if estimate.percent else f"{values.error[group] / max(values.value[group], 1e-12):.0%}"
+    error = (
+        f"{values.measured[group]:.0f} points" if estimate.percent else f"{values.measured[group] / max(values.value[group], 1e-12):.0%}"
+    )
     length, period = float(layout.duration_ns[group]) / 1e3, estimates.period_ns / 1e3
     said = f"the error is {error}: a {what} of {length:.1f} µs, samples of {period:.0f} µs, {executions} executions"
     if estimates.concurrent[group] > _BESIDE:

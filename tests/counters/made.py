@@ -40,7 +40,7 @@ def sampled(
             overlap = min(finish, (at + 1) * period) - max(begin, at * period)
             values[at] += rate * max(overlap, 0) / period
     values += random.normal(0, noise, len(values)) if noise else 0.0
-    return Samples(edges[:-1] - offset, edges[1:] - offset, values[None, :], ("sm_active",), (percent,), (None,))
+    return Samples(edges[:-1] - offset, edges[1:] - offset, values[None, :], ("sm_issue",), (percent,), (None,))
 
 
 def dense(work: Work, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Array:

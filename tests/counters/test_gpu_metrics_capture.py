@@ -106,6 +106,8 @@ def test_counters_are_those_of_nsight_compute(captures: dict[str, Capture], mode
     found = compare(profiled, matched, trace)
     assert np.median(np.abs(trace.tensor - found.tensor_as_printed)) < 1.0
     assert np.median(np.abs(trace.tensor - found.tensor)) < 0.6
+    assert np.sqrt(np.mean(((trace.tensor - found.tensor) / trace.tensor_error) ** 2)) < 1.5
+    assert np.median(np.abs(trace.dram - found.dram_as_printed)) < 8.0  # of peak, each over its own duration
     in_ncus_time = trace.dram * trace.duration_ns / found.ncu_duration_ns
     assert np.median(np.abs(in_ncus_time - found.dram_as_printed)) < 8.0  # ncu's caches are cold
 
@@ -131,3 +133,12 @@ def test_both_captures_give_the_same_amounts(captures: dict[str, Capture]) -> No
             amounts.append(tensor_cycles(capture.estimates, each.groups, clock.groups))
         apart = (amounts[0].value - amounts[1].value)[:KERNELS] / np.hypot(amounts[0].error, amounts[1].error)[:KERNELS]
         assert np.sqrt(np.mean(apart**2)) < agrees
+
+
+def test_both_captures_give_the_same_percentages(captures: dict[str, Capture]) -> None:
+    """What hangs on how kernels are launched, and on where memory was allocated, is in the errors, too."""
+    for metric in ("sm_active", "sm_issue", "tensor_active", "compute_warps", "dram_read", "dram_write"):
+        one, other = (capture.estimates.of(metric) for capture in captures.values())
+        assert one is not None and other is not None
+        apart = (one.groups.value - other.groups.value)[:KERNELS] / np.hypot(one.groups.error, other.groups.error)[:KERNELS]
+        assert np.sqrt(np.mean(apart**2)) < 1.5

@@ -74,7 +74,14 @@ def test_the_clocks_are_joined_where_nsys_joins_them(network: HeldOut) -> None:
 
 @pytest.mark.parametrize(
     ("metric", "points", "errors"),
-    [("tensor_active", 1.0, 1.5), ("sm_issue", 1.5, 2.0), ("compute_warps", 2.0, 2.5), ("sm_active", 3.0, 5.0), ("dram_read", 1.0, 3.0)],
+    [
+        ("tensor_active", 1.0, 1.5),
+        ("sm_issue", 1.5, 2.0),
+        ("compute_warps", 2.0, 1.5),
+        ("sm_active", 3.0, 1.5),
+        ("dram_read", 1.0, 2.0),
+        ("dram_write", 3.0, 2.0),
+    ],
 )
 def test_kernels_have_the_counters_that_nsight_compute_counts(network: HeldOut, metric: str, points: float, errors: float) -> None:
     apart, over = network.apart(metric)
@@ -83,7 +90,7 @@ def test_kernels_have_the_counters_that_nsight_compute_counts(network: HeldOut, 
 
 
 def test_traffic_to_memory_is_within_a_few_points(network: HeldOut) -> None:
-    """Writes alone differ by more than their errors: memory gets them when the cache makes room, and ncu stops between kernels."""
+    """Also where writes alone differ by more: memory gets them when the cache makes room, and ncu stops between kernels."""
     read, write = (network.estimates.of(name) for name in ("dram_read", "dram_write"))
     assert read is not None and write is not None
     long = network.estimates.layout.duration_ns > LONG_NS

@@ -61,6 +61,13 @@ sizes = {"size": st.integers(3, 300), "reach": st.integers(0, 40), "seed": st.in
 
 @given(**sizes)
 @settings(max_examples=40, deadline=None)
+def test_the_determinant_is_the_dense_systems(size: int, reach: int, seed: int) -> None:
+    made, full = systems(size, reach, seed)
+    assert np.allclose(made.factor().log_determinant, np.linalg.slogdet(full)[1])
+
+
+@given(**sizes)
+@settings(max_examples=40, deadline=None)
 def test_a_ring_is_solved_as_a_dense_system(size: int, reach: int, seed: int) -> None:
     some, full = systems(size, reach, seed)
     assert np.allclose(some.gram.full, dense_of(some.gram))
