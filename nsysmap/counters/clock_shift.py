@@ -30,7 +30,7 @@ _FINE_NS = 40.0
 _USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10 kHz
 _MOST_MOVES = 12
 _SEARCHES = 3
-_LEAST_ERROR_NS = 32.0 / 12.0**0.5  # kernels' stamps are on ticks of 32 ns
+_TICK_NS = 32.0 / 12.0**0.5  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
 _CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none
 _CLOSE = 0.25  # of the error: finest steps of the search
 _FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded …
@@ -158,7 +158,8 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
     weight = bend / bend.sum()
     apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
-    return float(np.sqrt(_LEAST_ERROR_NS**2 + apart + 1.0 / bend.sum()))
+    ticks = _TICK_NS**2 / max(len(np.unique(search.work.repeat[search.work.repeat >= 0])), 1)
+    return float(np.sqrt(ticks + apart + 1.0 / bend.sum()))
 
 
 def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
