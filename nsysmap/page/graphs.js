@@ -61,6 +61,8 @@ function graphsOf(doc, on) {
     made.select(box < 0 ? null : box);
     const several = selection && selection.layers ? new Set(selection.layers) : null;
     if (several && !passes) return made.search(index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && several.has(layer.id)); });
+    const ran = selection && selection.range && !passes && selection.layer === null ? on.within(selection) : null;
+    if (ran) return made.search(index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && ran.has(layer.id)); });
     made.search(passes ? index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && passes(`${layer.title} ${layer.name} ${layer.onnx || ""} ${layer.tactic || ""}`)); } : null);
   }
   picker.addEventListener("change", () => { shown = +picker.value; refresh(); });

@@ -23,7 +23,7 @@ async function start() {
   const idle = idleOf(trace, document.getElementById("idle"));
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
-  const graphs = graphsOf(doc, { layer: id => layer(id) });
+  const graphs = graphsOf(doc, { layer: id => layer(id), within: chosen => trace.byLayer({ ...chosen, found: null }) });
 
   function change(given) {
     selection = { ...selection, ...("layer" in given ? { layers: null } : {}), ...given };

@@ -34,6 +34,7 @@ _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
 """Changes that let more kernels run concurrently than in the trace; others save nothing if the GPU is never idle."""
 
 _PYTHON_BUSY = 0.5  # share of the time in which the host is busy
+_AT_THE_ENDS = 2  # inferences of a thread: one has none before it, one none behind it
 _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
 _SURE = 0.25  # lower end of a saving as a share of it, from which on the saving of a program bound by Python is given
 
@@ -148,7 +149,8 @@ def _replayed(model: Model) -> str:
     replayed, all_of_them = inference_count(model.timeline), int(np.count_nonzero(mine))
     if replayed >= all_of_them:
         return f"Replay of all {all_of_them} steady-state inferences."
-    whole = "all" if round(sum(sum(one.values()) for one in window.weights)) >= all_of_them - len(window.threads) else "all but outliers"
+    stood_for = round(sum(sum(one.values()) for one in window.weights))
+    whole = "all" if stood_for >= all_of_them - _AT_THE_ENDS * len(window.threads) else "all but outliers"
     return f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle and end; they stand for {whole}."
 
 
