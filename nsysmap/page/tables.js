@@ -51,7 +51,8 @@ function layersOf(trace, place, on) {
       sum.layers.push(...row.layers);
       sum.members.push(row);
       for (const name of ["time", "count", "share", "bound"]) if (row[name] !== null) sum[name] = (sum[name] || 0) + row[name];
-      sum.fraction = sum.bound && sum.time ? sum.bound / sum.time : null;
+      const whole = sum.layers.reduce((total, layer) => total + (layer.time || 0), 0);  // not what a selection holds of it
+      sum.fraction = sum.bound && whole && row.fraction !== null && sum.fraction !== null ? sum.bound / whole : null;
       sum.measured = meanMeasured(sum.layers);
     }
     return [...found.values()].map(row => row.layers.length > 1 ? { ...row, title: doc.repeat_titles[row.repeat] || row.title, name: doc.repeats[row.repeat] } : row);
@@ -195,37 +196,57 @@ function alikeParts(parts) {
   })).sort((one, two) => two.time - one.time);
 }
 
-/** The opaque regions and those of Myelin with their parts; similar parts as one row on request. */
+/** Regions of one engine whose names differ in numbers only as one, their parts together, the most time first. */
+function alikeRegions(regions) {
+  const found = new Map();
+  for (const region of regions) {
+    const key = `${region.engine} ${region.name.replace(/\d+/g, "*")}`;
+    if (!found.has(key)) found.set(key, []);
+    found.get(key).push(region);
+  }
+  return [...found.values()].map(mine => {
+    const time = mine.reduce((total, region) => total + region.time, 0);
+    return mine.length === 1 ? mine[0] : {
+      name: mine[0].name.replace(/\d+/g, "*"), engine: mine[0].engine, time, regions: mine.length,
+      parts: mine.flatMap(region => region.parts.map(part => ({ ...part, share: time ? part.time / time : 0 }))),
+    };
+  }).sort((one, two) => two.time - one.time);
+}
+
+/** The opaque regions and those of Myelin with their parts; similar regions and parts as one on request. */
 function regionsOf(trace, place) {
   const { doc } = trace, alike = document.getElementById("region-alike");
-  alike.addEventListener("change", () => { for (const made of [...place.querySelectorAll("details")]) made.fill(); });
-  for (const region of doc.regions) {
-    const made = element("details", null, place);
-    const title = element("summary", null, made);
-    title.append(`${duration(region.time)} ${doc.mean}, ${counted(region.parts.length, "part")}: `);
-    element("span", region.name, title, "name");
-    made.addEventListener("toggle", () => made.fill());
-    made.fill = () => {
-      if (!made.open) return;
-      made.querySelector(".scroll")?.remove();
-      const parts = alike.checked ? alikeParts(region.parts) : region.parts.map(part => ({ ...part, parts: [part] }));
-      const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
-      const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
-      const head = element("tr", null, element("thead", null, table));
-      for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
-      const body = element("tbody", null, table);
-      for (const part of parts) {
-        const row = element("tr", null, body), share = element("td", null, row, "right");
-        bar(longest ? part.share / longest : 0, null, share);
-        element("span", percent(part.share), share, "num");
-        element("td", microseconds(part.time), row, "right");
-        element("td", part.kernels.toLocaleString("en"), row, "right");
-        const named = element("td", part.part, row, "name");
-        if (part.parts.length > 1) element("small", ` ${part.parts.length} ×`, named);
-        element("td", part.summary, row);
-        element("td", part.told_by, row);
-      }
-    };
+  function list() {
+    const regions = alike.checked ? alikeRegions(doc.regions) : doc.regions;
+    place.replaceChildren(...regions.map(pictured));
+    if (regions.length === 1) place.querySelector("details").open = true;
   }
-  if (doc.regions.length === 1) place.querySelector("details").open = true;
+  function pictured(region) {
+    const made = document.createElement("details"), title = element("summary", null, made), source = doc.short_engines[region.engine];
+    title.append(`${duration(region.time)} ${doc.mean}${doc.engines.length > 1 && source ? ` (${source})` : ""}, ${region.regions ? region.regions + " regions, " : ""}${counted(region.parts.length, "part")}: `);
+    element("span", region.name, title, "name");
+    made.addEventListener("toggle", () => { if (made.open && !made.querySelector("table")) fill(made, region); });
+    return made;
+  }
+  function fill(made, region) {
+    const parts = alike.checked ? alikeParts(region.parts) : region.parts.map(part => ({ ...part, parts: [part] }));
+    const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
+    const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
+    const head = element("tr", null, element("thead", null, table));
+    for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
+    const body = element("tbody", null, table);
+    for (const part of parts) {
+      const row = element("tr", null, body), share = element("td", null, row, "right");
+      bar(longest ? part.share / longest : 0, null, share);
+      element("span", percent(part.share), share, "num");
+      element("td", microseconds(part.time), row, "right");
+      element("td", (Math.round(part.kernels * 10) / 10).toLocaleString("en"), row, "right");
+      const named = element("td", part.part, row, "name");
+      if (part.parts.length > 1) element("small", ` ${part.parts.length} ×`, named);
+      element("td", part.summary, row);
+      element("td", part.told_by, row);
+    }
+  }
+  alike.addEventListener("change", list);
+  list();
 }

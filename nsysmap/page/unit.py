@@ -55,6 +55,4 @@ def run_words(summary: Summary, tables: Tables) -> str:
     whole = f"{counted(summary.steady, f'steady-state {one}')}{f': {spread} per {summary.unit} with the profiler' if spread else ''}."
     if not len(tables.replayed_inferences):
         return whole
-    return (
-        f"{whole} The times above are means of the replayed inferences, which stand for all but outliers ({OUTLIER} × the median or more)."
-    )
+    return f"{whole} The times above are of a replay without outliers ({OUTLIER} × the median or more) and long pauses."

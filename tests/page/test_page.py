@@ -560,3 +560,27 @@ def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callabl
     assert page.locator("nav").is_hidden()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".finding details").first.get_attribute("open") is None
+
+
+def test_regions_that_are_alike_are_one(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    regions = page.locator("#region-list summary")
+    together = regions.all_inner_texts()
+    assert "4 regions, 4 parts" in together[0]
+    assert "(context)" in together[0]
+    page.uncheck("#region-alike")
+    assert regions.count() == 18 > len(together)
+
+
+def test_a_part_of_time_is_marked_in_the_graph_and_leaves_rooflines(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.locator("#graph").scroll_into_view_if_needed()
+    page.wait_for_selector(".box")
+    assert page.locator(".box.found").count() == 0
+    roofline = page.locator("#layers tbody tr").first.locator("td").nth(6).inner_text()
+    name = page.locator("#layers tbody tr button").first.inner_text()
+    page = opened(browser, bert(written), "range=2000000-2060000")
+    page.locator("#graph").scroll_into_view_if_needed()
+    page.wait_for_selector(".box.found")
+    assert 0 < page.locator(".box.found").count() < page.locator(".box").count()
+    assert page.locator("#layers tbody tr", has_text=name).first.locator("td").nth(6).inner_text() == roofline
