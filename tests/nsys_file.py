@@ -31,6 +31,7 @@ _COLUMNS = {
     "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
     "DIAGNOSTIC_EVENT": ("timestamp", "text"),
     "PROFILER_OVERHEAD": ("start", "end", "globalTid", "nameId", "returnValue"),
+    "MPI_P2P_EVENTS": ("start", "end", "globalTid", "textId", "tag", "remoteRank", "size"),
     "CUDA_GRAPH_EVENTS": ("start", "end", "eventClass", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId"),
 }  # fmt: skip
 

@@ -14,6 +14,8 @@ from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 from nsysmap.trace.raw_rows import Strings, compact, kept, pid_of, process_of, recoded, zero_for_missing
 
+_MPI_TABLES = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+_MPI_DOMAIN = -2  # beside the numbers that nsys gives
 _PUSH_POP, _START_END, _NVTXT_PUSH_POP, _NVTXT_START_END, _DOMAIN_CREATE = 59, 60, 70, 71, 75
 
 
@@ -31,6 +33,7 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     held: dict[str, Any] = raw
     if len(rows) < len(event):
         held = {key: taken(raw.pop(key), rows) for key in list(raw)}  # each is let go of before the next is made
+    held = _with_mpi(tables, held)
     open_ended = (held["end"] == MISSING) | (
         (held["end"] == 0) & (held["start"] > 0)
     )  # never closed: lasts as long as the trace; 0 until 2021
@@ -57,6 +60,22 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     )
 
 
+def _with_mpi(tables: NsysTables, held: dict[str, Any]) -> dict[str, Any]:
+    """The ranges, and the calls of MPI, which nsys records as ranges of a domain of that name and exports to tables of their own."""
+    for name in _MPI_TABLES:
+        calls: dict[str, Any] = tables.read(name, ("start", "end", "globalTid", "textId"))
+        count = len(calls["start"])
+        if not count:
+            continue
+        alike = {"eventType": _PUSH_POP, "domainId": _MPI_DOMAIN}
+        for key, column in held.items():
+            if isinstance(column, Text):
+                held[key] = Text(np.concatenate([column.codes, np.full(count, -1, np.int32)]), column.values)
+            else:
+                held[key] = np.concatenate([column, calls.get(key, np.full(count, alike.get(key, MISSING), np.int64))])
+    return held
+
+
 def _domain_names(raw: Mapping[str, Any], strings: Strings) -> dict[tuple[int, int], str]:
     rows = np.flatnonzero(raw["eventType"] == _DOMAIN_CREATE)
     texts = _text_or_string(strings, raw["textId"][rows], raw["text"].take(rows), nullable=True)
@@ -70,7 +89,7 @@ def _domain_column(process: IntArray, domain_id: IntArray, names: Mapping[tuple[
     (processes, domains), codes = numbered(process, domain_id)
     texts = []
     for owner, domain in zip(processes.tolist(), domains.tolist(), strict=True):
-        texts.append("" if domain == 0 else names.get((owner, domain), f"domain {domain}"))
+        texts.append("" if domain == 0 else "MPI" if domain == _MPI_DOMAIN else names.get((owner, domain), f"domain {domain}"))
     return recoded(Text(codes.astype(np.int32), tuple(str(i) for i in range(len(texts)))), texts, "")
 
 

@@ -58,6 +58,19 @@ def test_registered_and_inline_range_texts_are_the_same_to_the_reader(tmp_path: 
     assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("name").list() == ["inline", "registered", ""]
 
 
+def test_calls_of_mpi_in_tables_of_their_own_are_ranges_of_its_domain(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.domain("TensorRT", 1)
+    file.range("ExecutionContext::enqueueV3", 100, 200, domain=1)
+    file.add("MPI_P2P_EVENTS", start=50, end=90, globalTid=THREAD, textId=file.string("MPI_Recv"), size=8)
+    ranges = read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges
+    assert [*zip(ranges.text("domain").list(), ranges.text("name").list(), ranges.ints("start_ns").tolist(), strict=True)] == [
+        ("MPI", "MPI_Recv", 50),
+        ("TensorRT", "ExecutionContext::enqueueV3", 100),
+    ]
+    assert set(ranges.ints("thread").tolist()) == {THREAD}
+
+
 def test_a_range_left_open_lasts_as_long_as_the_trace_and_a_mark_is_no_range(tmp_path: Path) -> None:
     file = NsysFile()
     file.range("open", 10, None)
