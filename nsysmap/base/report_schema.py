@@ -87,6 +87,7 @@ DEVICE_TIMES = Spec(
         integer("window_ns", "how long it is", "ns"),
         integer("inferences", "steady-state inferences in it"),
         integer("busy_ns", "time in which a kernel, copy, memset or whole graph ran; none if the trace hides work", "ns", null=True),
+        integer("copies_ns", "of that, time in which copies ran and nothing else", "ns", null=True),
         integer("idle_ns", "the rest of the window", "ns", null=True),
         real("busy_share", "busy_ns divided by window_ns", null=True),
     ),

@@ -22,12 +22,23 @@ _SAME = {
     _UNDER_FILLED: "two-in-flight",
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
+_OVERLAP = "copy-not-overlapped"
+_OVERLAPPED_BY = frozenset({"two-in-flight", "pinned-copies"})
+"""Changes whose replay has copies beside kernels."""
+_UNREPLAYED = {
+    "launch-bound": "cuda-graph",
+    "idle-between-inferences": "no-host-gap",
+    "pageable-copy": "pinned-copies",
+    "blocking-copy": "pinned-copies",
+}
+"""Rules that price idle time, and the change that is against it: where nothing can be replayed, they say what may be saved."""
 _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
     "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
     "pinned-copies": (("copy",), ("host", "launch", "sync")),
 }
 """The causes of idle time that a change is about, and those that it shortens besides: what follows begins earlier."""
+_FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
 _MANY_GAPS = 3  # of the host in an inference: its work lies between launches, not between inferences
 
 
@@ -54,16 +65,27 @@ def actions(
     changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
+    replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
     rules = [
         found
         for row in tables["rule_outcomes"]
-        if (row.text("rule_group") in _RULE_GROUPS or row.text("rule") == _UNDER_FILLED)
-        and not {_SAME.get(row.text("rule")), _SAME_GROUP.get(row.text("rule_group"))} & told
-        and (found := _rule(row, runs, findings, units, unit_ns)) is not None
+        if _prices(row, told, replayed=replayed)
+        and (found := _rule(row, runs, findings, _at_most_ns(row, tables, units), unit_ns)) is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
-    everything = [*changes, *rules]
+    titles = [one.title for one in rules]  # of two rules that ask for the same, the one that prices more
+    everything = [*changes, *(one for place, one in enumerate(rules) if one.title not in titles[:place])]
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
+
+
+def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
+    """Whether a rule is an action of its own: it prices what none of these changes does."""
+    rule, group = row.text("rule"), row.text("rule_group")
+    if rule == _OVERLAP:
+        return not told & _OVERLAPPED_BY
+    if rule in _UNREPLAYED:
+        return not replayed
+    return (group in _RULE_GROUPS or rule == _UNDER_FILLED) and not {_SAME.get(rule), _SAME_GROUP.get(group)} & told
 
 
 def _pays(row: Row) -> bool:
@@ -74,7 +96,7 @@ def _pays(row: Row) -> bool:
 
 def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause]) -> Action:
     name = row.text("change")
-    paste, pytorch = lines_for(name, runs.tensorrt, engine=runs.engine, pytorch=runs.pytorch, between_launches=runs.host_gaps >= _MANY_GAPS)
+    paste, pytorch = _lines(name, runs)
     saving, before = row.integer("saving_ns"), row.integer("before_ns")
     return Action(
         name=name,
@@ -90,6 +112,11 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
     )
+
+
+def _lines(change: str, runs: Runs) -> tuple[str, str | None]:
+    between = runs.host_gaps >= _MANY_GAPS
+    return lines_for(change, runs.tensorrt, engine=runs.engine, pytorch=runs.pytorch, between_launches=between)
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
@@ -114,29 +141,37 @@ def _filled(findings: Sequence[Row]) -> float | None:
     return float(share) if isinstance(share, int | float) else None
 
 
-def _rule(row: Row, runs: Runs, findings: Sequence[Row], units: float, unit_ns: int | None) -> Action | None:
-    rule, cost = row.text("rule"), row.maybe_integer("cost_ns")
-    if row.text("outcome") != "found" or not cost or not units:
-        return None
-    at_most = round(cost / units)
-    if unit_ns is None or at_most < _LEAST_SHARE * unit_ns:
+def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
+    """What a rule's findings may save of a unit: their cost, and of copies no more than there is other work to hide them behind."""
+    cost = row.maybe_integer("cost_ns") or 0
+    if row.text("rule") == _OVERLAP:
+        cost = min(cost, sum((one.maybe_integer("busy_ns") or 0) - (one.maybe_integer("copies_ns") or 0) for one in tables["device_times"]))
+    return round(cost / units) if units else 0
+
+
+def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_ns: int | None) -> Action | None:
+    rule = row.text("rule")
+    if row.text("outcome") != "found" or not at_most or unit_ns is None or at_most < _LEAST_SHARE * unit_ns:
         return None
     mine = [one for one in findings if one.text("rule") == rule]
-    if not mine:
+    filled = _filled(findings) if rule == _UNDER_FILLED else None
+    if not mine or (filled is not None and filled >= _FULL):
         return None
     places = len(mine) + row.integer("left_out")
     command = mine[0].maybe_text("command") if places == 1 else None  # with several places it would predict only one
-    line = rule_line(rule, runs.tensorrt, engine=runs.engine, engine_file=runs.engine_file, pytorch=runs.pytorch)
+    line, pytorch = rule_line(rule, runs.tensorrt, engine=runs.engine, engine_file=runs.engine_file, pytorch=runs.pytorch), None
+    if rule in _UNREPLAYED:
+        line, pytorch = _lines(_UNREPLAYED[rule], runs)
     return Action(
         name=rule,
-        title=RULE_TITLES.get(rule, rule),
+        title=TITLES[_UNREPLAYED[rule]] if rule in _UNREPLAYED else RULE_TITLES.get(rule, rule),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",
-        throughput_only=rule == _UNDER_FILLED,
+        throughput_only=rule in (_UNDER_FILLED, _OVERLAP),
         places=places,
         paste=line if command is None or not line.startswith("nsysmap rules ") else command,
-        paste_pytorch=None,
+        paste_pytorch=pytorch,
         rules=(rule,),
-        filled=_filled(findings) if rule == _UNDER_FILLED else None,
+        filled=filled,
     )

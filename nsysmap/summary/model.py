@@ -52,6 +52,7 @@ class GpuTime:
     window_ns: int
     busy_share: float | None  # None if the trace hides work
     busy_ns: int | None  # per unit
+    copies_share: float  # of the busy time: copies while nothing else ran
     idle: tuple[IdleCause, ...]  # the most first
 
 
@@ -226,6 +227,7 @@ class Summary:
     regions: tuple[Region, ...]
     rules: tuple[RuleAnswer, ...]  # the most costly first
     graph: GraphVerdict
+    replayed_ns: int | None  # time per unit in the trace of those inferences that are replayed: outliers and long pauses are left out
     replay_error: float | None  # difference between the replay without a change and the trace, as a share
     actions: tuple[Action, ...]  # actions that shorten one inference, the largest saving first; then those for throughput only
     doubts: tuple[Doubt, ...]

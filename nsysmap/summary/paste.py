@@ -33,6 +33,7 @@ RULE_TITLES = {
     "int8-with-float-output": "quantise outputs too",
     "channel-alignment": "align channels",
     "under-filled-gpu": "use a larger batch",
+    "copy-not-overlapped": "copy while kernels run",
 }
 """What to do about the findings of a rule; of another rule its name says it."""
 
@@ -119,6 +120,11 @@ _RULE_LINES = {
     "parallel-small-kernels": Lines(_AUX_STREAMS),
     "fp32-in-reduced-engine": Lines(_HALF),
     "tensor-cores-missed": Lines(_HALF),
+    "copy-not-overlapped": Lines(
+        (((), "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"),),
+        'with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)',
+        "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);",
+    ),
     "under-filled-gpu": Lines((((), "trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),), "out = model(torch.cat([x0, x1]))"),
 }
 """Lines for what a rule finds, by its name; of another rule, and where no line is of the version, the rule itself is shown."""

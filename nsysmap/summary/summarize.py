@@ -101,6 +101,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         regions=_regions(tables),
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
+        replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
         actions=_with_files(todo, capture, tables),
         doubts=_doubts(tables),
@@ -125,16 +126,17 @@ def _unit(tables: Mapping[str, Table]) -> _Unit:
 
 
 def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) -> Figure | None:
-    """Wall time divided by units: as in the replay of the trace, otherwise from the loops of the GPU with the most of them."""
-    if prediction is not None and prediction.maybe_integer("recorded_ns"):
-        return Figure(prediction.integer("recorded_ns"))
+    """Wall time over units by the loops of the GPU that has most of them; what the replay has of the trace where no loop is timed."""
     rates: dict[int | None, float] = {}
     for row in tables["inference_loops"]:
         if rate := row.maybe_real("per_second"):
             device = row.maybe_integer("device")
             rates[device] = rates.get(device, 0.0) + rate * row.integer("inferences_a_pass")
     fastest = max(rates.values(), default=0.0)
-    return Figure(round(1e9 * unit.inferences / fastest)) if fastest else None
+    if fastest:
+        return Figure(round(1e9 * unit.inferences / fastest))
+    recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
+    return Figure(recorded) if recorded else None
 
 
 def _trtexec(tables: Mapping[str, Table]) -> int | None:
@@ -228,6 +230,7 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
                 window_ns=row.integer("window_ns"),
                 busy_share=row.maybe_real("busy_share"),
                 busy_ns=round(busy / units) if busy is not None and units else None,
+                copies_share=(row.maybe_integer("copies_ns") or 0) / (busy or 1),
                 idle=tuple(idle),
             )
         )
@@ -434,6 +437,8 @@ def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> t
         )
     elif not gpu_work and not capture.flag("has_api_calls"):  # otherwise a note says why, and another capture like this would not help
         steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
+    elif not len(tables["inferences"]):
+        steps.append(NextStep("No inference was recognised: capture a loop of the same inference", "nsysmap record -- ./program"))
     if engine and not len(tables["engines"]):
         steps.append(NextStep("No engine file was given; one comes from the build", _EXPORT))
     return tuple(steps)

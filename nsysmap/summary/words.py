@@ -42,12 +42,14 @@ _CAUSES = {
     "unknown": "for unknown reasons",
 }
 _LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
+_SAME_TIME = 0.03  # by which two times may differ and be told once
+_LEAST_COPIES = 0.05  # of the time that a GPU is busy
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
-_LEFT_OUT = 1.25  # times the time per inference that the window takes, from which something is left out of that time
+_LEFT_OUT = 1.25  # times the replayed inferences' time that all take on average, from which pauses too are left out of the replay
 _SLOW = 1.1  # ratio to the median from which the slowest inference is an outlier
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
@@ -90,31 +92,52 @@ def times(summary: Summary) -> list[str]:
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
-        told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace{_left_out(summary)}, {_throughput(summary, summary.traced.ns)}"
-        lines.append(told + _together(summary))
+        told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
+        lines.append(told + _together(summary) + _median(summary, summary.traced.ns))
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
         )
     elif summary.unprofiled:
         predicted = figure(summary.unprofiled)
-        lines.append(f"{predicted} predicted without the profiler, {_rate_of(summary.unprofiled)} {_per_second(summary)}")
+        lines.append(
+            f"{predicted} predicted without the profiler{_outliers(summary)}, {_rate_of(summary.unprofiled)} {_per_second(summary)}"
+        )
     elif summary.traced:
         reason = _not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     return lines
 
 
-def _left_out(summary: Summary) -> str:
-    """What the time does not contain, where all of the window is much longer: the pauses and outliers that the replay leaves out."""
-    windows = [gpu.busy_ns / gpu.busy_share for gpu in summary.gpus if gpu.busy_ns and gpu.busy_share and gpu.window == "inferences"]
-    longer = summary.traced is not None and windows and min(windows) > _LEFT_OUT * summary.traced.ns
-    return " (pauses and outliers left out)" if longer else ""
-
-
 def _not_replayed(summary: Summary) -> str:
     """Why what-if could not tell."""
     return "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
+
+
+def _unpredicted(summary: Summary) -> list[str]:
+    """Why what-if cannot tell."""
+    return [doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what)]
+
+
+def _median(summary: Summary, mean_ns: int) -> str:
+    """The median, where all inferences are of one kind and it is not the mean."""
+    if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION) or summary.kinds[0].median_ns is None:
+        return ""
+    median_ns = summary.kinds[0].median_ns
+    return f"; median {rounded(median_ns)}" if abs(median_ns - mean_ns) > _SAME_TIME * mean_ns else ""
+
+
+def _outliers(summary: Summary) -> str:
+    """What else is left out of the time without the profiler, where that matters."""
+    if (
+        summary.replayed_ns is None
+        or summary.traced is None
+        or abs(summary.replayed_ns - summary.traced.ns) <= _SAME_TIME * summary.traced.ns
+    ):
+        return ""
+    longer = summary.traced.ns / max(summary.replayed_ns, 1)
+    told = ", pauses and outliers" if longer > _LEFT_OUT else " and outliers" if longer > 1 else " for those replayed"
+    return f"{told} ({rounded(summary.replayed_ns)} traced)"
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
@@ -184,11 +207,14 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
     if gpu.busy_share is None:
         return f"{which}busy time unknown: the trace hides work"
-    of = "" if gpu.window == "inferences" else " of the time from first to last work"
+    span = "in the trace" if gpu.window == "inferences" else "from first to last work"
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
     if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
         work_ns = None  # the mean over different kinds of inferences, while the time is that of some
+    elif len(summary.gpus) == 1 and summary.traced is not None and (gpu.busy_ns or 0) > _FEWER * gpu.busy_share * summary.traced.ns:
+        span += ", pauses included"  # which the time per inference leaves out
     per = [f"{rounded(work_ns)} per {_short(summary)}"] if work_ns is not None else []
+    per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
     told = f" ({', '.join(per)})" if per else ""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
@@ -196,7 +222,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     parts = [f"{percent(cause.share_of_window, 1, 0)} {idle_words(cause.cause)}" for cause in large]
     parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
     idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
-    return f"{which}{percent(gpu.busy_share, 1, 0)} busy in the trace{told}{of}{idle}"
+    return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{idle}"
 
 
 def _filled(summary: Summary) -> float | None:
@@ -243,13 +269,14 @@ def _made_of(action: Action) -> str:
 
 def _more_per_second(summary: Summary, action: Action) -> str:
     """The throughput after an action, with its range, and the one before it; where it is not predicted, why it would rise."""
-    if action.basis == "rule":
-        idle = f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; " if action.filled is not None else ""
-        return f"{idle}gain unknown"
+    if action.filled is not None and action.basis == "rule":
+        return f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
     before_ns = action.saving.ns / (action.share or 1.0)
     now = _rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
     saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
+    if action.basis == "rule":
+        return f"may reach up to {rate(after)} {_per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
     return f"{ranged_rate(after, low, high)} {_per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
 
 
@@ -302,7 +329,8 @@ def graph(summary: Summary) -> str:
             return f"worth it: saves {told}"
         return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
     if verdict.answer == "cannot-tell":
-        return "cannot tell" + (f": {verdict.reason}" if verdict.reason else "")
+        said = summary.unprofiled is None and any(verdict.reason == doubt for doubt in _unpredicted(summary))
+        return "cannot tell" + (" (see time)" if said else f": {verdict.reason}" if verdict.reason else "")
     return verdict.reason or "does not apply"
 
 

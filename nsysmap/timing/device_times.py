@@ -7,7 +7,7 @@ import numpy as np
 from nsysmap.base.intervals import covered
 from nsysmap.base.report_schema import DEVICE_TIMES, IDLE_TOTALS
 from nsysmap.base.table import IntArray, Table
-from nsysmap.trace.gpu_work import gpu_work_by_device
+from nsysmap.trace.gpu_work import gpu_work, gpu_work_by_device
 from nsysmap.trace.model import Trace
 
 
@@ -17,7 +17,7 @@ def device_times(trace: Trace, steady_state: Table, *, hidden: bool) -> Table:
     found = []
     for device, window, inferences, (start, end) in _windows(work, steady_state):
         known = device in work and not hidden
-        busy = int(covered(*work[device], (np.array([start]), np.array([end])))[0]) if known else None
+        busy = _covered_ns(*work[device], (start, end)) if known else None
         found.append(
             {
                 "device": device,
@@ -27,11 +27,26 @@ def device_times(trace: Trace, steady_state: Table, *, hidden: bool) -> Table:
                 "window_ns": end - start,
                 "inferences": inferences,
                 "busy_ns": busy,
+                "copies_ns": None if busy is None else busy - _without_copies_ns(trace, device, (start, end), busy),
                 "idle_ns": None if busy is None else end - start - busy,
                 "busy_share": None if busy is None or end == start else busy / (end - start),
             }
         )
     return Table.of_rows(DEVICE_TIMES, found)
+
+
+def _covered_ns(start: IntArray, end: IntArray, window: tuple[int, int]) -> int:
+    """How much of the window these pieces of work cover."""
+    return int(covered(start, end, (np.array(window[:1]), np.array(window[1:])))[0])
+
+
+def _without_copies_ns(trace: Trace, device: int, window: tuple[int, int], busy_ns: int) -> int:
+    """How much of the window a device's work covers but for its copies."""
+    if not (trace.memcpys.ints("device") == device).any():
+        return busy_ns
+    others = [table.take(table.ints("device") == device) for table in gpu_work(trace) if table is not trace.memcpys]
+    start, end = (np.concatenate([one.ints(name) for one in others]) for name in ("start_ns", "end_ns"))
+    return _covered_ns(start, end, window)
 
 
 def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) -> list[tuple[int, str, int, tuple[int, int]]]:

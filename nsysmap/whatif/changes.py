@@ -263,6 +263,20 @@ def share_needed(timeline: Timeline) -> tuple[float, float]:
     return sum(work.need * work.dur_ns for work in kernels) / total, sum(work.most_need * work.dur_ns for work in kernels) / total
 
 
+def gpu_needs_ns(timeline: Timeline) -> float:
+    """What the GPU needs for an inference however many run at once, mean: for its kernels by the share of it that they take, and for its
+    copies in one direction, which come one after another.
+    """
+    needed = {"kernel": 0.0, "HtoD": 0.0, "DtoH": 0.0}
+    for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
+        for step in steps:
+            for work in step.works:
+                if work.kind in needed:
+                    share = min(work.need, 1.0) if work.kind == "kernel" else 1.0
+                    needed[work.kind] += weights.get(step.inference, 0.0) * share * work.dur_ns
+    return max(needed.values()) / max(sum(sum(weights.values()) for weights in timeline.weights), 1e-9)
+
+
 def outside_ns(timeline: Timeline) -> float:
     """The host's own time outside the enqueues, mean per inference."""
     inferences = inference_count(timeline)

@@ -15,7 +15,7 @@ from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent, ranged
 from nsysmap.whatif.change import Change
-from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph
+from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, gpu_needs_ns
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
@@ -88,7 +88,13 @@ def _row(model: Model, change: Change) -> dict[str, object]:
         if not isinstance(first, Timeline):
             return {**row, "answer": "does-not-apply" if isinstance(first, DoesNotApply) else "cannot-tell", "reason": first.reason}
         likeliest = likeliest or first
-        after.append({machine: model.period(timeline) for machine, timeline in timelines.items() if isinstance(timeline, Timeline)})
+        after.append(
+            {
+                machine: _period(model, change, timeline, before[machine])
+                for machine, timeline in timelines.items()
+                if isinstance(timeline, Timeline)
+            }
+        )
     savings = [before[machine] - times[machine] for times in after for machine in times]
     spread = RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
     low, high = min(savings) - spread, max(savings) + spread
@@ -117,6 +123,12 @@ def _row(model: Model, change: Change) -> dict[str, object]:
         "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
         "assumptions": assumptions,
     }
+
+
+def _period(model: Model, change: Change, timeline: Timeline, before_ns: int) -> int:
+    """Time per inference or pass of the changed timeline: where more kernels run at once, no less than the GPU needs for one."""
+    needed = gpu_needs_ns(timeline) * model.window.inferences_a_pass if change.name in _MORE_AT_ONCE else 0
+    return max(model.period(timeline), min(round(needed), before_ns))
 
 
 def _interpreter_reason(model: Model, change: Change) -> str:

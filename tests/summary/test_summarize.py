@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.report_schema import FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
+from nsysmap.base.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE
@@ -142,11 +142,13 @@ def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> No
     assert " of the same kernels (" in words.title(replace(summary, kinds=summary.kinds[:1]))
 
 
-def test_a_time_that_leaves_pauses_out_says_so() -> None:
+def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     assert summary.traced is not None
-    assert "left out" not in words.times(summary)[0]
-    assert "left out" in words.times(replace(summary, traced=replace(summary.traced, ns=summary.traced.ns // 2)))[0]
+    assert "predicted without the profiler and outliers (358 µs traced), " in words.times(summary)[1]
+    longer = replace(summary, traced=replace(summary.traced, ns=2 * summary.traced.ns))
+    assert "predicted without the profiler, pauses and outliers (358 µs traced), " in words.times(longer)[1]
+    assert "predicted without the profiler, " in words.times(replace(summary, replayed_ns=summary.traced.ns))[1]
 
 
 def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not_of_any() -> None:
@@ -233,8 +235,8 @@ def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> N
 @pytest.mark.parametrize(
     ("saving", "told"),
     [
-        (400, "saves 400 ns (360 to 440), 40% of 1.21 ms"),
-        (600, "saves 600 ns (560 to 640), 60% of 1.21 ms; from idle time: 488 ns host busy elsewhere, 388 ns waiting for launches"),
+        (400, "saves 400 ns (360 to 440), 40% of 1.22 ms"),
+        (600, "saves 600 ns (560 to 640), 60% of 1.22 ms; from idle time: 488 ns host busy elsewhere, 388 ns waiting for launches"),
     ],
 )
 def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of(saving: int, told: str) -> None:
@@ -286,3 +288,53 @@ def test_a_line_to_paste_is_one_that_the_version_has() -> None:
     assert lines_for("cuda-graph", (10, 14), engine=True, pytorch=False)[0].endswith("--useCudaGraph")
     assert lines_for("aux-streams", (8, 5), engine=True, pytorch=False)[0].endswith("--maxAuxStreams=2  # from TensorRT 8.6 on")
     assert lines_for("aux-streams", (8, 5), engine=True, pytorch=True) == ("with torch.cuda.stream(side): branch = module(x)", None)
+
+
+def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() -> None:
+    found = analysis("decode_loop", "sync.nsys-rep", engine=False)
+    summary, (loop,) = found.summary, list(found.tables.inference_loops)
+    assert summary.traced is not None
+    assert summary.traced.ns == pytest.approx(loop.integer("window_ns") / loop.integer("steady"), rel=0.005)
+    (gpu,) = summary.gpus
+    assert gpu.busy_ns == pytest.approx((gpu.busy_share or 0) * summary.traced.ns, rel=0.01)
+    assert words.times(summary)[1].endswith("predicted without the profiler and outliers (501 µs traced), 3,200 per second")
+
+
+def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thing_once() -> None:
+    outcomes = [outcome("pageable-copy", "copy", 3000), outcome("blocking-copy", "copy", 2000), outcome("launch-bound", "launch", 4000)]
+    found = [finding(one) for one in ("pageable-copy", "blocking-copy", "launch-bound")]
+    cannot: dict[str, object] = {
+        "change": "cuda-graph",
+        "answer": "cannot-tell",
+        "assumptions": "",
+        "reason": "the inferences are not evenly spaced",
+    }
+    told = actions(tables([cannot], outcomes, found), TENSORRT, units=10, unit_ns=1000)
+    assert [(one.name, one.title) for one in told] == [
+        ("launch-bound", "run it as a CUDA graph"), ("pageable-copy", "copy to and from pinned memory"),
+    ]  # fmt: skip
+    assert told[0].paste.startswith("trtexec ")
+    assert actions(tables([answered("cuda-graph", 2, -5, 9)], outcomes, found), TENSORRT, units=10, unit_ns=1000) == ()
+
+
+@pytest.mark.parametrize(("copies_ns", "saved"), [(6000, 400), (9000, 100)])
+def test_copies_can_hide_behind_no_more_than_the_other_work(copies_ns: int, saved: int) -> None:
+    device = {
+        "device": 0, "window": "inferences", "start_ns": 0, "end_ns": 10_000, "window_ns": 10_000, "inferences": 10, "busy_ns": 10_000,
+        "copies_ns": copies_ns, "idle_ns": 0, "busy_share": 1.0,
+    }  # fmt: skip
+    given = {
+        **tables([], [outcome("copy-not-overlapped", "copy", copies_ns)], [finding("copy-not-overlapped")]),
+        "device_times": Table.of_rows(DEVICE_TIMES, [device]),
+    }
+    (action,) = actions(given, TENSORRT, units=10, unit_ns=1000)
+    assert action.saving.ns == saved
+    assert action.throughput_only
+
+
+def test_a_gpu_that_copies_says_how_much_of_its_time_that_is() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    (gpu,) = summary.gpus
+    assert gpu.copies_share == 0
+    copying = replace(summary, gpus=(replace(gpu, copies_share=0.71),))
+    assert "73% busy in the trace (274 µs per inference, 71% of it copies)" in words.where(copying)[0]

@@ -42,3 +42,18 @@ def test_work_that_the_trace_hides_is_neither_busy_nor_idle() -> None:
     tables = analysis("bert_trt10", "graph_whole.sqlite").tables
     assert [row.maybe_integer("busy_ns") for row in tables.device_times] == [None] * len(tables.device_times)
     assert len(tables.idle_totals) == 0
+
+
+def test_copies_count_while_nothing_else_runs() -> None:
+    found = analysis("torch_mixed", "sync.nsys-rep", engine=False)
+    tables, device = found.tables, found.tables.device_times.only()
+    begin, end = device.integer("start_ns"), device.integer("end_ns")
+    others = [(row.integer("start_ns"), row.integer("end_ns")) for row in tables.kernels]
+    alone = [
+        (row.integer("start_ns"), row.integer("end_ns"))
+        for row in tables.memcpys
+        if not any(start < row.integer("end_ns") and row.integer("start_ns") < stop for start, stop in others)
+    ]
+    assert len(alone) == len(tables.memcpys) > 0
+    expected = sum(max(min(stop, end) - max(start, begin), 0) for start, stop in alone)
+    assert device.integer("copies_ns") == expected > 0

@@ -14,6 +14,7 @@ from nsysmap.whatif.changes import (
     Changed,
     DoesNotApply,
     as_cuda_graph,
+    gpu_needs_ns,
     on_one_stream,
     outside_ns,
     two_in_flight,
@@ -175,6 +176,15 @@ def test_two_in_flight_do_no_more_work_than_the_gpu_has_room_for(need: float) ->
     timeline = program(kernels=[20_000] * 10, need=need, inferences=30)
     assert period(two_in_flight(timeline, locked=0)) >= round(0.98 * 10 * 20_000 * need)
     assert period(two_in_flight(timeline, locked=0)) < period(timeline)
+
+
+def test_what_the_gpu_needs_is_its_kernels_by_the_share_that_they_take_or_its_copies_in_one_direction() -> None:
+    few, copied = program(kernels=[20_000, 5_000], need=0.4), program(kernels=[1_000], copies=True)
+    for timeline, needed in ((few, 0.4 * 25_000), (copied, COPY_NS)):
+        twice = two_in_flight(timeline, locked=0)
+        assert isinstance(twice, Timeline)
+        assert gpu_needs_ns(timeline) == pytest.approx(needed)
+        assert gpu_needs_ns(twice) == pytest.approx(needed)  # of one inference, however many run
 
 
 def test_two_threads_launch_no_faster_than_the_driver_s_lock_allows() -> None:
