@@ -10,7 +10,7 @@ from nsysmap.base.units import duration, percent, ranged, rounded
 from nsysmap.page.unit import Unit
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
-from nsysmap.summary import words
+from nsysmap.summary import gains, words
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
@@ -96,7 +96,7 @@ def told_of(
         words.title(summary),
         predicted,
         range_of.removesuffix(")"),
-        words.no_action(summary),
+        gains.no_action(summary),
         tuple(_costly(cost, short, unit) for cost, short in zip(costs, _short(costs, titles), strict=True)),
         tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
         tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),

@@ -25,7 +25,7 @@ from nsysmap.picture.inline import inlined
 from nsysmap.report.model import Report
 from nsysmap.report.whatif import assumptions, unanswered
 from nsysmap.report.words import captured, mapping_words
-from nsysmap.summary import words
+from nsysmap.summary import gains
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
@@ -81,7 +81,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
     pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
-    pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: words.gain(analysis.summary, action)}
+    pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: gains.gain(analysis.summary, action)}
     titles = {(engine, name): title for (engine, name, _), title in repeat_titles(analysis).items()}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
@@ -99,7 +99,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         title=escaped(report.trace.source),
         links=links,
         summary=analysis.summary,
-        first=words.first_actions(analysis.summary),
+        first=gains.first_actions(analysis.summary),
         told=told_of(analysis.summary, unit, titles, proofs(analysis.tables), regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
         unit=unit,

@@ -29,6 +29,7 @@ from nsysmap.report.words import (
     unanswered,
     whatif_unit,
 )
+from nsysmap.summary import gains
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Summary
 
@@ -86,11 +87,11 @@ def _answer(summary: Summary) -> Iterator[str]:
     rows += [("", told)] if (told := answer.kinds(summary)) else []
     rows += [("GPU", text) for text in answer.where(summary)]
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
-    shown = answer.first_actions(summary)
+    shown = gains.first_actions(summary)
     yield "## Do first"
-    lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(answer.no_action(summary))]
+    lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(gains.no_action(summary))]
     for number, action in enumerate(shown, 1):
-        told = f"{plain(answer.action_title(action))}: {plain(answer.gain(summary, action, f' per {summary.unit}'))}"
+        told = f"{plain(gains.action_title(action))}: {plain(gains.gain(summary, action, f' per {summary.unit}'))}"
         lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told}")
         lines += [f"   - {code(paste)}" for paste in (action.paste, action.paste_pytorch) if paste]
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]

@@ -7,7 +7,7 @@ from html import escape
 
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent, rounded
-from nsysmap.summary import words
+from nsysmap.summary import gains, words
 from nsysmap.summary.model import Summary
 
 _LAYERS = 5
@@ -41,11 +41,11 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _actions(summary: Summary) -> str:
     shown = [
-        f"{_text(words.action_title(action))}: {_text(words.gain(summary, action))}{_code(action.paste)}{_code(action.paste_pytorch)}"
-        for action in words.first_actions(summary)
+        f"{_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}{_code(action.paste)}{_code(action.paste_pytorch)}"
+        for action in gains.first_actions(summary)
     ]
     steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
-    return "<br>".join([*shown, *steps]) or _text(words.no_action(summary))
+    return "<br>".join([*shown, *steps]) or _text(gains.no_action(summary))
 
 
 def _layers(summary: Summary) -> str:

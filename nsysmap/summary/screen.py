@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from nsysmap.base.lines import Line, folded, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
+from nsysmap.summary import gains
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Action, Region, Summary
 
@@ -38,7 +39,7 @@ def screen(summary: Summary, width: int) -> list[Line]:
     lines += _said("GPU", answer.where(summary), width)
     lines += _actions(summary, width)
     lines += _next_steps(summary, width) if summary.blocked else []
-    named = {action.name for action in answer.first_actions(summary)}
+    named = {action.name for action in gains.first_actions(summary)}
     if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
         lines += _said("CUDA graph", [answer.graph(summary)], width)
     rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
@@ -66,21 +67,21 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
 
 
 def _actions(summary: Summary, width: int) -> Iterator[Line]:
-    shown = [action for action in answer.first_actions(summary) if not action.throughput_only]
+    shown = [action for action in gains.first_actions(summary) if not action.throughput_only]
     if not shown:
-        yield from _said("do first", [answer.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
+        yield from _said("do first", [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
     for number, action in enumerate(shown, 1):
         yield from _action(summary, action, number, width)
-    for action in answer.first_actions(summary):
+    for action in gains.first_actions(summary):
         if action.throughput_only:
-            yield from _said("throughput", [f"{answer.action_title(action)}: {answer.gain(summary, action)}"], width)
+            yield from _said("throughput", [f"{gains.action_title(action)}: {gains.gain(summary, action)}"], width)
             for paste in (action.paste, action.paste_pytorch):
                 yield from _pasted(paste, width) if paste else ()
 
 
 def _next_steps(summary: Summary, width: int) -> Iterator[Line]:
     """The commands that answer what this analysis cannot: shown first if it is blocked, otherwise last."""
-    shorter = any(not action.throughput_only for action in answer.first_actions(summary))
+    shorter = any(not action.throughput_only for action in gains.first_actions(summary))
     for i, step in enumerate(summary.next_steps):
         head = "do first" if i == 0 and not shorter and summary.blocked else "next" if i == 0 else ""
         yield ((f"{head:<{_WORD}}", "bold"), (f"{step.why}:", ""))
@@ -89,7 +90,7 @@ def _next_steps(summary: Summary, width: int) -> Iterator[Line]:
 
 def _action(summary: Summary, action: Action, number: int, width: int) -> Iterator[Line]:
     head = "do first" if number == 1 else ""
-    told = f"{number}. {escaped(answer.action_title(action))}: {answer.gain(summary, action)}"
+    told = f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action)}"
     pastes = [paste for paste in (action.paste, action.paste_pytorch) if paste]
     beside = width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE) and len(pastes) == 1
     first, *others = [((told, ""),)] if beside else wrapped(told, prose_width(width) - _WORD, indent=0, hang=3)

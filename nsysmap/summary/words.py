@@ -15,7 +15,6 @@ from nsysmap.summary.model import (
     INFERENCE,
     REPETITION,
     UNKNOWN_GPU,
-    Action,
     EngineRan,
     Figure,
     GpuTime,
@@ -26,10 +25,6 @@ from nsysmap.summary.model import (
 )
 from nsysmap.trace.steady import OUTLIER
 
-ACTIONS = 3
-"""How many actions the answer names."""
-SEVERAL_AT_ONCE = "several requests at once, none faster"
-"""The condition of a change that only raises throughput."""
 _CAUSES = {
     "launch": "waiting for launches",
     "host": "host busy elsewhere",
@@ -44,8 +39,6 @@ _CAUSES = {
 _LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
-_LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
-_ACTION_LINES = 6
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
@@ -100,16 +93,14 @@ def times(summary: Summary) -> list[str]:
         )
     elif summary.unprofiled:
         predicted = figure(summary.unprofiled)
-        lines.append(
-            f"{predicted} predicted without the profiler{_outliers(summary)}, {_rate_of(summary.unprofiled)} {_per_second(summary)}"
-        )
+        lines.append(f"{predicted} predicted without the profiler{_outliers(summary)}, {rate_of(summary.unprofiled)} {per_second(summary)}")
     elif summary.traced:
-        reason = _not_replayed(summary)
+        reason = not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     return lines
 
 
-def _not_replayed(summary: Summary) -> str:
+def not_replayed(summary: Summary) -> str:
     """Why what-if could not tell."""
     return "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
 
@@ -141,21 +132,22 @@ def _outliers(summary: Summary) -> str:
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
-    return f"{rate(1e9 / max(unit_ns, 1))} {_per_second(summary)}"
+    return f"{rate(1e9 / max(unit_ns, 1))} {per_second(summary)}"
 
 
-def _rate_of(value: Figure) -> str:
+def rate_of(value: Figure) -> str:
     """How many a second, no finer than the range of the time allows."""
     if value.low_ns is None or value.high_ns is None:
         return rate(1e9 / max(value.ns, 1))
     return ranged_rate(*(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))).partition(" (")[0]
 
 
-def _per_second(summary: Summary) -> str:
+def per_second(summary: Summary) -> str:
+    """What a rate counts."""
     return "passes/s" if summary.unit.startswith("pass") else "per second"
 
 
-def _one(summary: Summary) -> str:
+def each(summary: Summary) -> str:
     """The word for one repetition."""
     return REPETITION if REPETITION in summary.unit else INFERENCE
 
@@ -188,7 +180,7 @@ def kinds(summary: Summary) -> str:
     names = [kind.what or counted(kind.kernels or 0, "kernel") for kind in known[:_KINDS]]
     shown = [f"{name}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
-    return f"median per {_one(summary)}: {', '.join(shown)}{more}"
+    return f"median per {each(summary)}: {', '.join(shown)}{more}"
 
 
 def where(summary: Summary) -> list[str]:
@@ -242,84 +234,6 @@ def figure(value: Figure) -> str:
     return ranged(value.ns, value.low_ns, value.high_ns)
 
 
-def gain(summary: Summary, action: Action, per: str = "") -> str:
-    """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
-
-    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures.
-    """
-    if action.throughput_only and action.share:
-        return _more_per_second(summary, action)
-    of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
-    if action.basis == "rule":
-        return f"may save up to {rounded(action.saving.ns)}{of}{per}"
-    return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}"
-
-
-def _whole(summary: Summary, action: Action) -> str:
-    """The time that a saving is a share of, as it is told."""
-    value = summary.unprofiled or summary.traced or Figure(round(action.saving.ns / (action.share or 1.0)))
-    return figure(value).partition(" (")[0]
-
-
-def _made_of(action: Action) -> str:
-    """The idle time in the trace that a saving is made of, where that of its own cause is less."""
-    parts = [f"{rounded(one.ns)} {idle_words(one.cause)}" for one in action.idle]
-    return f"; from idle time: {', '.join(parts)}" if parts else ""
-
-
-def _more_per_second(summary: Summary, action: Action) -> str:
-    """The throughput after an action, with its range, and the one before it; where it is not predicted, why it would rise."""
-    if action.filled is not None and action.basis == "rule":
-        return f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
-    before_ns = action.saving.ns / (action.share or 1.0)
-    now = _rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
-    saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
-    after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
-    if action.basis == "rule":
-        return f"may reach up to {rate(after)} {_per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
-    return f"{ranged_rate(after, low, high)} {_per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
-
-
-def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one or two actions that shorten one inference most, as far as their lines to paste fit, then the best one for throughput
-
-    only. Beyond the first, only those that save a few percent.
-    """
-    more = next((action for action in summary.actions if action.throughput_only), None)
-    more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
-    shorter = [action for action in summary.actions if not action.throughput_only][: ACTIONS - (more is not None)]
-    chosen: list[Action] = []
-    lines = 0
-    for action in shorter:
-        takes = 2 if action.paste_pytorch is None else 3
-        if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
-            continue
-        chosen.append(action)
-        lines += takes
-    return (*chosen, *((more,) if more else ()))
-
-
-def action_title(action: Action) -> str:
-    """What to do, with the rule that found it."""
-    if action.name == "two-in-flight" and action.filled is not None:
-        return f"{action.title} (or a larger batch)"
-    told = [action.name] if action.basis == "rule" and action.title != action.name and not action.throughput_only else []
-    told += [f"{action.places} places"] if action.places > 1 else []
-    return f"{action.title} ({', '.join(told)})" if told else action.title
-
-
-def no_action(summary: Summary) -> str:
-    """The sentence if nothing is predicted to save time."""
-    if summary.blocked:
-        return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
-    if summary.unprofiled is None:
-        if summary.traced:
-            return "no saving can be predicted: the timeline cannot be replayed"
-        return "no saving can be predicted: " + (_not_replayed(summary) if summary.inferences else "no inference was recognised")
-    shorter = f" of one {_one(summary)}" if any(action.throughput_only for action in summary.actions) else ""
-    return f"no change that what-if can replay is sure to save more than 1%{shorter}"
-
-
 def graph(summary: Summary) -> str:
     """Whether a CUDA graph is worth it."""
     verdict = summary.graph
@@ -366,7 +280,7 @@ def slowest(summary: Summary) -> str:
     found = summary.slowest
     if found is None:
         return "cannot tell: no two steady-state inferences are of one kind" if summary.inferences else ""
-    told = f"{_one(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
+    told = f"{each(summary)} {found.inference}: {rounded(found.time_ns)}, {found.times_median:.1f} x median"
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nsysmap.summary import words
+from nsysmap.summary import gains, words
 from nsysmap.summary.notebook import notebook_html
 from tests.reports import analysis
 
@@ -32,8 +32,8 @@ def test_it_says_what_the_first_screen_says() -> None:
     summary = told.summary
     for sentence in (words.title(summary), *words.times(summary), *words.where(summary), words.certainty(summary), words.slowest(summary)):
         assert " ".join(sentence.split()) in text
-    for action in words.first_actions(summary):
-        assert f"{words.action_title(action)}: {words.gain(summary, action)} {action.paste}" in text
+    for action in gains.first_actions(summary):
+        assert f"{gains.action_title(action)}: {gains.gain(summary, action)} {action.paste}" in text
     assert "/bert/encoder/layer.*/intermediate/dense/MatMul_myl0_*" in text
 
 

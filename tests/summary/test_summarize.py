@@ -12,7 +12,7 @@ from nsysmap.base.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, 
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import CAPTURE
-from nsysmap.summary import words
+from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, actions
 from nsysmap.summary.model import IdleCause
 from nsysmap.summary.paste import lines_for
@@ -59,13 +59,13 @@ def test_what_shortens_one_inference_comes_before_throughput_and_what_may_save_n
 
 def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    *shorter, more = words.first_actions(summary)
+    *shorter, more = gains.first_actions(summary)
     assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
     assert more.name == "two-in-flight"
     assert re.fullmatch(
-        r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; several requests at once, none faster", words.gain(summary, more)
+        r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; several requests at once, none faster", gains.gain(summary, more)
     )
-    assert words.gain(summary, shorter[0]).startswith("saves 48 µs")
+    assert gains.gain(summary, shorter[0]).startswith("saves 48 µs")
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
 
 def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not_of_any() -> None:
     summary = replace(analysis("bert_trt10", "graph_whole.sqlite").summary, traced=None, unprofiled=None, blocked=())
-    assert "no inference was recognised" not in words.no_action(summary)
-    assert words.no_action(replace(summary, inferences=0)).endswith("no inference was recognised")
+    assert "no inference was recognised" not in gains.no_action(summary)
+    assert gains.no_action(replace(summary, inferences=0)).endswith("no inference was recognised")
 
 
 def test_a_trace_without_any_gpu_work_is_not_to_be_captured_again_for_its_graphs() -> None:
@@ -244,13 +244,13 @@ def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of
     idle = [IdleCause("host", 488, 0.4), IdleCause("copy", 22, 0.02), IdleCause("launch", 388, 0.3), IdleCause("dispatch", 300, 0.3)]
     (action,) = actions(given, TENSORRT, units=10, unit_ns=1000, idle=idle)
     summary = replace(analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unprofiled=None)
-    assert words.gain(summary, action) == told
+    assert gains.gain(summary, action) == told
 
 
 def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
     given = tables([], [outcome("norm-split", "fusion", 5000)], [finding("norm-split")])
     (action,) = actions(given, TENSORRT, units=10, unit_ns=1000)
-    assert words.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference") == (
+    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference") == (
         "may save up to 500 ns, 50% of 329 µs per inference"
     )
 
@@ -260,11 +260,11 @@ def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
     found = [finding("norm-split"), finding("under-filled-gpu") | {"finding_id": 1, "evidence": '{"busy_sms": 0.53}'}]
     alone = actions(tables([], both, found), TENSORRT, units=10, unit_ns=1000)
     assert [one.name for one in alone] == ["norm-split", "under-filled-gpu"]
-    assert words.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1]) == "kernels leave 47% of SMs idle; gain unknown"
+    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1]) == "kernels leave 47% of SMs idle; gain unknown"
     changes = [answered("join-kernels", 100, 80, 120), answered("two-in-flight", 400, 300, 500)]
     replayed = actions(tables(changes, both, found), TENSORRT, units=10, unit_ns=1000)
     assert [one.name for one in replayed] == ["join-kernels", "two-in-flight"]
-    assert words.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
+    assert gains.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
 
 
 @pytest.mark.parametrize(

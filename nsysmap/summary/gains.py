@@ -1,0 +1,92 @@
+"""The sentences of the actions: what to do first, and what it saves."""
+
+from __future__ import annotations
+
+from nsysmap.base.units import percent, ranged_rate, rate, rounded
+from nsysmap.summary.model import Action, Figure, Summary
+from nsysmap.summary.words import each, figure, idle_words, not_replayed, per_second, rate_of
+
+ACTIONS = 3
+"""How many actions the answer names."""
+SEVERAL_AT_ONCE = "several requests at once, none faster"
+"""The condition of a change that only raises throughput."""
+_LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
+_ACTION_LINES = 6
+
+
+def gain(summary: Summary, action: Action, per: str = "") -> str:
+    """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
+
+    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures.
+    """
+    if action.throughput_only and action.share:
+        return _more_per_second(summary, action)
+    of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
+    if action.basis == "rule":
+        return f"may save up to {rounded(action.saving.ns)}{of}{per}"
+    return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}"
+
+
+def _whole(summary: Summary, action: Action) -> str:
+    """The time that a saving is a share of, as it is told."""
+    value = summary.unprofiled or summary.traced or Figure(round(action.saving.ns / (action.share or 1.0)))
+    return figure(value).partition(" (")[0]
+
+
+def _made_of(action: Action) -> str:
+    """The idle time in the trace that a saving is made of, where that of its own cause is less."""
+    parts = [f"{rounded(one.ns)} {idle_words(one.cause)}" for one in action.idle]
+    return f"; from idle time: {', '.join(parts)}" if parts else ""
+
+
+def _more_per_second(summary: Summary, action: Action) -> str:
+    """The throughput after an action, with its range, and the one before it; where it is not predicted, why it would rise."""
+    if action.filled is not None and action.basis == "rule":
+        return f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
+    before_ns = action.saving.ns / (action.share or 1.0)
+    now = rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
+    saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
+    after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
+    if action.basis == "rule":
+        return f"may reach up to {rate(after)} {per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
+    return f"{ranged_rate(after, low, high)} {per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
+
+
+def first_actions(summary: Summary) -> tuple[Action, ...]:
+    """The one or two actions that shorten one inference most, as far as their lines to paste fit, then the best one for throughput
+
+    only. Beyond the first, only those that save a few percent.
+    """
+    more = next((action for action in summary.actions if action.throughput_only), None)
+    more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
+    shorter = [action for action in summary.actions if not action.throughput_only][: ACTIONS - (more is not None)]
+    chosen: list[Action] = []
+    lines = 0
+    for action in shorter:
+        takes = 2 if action.paste_pytorch is None else 3
+        if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
+            continue
+        chosen.append(action)
+        lines += takes
+    return (*chosen, *((more,) if more else ()))
+
+
+def action_title(action: Action) -> str:
+    """What to do, with the rule that found it."""
+    if action.name == "two-in-flight" and action.filled is not None:
+        return f"{action.title} (or a larger batch)"
+    told = [action.name] if action.basis == "rule" and action.title != action.name and not action.throughput_only else []
+    told += [f"{action.places} places"] if action.places > 1 else []
+    return f"{action.title} ({', '.join(told)})" if told else action.title
+
+
+def no_action(summary: Summary) -> str:
+    """The sentence if nothing is predicted to save time."""
+    if summary.blocked:
+        return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
+    if summary.unprofiled is None:
+        if summary.traced:
+            return "no saving can be predicted: the timeline cannot be replayed"
+        return "no saving can be predicted: " + (not_replayed(summary) if summary.inferences else "no inference was recognised")
+    shorter = f" of one {each(summary)}" if any(action.throughput_only for action in summary.actions) else ""
+    return f"no change that what-if can replay is sure to save more than 1%{shorter}"
