@@ -105,11 +105,6 @@ def not_replayed(summary: Summary) -> str:
     return "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
 
 
-def _unpredicted(summary: Summary) -> list[str]:
-    """Why what-if cannot tell."""
-    return [doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what)]
-
-
 def _median(summary: Summary, mean_ns: int) -> str:
     """The median, where all inferences are of one kind and it is not the mean."""
     if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION) or summary.kinds[0].median_ns is None:
@@ -243,7 +238,7 @@ def graph(summary: Summary) -> str:
             return f"worth it: saves {told}"
         return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
     if verdict.answer == "cannot-tell":
-        said = summary.unprofiled is None and any(verdict.reason == doubt for doubt in _unpredicted(summary))
+        said = summary.unprofiled is None and (verdict.reason or " ") in not_replayed(summary)
         return "cannot tell" + (" (see time)" if said else f": {verdict.reason}" if verdict.reason else "")
     return verdict.reason or "does not apply"
 
