@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.base.intervals import holes
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle_causes import CAUSES
 
@@ -133,16 +134,14 @@ def replayed_idle(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idl
     work = tables["replayed_work"]
     order = np.argsort(work.ints("start_ns"), kind="stable")
     start, end, was = (work.ints(name)[order] for name in ("start_ns", "end_ns", "recorded_start_ns"))
-    if not len(start):
-        return Idle(*(np.zeros(0, np.int64) for _ in range(3)))
-    reached = np.maximum.accumulate(end)
-    after = np.flatnonzero(start[1:] > reached[:-1]) + 1
-    begin, stop = reached[after - 1], start[after]
+    between = holes(start, end)
     dispatch, profiler = kinds.idle("dispatch"), kinds.idle("profiler")
     starts, stops, columns = [], [], []
     hole = np.cumsum(np.concatenate([[True], recorded.start_ns[1:] != recorded.end_ns[:-1]])) if len(recorded.start_ns) else np.zeros(0)
-    last = np.searchsorted(recorded.end_ns, was[after])
-    for left, right, moment, place in zip(begin.tolist(), stop.tolist(), was[after].tolist(), last.tolist(), strict=True):
+    last = np.searchsorted(recorded.end_ns, was[between.after])
+    for left, right, moment, place in zip(
+        between.start_ns.tolist(), between.end_ns.tolist(), was[between.after].tolist(), last.tolist(), strict=True
+    ):
         parts: list[tuple[int, int]] = []
         if right - left > _DISPATCH_NS and place < len(recorded.end_ns) and recorded.end_ns[place] == moment:
             first = place

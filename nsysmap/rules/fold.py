@@ -10,7 +10,7 @@ from nsysmap.rules.finding import Finding, Outcome, order
 LEVELS = ("info", "warning", "error")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # the same only as itself: two findings may say the same
 class Placed:
     """A finding with what it is about, in words of its rule's choice (layer ids, names of functions); None is its whole device."""
 
@@ -72,22 +72,24 @@ def fold(
     findings of such rules, on its device, are about everything that it is about.
     """
     found = sorted((one for mine in placed.values() for one in mine), key=lambda one: order(one.finding))
-    above: dict[int, Placed] = {}
+    above: dict[Placed, Placed] = {}
     for one in found:
         root = _root_of(one, found, supersedes, above)
         if root is not None:
-            above[id(one)] = root
-    inside: dict[int, list[Placed]] = {}
+            above[one] = root
+    inside: dict[Placed, list[Placed]] = {}
     for one in found:
-        root = above.get(id(one))
+        root = above.get(one)
         if root is not None:
-            while id(root) in above:
-                root = above[id(root)]
-            inside.setdefault(id(root), []).append(one)
+            while root in above:
+                root = above[root]
+            inside.setdefault(root, []).append(one)
     return tuple(_with_findings(outcome, placed.get(outcome.rule, ()), above, inside, windows) for outcome in outcomes)
 
 
-def _root_of(one: Placed, found: Sequence[Placed], supersedes: Mapping[str, Sequence[str]], above: Mapping[int, Placed]) -> Placed | None:
+def _root_of(
+    one: Placed, found: Sequence[Placed], supersedes: Mapping[str, Sequence[str]], above: Mapping[Placed, Placed]
+) -> Placed | None:
     """The finding that stands for this one; None where none does."""
     candidates = [
         other for other in found if one.finding.rule in supersedes.get(other.finding.rule, ()) and _meets(one, other) and other is not one
@@ -101,7 +103,7 @@ def _root_of(one: Placed, found: Sequence[Placed], supersedes: Mapping[str, Sequ
     ):  # stable: then by cost
         at: Placed | None = other
         while at is not None and at is not one:
-            at = above.get(id(at))
+            at = above.get(at)
         if at is None:  # else the two stand for each other
             return other
     return None
@@ -113,12 +115,12 @@ def _meets(one: Placed, other: Placed) -> bool:
 
 
 def _with_findings(
-    outcome: Outcome, mine: Sequence[Placed], above: Mapping[int, Placed], inside: Mapping[int, list[Placed]], windows: Windows
+    outcome: Outcome, mine: Sequence[Placed], above: Mapping[Placed, Placed], inside: Mapping[Placed, list[Placed]], windows: Windows
 ) -> Outcome:
-    standing = [one for one in mine if id(one) not in above]
+    standing = [one for one in mine if one not in above]
     findings = []
     for one in standing:
-        also = tuple(other.finding for other in inside.get(id(one), ()))
+        also = tuple(other.finding for other in inside.get(one, ()))
         level = max((one.finding.severity, *(other.severity for other in also)), key=LEVELS.index)
         findings.append(replace(one.finding, severity=level, also=also))
     cost_ns, devices = _together(standing)
@@ -126,7 +128,7 @@ def _with_findings(
     return replace(
         outcome,
         findings=tuple(sorted(findings, key=order)),
-        folded=tuple(one.finding for one in mine if id(one) in above),
+        folded=tuple(one.finding for one in mine if one in above),
         cost_ns=cost_ns,
         share_of_window=min(cost_ns / window, 1.0) if cost_ns is not None and window else None,
     )
