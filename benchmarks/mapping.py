@@ -33,8 +33,8 @@ from nsysmap.mapping.kernel_alignment import KernelFacts, engine_match
 from nsysmap.mapping.mapped_trace import map_trace
 from nsysmap.nsys.export import export
 from nsysmap.trace.model import Trace
+from nsysmap.trace.open_report import open_trace
 from nsysmap.trace.periods import find_periods
-from nsysmap.trace.reader import read_trace
 
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 AUXILIARY = 50  # added to a stream's number
@@ -312,7 +312,7 @@ def cases(cuts: int) -> list[Case]:
 def run_cases(found: list[Capture], folder: Path, only: str, cuts: int) -> dict[str, Tally]:
     tallies: dict[str, Tally] = defaultdict(Tally)
     for capture in found:
-        whole = read_trace(capture.sqlite)
+        whole = open_trace(capture.sqlite)
         if not len(whole.kernels):
             continue
         truth = truth_of(capture, whole)
@@ -328,7 +328,7 @@ def run_cases(found: list[Capture], folder: Path, only: str, cuts: int) -> dict[
                 path = edited(capture.sqlite, folder / "case.sqlite", *edits) if edits else capture.sqlite
                 engine = engine_file(capture, folder, case.engine) if case.engine else capture.engine
                 read = read_engine(engine, profile=capture.profile if case.profile else None)
-                measure(tallies[case.name], read_trace(path), [read], truth)
+                measure(tallies[case.name], open_trace(path), [read], truth)
     return tallies
 
 
@@ -341,9 +341,9 @@ def run_merged(found: list[Capture], folder: Path) -> dict[str, Tally]:
             if first.folder >= second.folder or first.engine.read_text() == second.engine.read_text():
                 continue
             path = edited(first.sqlite, folder / "case.sqlite", without("NVTX_EVENTS"), merged_with(second.sqlite))
-            truth = truth_of(first, read_trace(first.sqlite))
-            truth |= {(stream + 100, start): layer for (stream, start), layer in truth_of(second, read_trace(second.sqlite)).items()}
-            trace = read_trace(path)
+            truth = truth_of(first, open_trace(first.sqlite))
+            truth |= {(stream + 100, start): layer for (stream, start), layer in truth_of(second, open_trace(second.sqlite)).items()}
+            trace = open_trace(path)
             for name, change in (("two engines merged", None), ("two engines merged, names only", names_only)):
                 both = (first, second)
                 engines = [read_engine(engine_file(one, folder, change) if change else one.engine) for one in both]
@@ -355,7 +355,7 @@ def run_wrong_engines(found: list[Capture], folder: Path) -> list[str]:
     """Every capture with every engine: which are accepted, against which really ran; one line for each wrong verdict."""
     lines, pairs = [], 0
     for capture in found:
-        trace = read_trace(capture.sqlite)
+        trace = open_trace(capture.sqlite)
         size = len(capture.layers)
         if not len(trace.kernels) or capture.report not in ("sync", "graph"):
             continue
@@ -383,7 +383,7 @@ def run_periods(found: list[Capture], cuts: int) -> list[str]:
     ends = random.Random(20260108)
     lines, tried = [], 0
     for capture in found:
-        trace = read_trace(capture.sqlite)
+        trace = open_trace(capture.sqlite)
         count = len(trace.kernels)
         if not count:
             continue

@@ -30,7 +30,7 @@ import numpy as np
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.mapping.streams import MOST_OF_ANYTHING
 from nsysmap.nsys.export import export
-from nsysmap.trace.reader import read_trace
+from nsysmap.trace.open_report import open_trace
 
 ENGINES = {  # the files of folders with several engines, in the order in which the truth numbers them
     "decode_loop": ("context.engine.json", "generation.engine.json"),
@@ -297,7 +297,7 @@ def measured(mix: Mixing, made: Made, target: Path, record: Record) -> Tally:
     both, items = made
     truth = written(mix.ours.base, target, items)
     given = [mix.ours.engine, mix.theirs.engine] if both else [mix.ours.engine]
-    mapped = map_trace(read_trace(target), read_engines(given))
+    mapped = map_trace(open_trace(target), read_engines(given))
     kinds = mapped.mapped.layers.text("kind")
     table = mapped.kernels
     tally = Tally()

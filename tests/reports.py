@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.note import Note
 from nsysmap.base.table import Table
+from nsysmap.nsys.forms import exported_tables
 from nsysmap.report.build import report_of
 from nsysmap.report.model import Report
 from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.trace.model import Trace
+from nsysmap.trace.reader import trace_of
 from tests.places import FIXTURES
 
 
@@ -25,6 +29,13 @@ def analysis(folder: str, report: str, *, engine: bool = True, rules: bool = Fal
 def report(folder: str, report: str, *, engine: bool = True, rules: bool = False) -> Report:
     """The report of the same."""
     return report_of(analysis(folder, report, engine=engine, rules=rules))
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace that nsys exported to this path, without the programs and caches of `open_report`."""
+    tables = exported_tables(path)
+    assert tables is not None, f"{path} is not an nsys export"
+    return trace_of(tables, source=path.name)
 
 
 NASTY = "<script>alert(1)</script>|`a``b`\\|*_x_*[l](http://e.vil)\x1b[31m\x07\nnew line\r\t\u202e&amp;" + "long/" * 60

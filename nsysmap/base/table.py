@@ -452,6 +452,12 @@ def _narrow(data: Held, near: IntArray | None) -> Held:
     return narrowed(data, near) or data  # type: ignore[arg-type]  # the dtype is checked above
 
 
+def sum_of(rows: Iterable[Row], column: str) -> int | None:
+    """The sum of an integer column over the rows; None if none of them has a value."""
+    known = [value for row in rows if (value := row.maybe_integer(column)) is not None]
+    return sum(known) if known else None
+
+
 def _part(data: Held, rows: slice) -> Held:
     if isinstance(data, Text):
         return Text(data.codes[rows], data.values)

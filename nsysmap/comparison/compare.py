@@ -359,11 +359,11 @@ _BY_RUNS = " and by what two runs of one program may differ"
 
 def _run_to_run(before: Side, after: Side) -> float:
     """How much the difference may be off because each side is a single run; 0 if both are of the same capture."""
-    return 0.0 if before.capture == after.capture else max(before.pace.run_to_run, after.pace.run_to_run)
+    return 0.0 if before.is_capture_of(after) else max(before.pace.run_to_run, after.pace.run_to_run)
 
 
 def _launching(side: Side) -> tuple[bool, str]:
-    return bool(side.tables["inferences"].bools("cuda_graph").any()), side.tables["capture"].only().text("cuda_graph_trace")
+    return side.cuda_graphs, side.tables["capture"].only().text("cuda_graph_trace")
 
 
 def _machines(before: Side, after: Side) -> tuple[float, float]:

@@ -163,7 +163,7 @@ def _launched(side: Side) -> str | None:
     if not len(side.tables["inferences"]):
         return None
     mode = side.tables["capture"].only().text("cuda_graph_trace")
-    used = bool(side.tables["inferences"].bools("cuda_graph").any())
+    used = side.cuda_graphs
     return {"node": "yes, nodes traced", "graph": "yes, traced as a whole"}.get(mode, "yes") if used else "no"
 
 

@@ -184,8 +184,8 @@ class _Slack:
 
 def _slack(before: Side, after: Side) -> _Slack:
     versions = [side.tables["capture"].only().maybe_text("nsys_version") for side in (before, after)]
-    a_kernel = (_NODE_NS if _graph(before) != _graph(after) else 0.0) + (_TICK_NS if versions[0] != versions[1] else 0.0)
-    single = before.pace.runs == after.pace.runs == 1 and before.capture != after.capture
+    a_kernel = (_NODE_NS if before.cuda_graphs != after.cuda_graphs else 0.0) + (_TICK_NS if versions[0] != versions[1] else 0.0)
+    single = before.pace.runs == after.pace.runs == 1 and not before.is_capture_of(after)
     return _Slack(a_kernel, run_to_run(1.0, 0.0) if single else 0.0)
 
 
@@ -204,10 +204,6 @@ def _interval(told: Difference | None, scale: float) -> dict[str, object]:
     if told is None or math.isnan(told.low):
         return {}
     return {"low_ns": round(told.low * scale), "high_ns": round(told.high * scale)}
-
-
-def _graph(side: Side) -> bool:
-    return bool(side.tables["inferences"].bools("cuda_graph").any())
 
 
 # --- words ------------------------------------------------------------------------------------------------------------

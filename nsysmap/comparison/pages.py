@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
 from nsysmap.base.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
-from nsysmap.base.table import Row
+from nsysmap.base.table import Row, sum_of
 from nsysmap.base.terminal import escaped, plain, shortened, told_apart
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
@@ -291,10 +291,10 @@ def _layers(found: Comparison) -> Grid:
     shown = [rows for rows in blocks if rows[0].flag("significant") or _moved(rows) >= 100 * len(rows)][:_TOP_LAYERS]
     cells = tuple(
         (
-            signed_microseconds(_sum(rows, "difference_ns")),
+            signed_microseconds(sum_of(rows, "difference_ns")),
             "*" if rows[0].flag("significant") else "",
-            microseconds(_sum(rows, "before_ns")),
-            microseconds(_sum(rows, "after_ns")),
+            microseconds(sum_of(rows, "before_ns")),
+            microseconds(sum_of(rows, "after_ns")),
             str(len(rows)),
             _joined(rows[0]),
             escaped(_pair(rows)),
@@ -318,15 +318,9 @@ def _places(blocks: Sequence[Sequence[Row]]) -> tuple[tuple[str, str], ...]:
     return tuple(zip(*sides, strict=True))
 
 
-def _sum(rows: Sequence[Row], column: str) -> int | None:
-    """The sum over the rows; None where none of them has a value."""
-    known = [value for row in rows if (value := row.maybe_integer(column)) is not None]
-    return sum(known) if known else None
-
-
 def _moved(rows: Sequence[Row]) -> int:
     """The summed difference of the layers' times."""
-    return abs(_sum(rows, "difference_ns") or 0)
+    return abs(sum_of(rows, "difference_ns") or 0)
 
 
 def _pair(rows: list[Row]) -> str:
@@ -372,7 +366,7 @@ def _changed(found: Comparison) -> Iterator[Grid]:
         how = change in ("precision", "fusion", "tactic")
         cells = tuple(
             (
-                signed_microseconds(_sum(rows, "difference_ns")),
+                signed_microseconds(sum_of(rows, "difference_ns")),
                 str(len(rows)),
                 *([rows[0].maybe_text("joined_by") or ""] if how else []),
                 *_what(change, rows),

@@ -62,10 +62,6 @@ def predictions(  # noqa: PLR0913  # the measurement with its interval, and two 
     return tuple(found)
 
 
-def _graphs(side: Side) -> bool:
-    return bool(side.tables["inferences"].bools("cuda_graph").any())
-
-
 def _pageable(side: Side) -> tuple[int, int]:
     memcpys = side.tables["memcpys"]
     begin, end = side.pace.steady_span_ns
@@ -87,7 +83,7 @@ def _host_gone(before: Side, after: Side) -> bool:
 def _streams(side: Side) -> int:
     kernels = side.tables["kernels"]
     rows = np.isin(kernels.ints("inference"), side.pace.inferences)
-    return len(np.unique(kernels.ints("stream")[rows])) if not _graphs(side) else 0
+    return len(np.unique(kernels.ints("stream")[rows])) if not side.cuda_graphs else 0
 
 
 def _reformats(side: Side) -> int:
@@ -95,7 +91,7 @@ def _reformats(side: Side) -> int:
 
 
 _MADE: dict[str, Callable[[Side, Side], bool]] = {
-    "cuda-graph": lambda before, after: not _graphs(before) and _graphs(after),
+    "cuda-graph": lambda before, after: not before.cuda_graphs and after.cuda_graphs,
     "two-in-flight": lambda before, after: before.pace.threads == 1 and after.pace.threads == 2,
     "pinned-copies": _pinned,
     "no-host-gap": _host_gone,

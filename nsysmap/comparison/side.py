@@ -44,13 +44,23 @@ class Side:
         """Its time per inference; only for captures."""
         return self.merged or pace_of(dict(self.tables))
 
+    def is_capture_of(self, other: Side) -> bool:
+        """Whether both sides are the same capture or modified copies of it: their first kernel was launched at the same time."""
+        first = [side.first_launch for side in (self, other)]
+        return self is other or (first[0] is not None and first[0] == first[1])
+
     @cached_property
-    def capture(self) -> tuple[int, ...]:
-        """Identifies a capture and modified copies of it: the time at which its first kernel was launched."""
+    def first_launch(self) -> tuple[int, int] | None:
+        """The process and the time (ns) of the launch of the first kernel; None for several captures, and without kernels."""
         kernels = self.tables["kernels"]
         if self.merged is not None or not len(kernels):
-            return (id(self),)
-        return (int(kernels.ints("process")[0]), int(kernels.ints("launch_start_ns")[0]))
+            return None
+        return int(kernels.ints("process")[0]), int(kernels.ints("launch_start_ns")[0])
+
+    @property
+    def cuda_graphs(self) -> bool:
+        """Whether inferences are replayed from CUDA graphs."""
+        return bool(self.tables["inferences"].bools("cuda_graph").any())
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:

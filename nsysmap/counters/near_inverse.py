@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import FloatArray, IntArray
-from nsysmap.counters.ring import Factor, Gram
+from nsysmap.counters.ring import Factor, Gram, turned
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,17 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
         by_border = factor.inverses[at] @ factor.borders[at]
         if inner:
             by_next = factor.inverses[at] @ factor.nexts[at]
-            beside = -(by_next @ following + by_border @ _turned(following_border))
+            beside = -(by_next @ following + by_border @ turned(following_border))
             edge = -(by_next @ following_border + by_border @ border)
-            own = factor.inverses[at] - beside @ _turned(by_next) - edge @ _turned(by_border)
+            own = factor.inverses[at] - beside @ turned(by_next) - edge @ turned(by_border)
         else:
             beside = edge = -(by_border @ border)
-            own = factor.inverses[at] - edge @ _turned(by_border)
+            own = factor.inverses[at] - edge @ turned(by_border)
         for each, sums in zip(found, asked, strict=True):
             which, weights = sums.near[at]
             if len(which):
                 window = np.concatenate(
-                    [np.concatenate([own, beside], axis=2), np.concatenate([_turned(beside), following], axis=2)], axis=1
+                    [np.concatenate([own, beside], axis=2), np.concatenate([turned(beside), following], axis=2)], axis=1
                 )
                 each[:, which] = _quadratic(window, weights)
         following, following_border = own, edge
@@ -91,7 +91,3 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
 def _quadratic(matrices: FloatArray, weights: FloatArray) -> FloatArray:
     quadratic: FloatArray = (weights * (matrices @ weights)).sum(axis=1)
     return quadratic
-
-
-def _turned(matrices: FloatArray) -> FloatArray:
-    return np.swapaxes(matrices, -1, -2)

@@ -158,9 +158,9 @@ class Factor:
         for at in range(count):
             here = target[:, at * size : (at + 1) * size]
             if at:
-                here = here - _turned(self.nexts[at - 1]) @ passed[-1]
+                here = here - turned(self.nexts[at - 1]) @ passed[-1]
             passed.append(self.inverses[at] @ here)
-            rest = rest - _turned(self.borders[at]) @ passed[-1]
+            rest = rest - turned(self.borders[at]) @ passed[-1]
         border = self.last @ rest
         answer[:, count * size :] = border
         following: FloatArray | None = None
@@ -260,14 +260,14 @@ def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
             edge = _freed(edge, free[:, here], free[:, rest])
             step = None if step is None else _freed(step, free[:, here], free[:, following])
         if at:
-            carried = _turned(nexts[-1]) @ inverses[-1]
+            carried = turned(nexts[-1]) @ inverses[-1]
             own = own - carried @ nexts[-1]
             edge = edge - carried @ borders[-1]
         inverses.append(_inverse(own))
         borders.append(edge)
         if step is not None:
             nexts.append(step)
-        last = last - _turned(edge) @ (inverses[-1] @ edge)
+        last = last - turned(edge) @ (inverses[-1] @ edge)
     return Factor(size, tuple(inverses), tuple(nexts), tuple(borders), _inverse(last))
 
 
@@ -298,5 +298,6 @@ def _inverse(matrices: FloatArray) -> FloatArray:
     return inverse
 
 
-def _turned(matrices: FloatArray) -> FloatArray:
+def turned(matrices: FloatArray) -> FloatArray:
+    """Each matrix transposed."""
     return np.swapaxes(matrices, -1, -2)

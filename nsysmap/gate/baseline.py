@@ -49,7 +49,7 @@ def baseline_of(side: Side) -> Baseline:
         source=side.source,
         gpu=next((row.text("name") for row in devices if row.integer("device") == pace.device), None),
         tensorrt_version=version or side.tables["capture"].only().maybe_text("tensorrt_version"),
-        cuda_graph=bool(side.tables["inferences"].bools("cuda_graph").any()),
+        cuda_graph=side.cuda_graphs,
         profiled=pace.profiled,
         time=pace.noise,
         recorded=pace.recorded_noise,

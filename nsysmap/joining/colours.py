@@ -34,7 +34,7 @@ def colours(first: Network, second: Network) -> tuple[tuple[int, ...], tuple[int
         members = work.members[work.colour[node]]
         of_second = [one for one in members if one >= of_first]
         if len(members) == 2 * len(of_second) > 2 and edges[node]:
-            work.refine(work.set_apart([min(members), min(of_second)]))
+            work.refine(work.excluded_words([min(members), min(of_second)]))
     return tuple(work.colour[: len(first.pieces)]), tuple(work.colour[of_first : of_first + len(second.pieces)])
 
 
@@ -94,7 +94,7 @@ class _Refinement:
             for one in classes:
                 waiting.update(self._split(one))
 
-    def set_apart(self, nodes: Sequence[int]) -> set[int]:
+    def excluded_words(self, nodes: Sequence[int]) -> set[int]:
         """Move these nodes of one class to a new class; returns their neighbours."""
         kept = self.colour[nodes[0]]
         self.members[kept] = [node for node in self.members[kept] if node not in nodes]
@@ -116,5 +116,5 @@ class _Refinement:
         _, *others = sorted(alike.values(), key=len, reverse=True)
         changed: set[int] = set()
         for part in others:
-            changed |= self.set_apart(part)
+            changed |= self.excluded_words(part)
         return changed

@@ -18,6 +18,7 @@ from nsysmap.base.units import counted
 from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.inferences import Inferences, part_of
 from nsysmap.trace.lacking import lacking
+from nsysmap.trace.launch_order import launch_time
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.trace.raw_rows import compact
@@ -167,7 +168,7 @@ def _timed(table: Table, inference: IntArray, selection: Selection) -> BoolArray
     if selection.inferences is not None:
         chosen &= (inference >= selection.inferences[0]) & (inference <= selection.inferences[1])
     if selection.since_ns is not None or selection.until_ns is not None:
-        chosen &= _within(_moments(table), selection)
+        chosen &= _within(launch_time(table), selection)
     return chosen
 
 
@@ -202,7 +203,7 @@ def _window(trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selec
         return -_FOREVER_NS, _FOREVER_NS
     begins, ends = inferences.ints("start_ns").tolist(), inferences.ints("end_ns").tolist()
     for name, rows in chosen.items():
-        begins.append(int(_moments(getattr(trace, name))[rows].min(initial=_FOREVER_NS)))
+        begins.append(int(launch_time(getattr(trace, name))[rows].min(initial=_FOREVER_NS)))
         ends.append(int(getattr(trace, name).ints("end_ns")[rows].max(initial=-_FOREVER_NS)))
     begin, end = min(begins), max(ends)
     if selection.since_ns is not None:
@@ -210,12 +211,6 @@ def _window(trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selec
     if selection.until_ns is not None and not selection.inferences:
         end = max(end, selection.until_ns - 1)
     return begin, end
-
-
-def _moments(table: Table) -> IntArray:
-    """When each piece of GPU work was launched; when it began where that is not known."""
-    launched = table.ints("launch_start_ns")
-    return np.where(launched == MISSING, table.ints("start_ns"), launched)
 
 
 def _overlapping(table: Table, begin: int, end: int) -> BoolArray:

@@ -147,7 +147,6 @@ _MHA_OPS = {
     "gemm": (Op("gemm", "MatMul", "gemm", "confirmed"), Op("mha", "Attention", "attention", "confirmed")),
     "gemv": (Op("gemv", "MatMul", "gemm", "likely"), Op("mha", "Attention", "attention", "likely")),
 }
-_NO_OPS = OpList((), None, (), ())
 
 
 def read_myelin(name: str) -> MyelinName | None:

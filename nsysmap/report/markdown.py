@@ -18,13 +18,14 @@ from nsysmap.report.words import (
     captured,
     change_words,
     engine_words,
+    excluded_words,
     found_by_words,
     idle_heading,
     kernel_words,
     mapping_words,
+    median_and_p95,
     number_words,
     saving_cells,
-    set_apart,
     to_do,
     unanswered,
     whatif_unit,
@@ -142,7 +143,7 @@ def _notes(report: Report) -> str:
 def _inferences(report: Report) -> Iterator[str]:
     figures = report.inferences
     if figures.count:
-        yield f"## Inferences: {figures.count:,}, {plain(found_by_words(figures))}{plain(set_apart(figures))}"
+        yield f"## Inferences: {figures.count:,}, {plain(found_by_words(figures))}{plain(excluded_words(figures))}"
     else:
         yield "## Inferences: none recognised\n\nTimes are totals over the trace."
     rows = [
@@ -155,18 +156,14 @@ def _inferences(report: Report) -> Iterator[str]:
     if report.by_engine:
         header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
         cells = [
-            (f"{one.count:,}", *_two(one.gpu_time_ns), *_two(one.enqueue_ns), code(engine_words(report, one.engine)))
+            (f"{one.count:,}", *median_and_p95(one.gpu_time_ns), *median_and_p95(one.enqueue_ns), code(engine_words(report, one.engine)))
             for one in report.by_engine
         ]
         yield _table(header, cells, right=5)
 
 
-def _two(spread: Spread | None) -> tuple[str, str]:
-    return ("–", "–") if spread is None else (duration(spread.median_ns), duration(spread.p95_ns))
-
-
 def _spreads(rows: Sequence[tuple[str, Spread | None, str]]) -> str:
-    cells = [(name, *_two(spread), hint) for name, spread, hint in rows if spread is not None]
+    cells = [(name, *median_and_p95(spread), hint) for name, spread, hint in rows if spread is not None]
     return _table(("", "median", "p95", ""), cells, right=3) if cells else ""
 
 

@@ -9,7 +9,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.report import precision
-from nsysmap.report.model import Report, Spread
+from nsysmap.report.model import Report
 from nsysmap.report.words import (
     CAUSES,
     answered_changes,
@@ -18,13 +18,14 @@ from nsysmap.report.words import (
     captured,
     change_words,
     engine_words,
+    excluded_words,
     found_by_words,
     idle_heading,
     kernel_words,
     mapping_words,
+    median_and_p95,
     number_words,
     saving_cells,
-    set_apart,
     to_do,
     unanswered,
     whatif_unit,
@@ -85,7 +86,7 @@ def _inferences(report: Report, width: int) -> list[Line]:
     if not figures.count:
         busy = [line for gpu in report.gpus for line in wrapped(busy_words(report, gpu), width)]
         return [*heading("Inferences: none recognised", width), *wrapped("Times below are totals over the trace.", width), *busy]
-    lines: list[Line] = [*heading(f"Inferences: {figures.count:,}, {found_by_words(figures)}{set_apart(figures)}", width)]
+    lines: list[Line] = [*heading(f"Inferences: {figures.count:,}, {found_by_words(figures)}{excluded_words(figures)}", width)]
     rows = [
         ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
         ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),
@@ -100,14 +101,11 @@ def _inferences(report: Report, width: int) -> list[Line]:
     if report.by_engine:
         header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
         cells_by_engine = [
-            (f"{one.count:,}", *_two(one.gpu_time_ns), *_two(one.enqueue_ns), engine_words(report, one.engine)) for one in report.by_engine
+            (f"{one.count:,}", *median_and_p95(one.gpu_time_ns), *median_and_p95(one.enqueue_ns), engine_words(report, one.engine))
+            for one in report.by_engine
         ]
         lines.extend(table(header, cells_by_engine, width, "rrrrrl"))
     return lines
-
-
-def _two(spread: Spread | None) -> tuple[str, str]:
-    return ("–", "–") if spread is None else (duration(spread.median_ns), duration(spread.p95_ns))
 
 
 def _replays(report: Report, width: int) -> list[Line]:

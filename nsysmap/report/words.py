@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, ranged, size
-from nsysmap.report.model import Gpu, InferenceFigures, Report, TraceFacts
+from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.paste import RULE_TITLES, TITLES
 
@@ -87,7 +87,7 @@ def found_by_words(figures: InferenceFigures) -> str:
     return "found by " + " and ".join(ways)
 
 
-def set_apart(figures: InferenceFigures) -> str:
+def excluded_words(figures: InferenceFigures) -> str:
     """Which inferences the medians leave out."""
     parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
     parts += [f"{figures.cut:,} cut off by the capture"] if figures.cut else []
@@ -160,6 +160,11 @@ def saving_cells(row: Row) -> tuple[str, str, str]:
     saving, _, between = ranged(*(row.integer(f"{end}saving_ns") for end in ENDS)).partition(" (")
     before, after = (ranged(*(row.integer(f"{end}{when}_ns") for end in ENDS)).partition(" (")[0] for when in ("before", "after"))
     return saving, f"{between.removesuffix(')')} {saving.rpartition(' ')[2]}", f"{before} → {after}"
+
+
+def median_and_p95(spread: Spread | None) -> tuple[str, str]:
+    """The median and the 95th percentile of a time; "–" for none."""
+    return ("–", "–") if spread is None else (duration(spread.median_ns), duration(spread.p95_ns))
 
 
 def number_words(row: Row, column: str) -> str:

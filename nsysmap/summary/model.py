@@ -241,9 +241,3 @@ class Summary:
     def per_second(self) -> float | None:
         """Units per second in the trace."""
         return 1e9 / self.traced.ns if self.traced and self.traced.ns else None
-
-    @property
-    def unprofiled_per_second(self) -> float | None:
-        """Units per second without the profiler: measured by trtexec, otherwise predicted."""
-        ns = self.trtexec_ns or (self.unprofiled.ns if self.unprofiled else None)
-        return 1e9 / ns if ns else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.base.result_schema import PRECISION
-from nsysmap.base.table import Row, Table
+from nsysmap.base.table import Row, Table, sum_of
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.operations import operations, quantizes
@@ -238,9 +238,9 @@ def totals(rows: Iterable[Row], *columns: str) -> list[Total]:
         Total(
             key=key,
             layers=len({row["layer_id"] for row in group if row["layer_id"] is not None}),
-            kernels=_sum(group, "kernels"),
-            time_ns=_sum(group, "time_ns"),
-            mean_ns=_sum(group, "mean_ns"),
+            kernels=sum_of(group, "kernels"),
+            time_ns=sum_of(group, "time_ns"),
+            mean_ns=sum_of(group, "mean_ns"),
             share=_share(group),
         )
         for key, group in groups.items()
@@ -250,11 +250,6 @@ def totals(rows: Iterable[Row], *columns: str) -> list[Total]:
 
 def _key(value: object) -> str | int | None:
     return value if isinstance(value, (str, int)) else None
-
-
-def _sum(rows: Iterable[Row], column: str) -> int | None:
-    known = [value for row in rows if (value := row.maybe_integer(column)) is not None]
-    return sum(known) if known else None
 
 
 def _share(rows: Iterable[Row]) -> float | None:

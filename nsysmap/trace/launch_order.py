@@ -26,10 +26,10 @@ def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
     return rows[by_launch[by_group]]
 
 
-def launch_time(kernels: Table) -> IntArray:
-    """When each kernel was launched, ns; when it began where its launch is not in the trace."""
-    launched = kernels.ints("launch_start_ns")
-    return np.where(launched == MISSING, kernels.ints("start_ns"), launched)
+def launch_time(work: Table) -> IntArray:
+    """When each piece of GPU work was launched, in nanoseconds; when it began if its launch is not in the trace."""
+    launched = work.ints("launch_start_ns")
+    return np.where(launched == MISSING, work.ints("start_ns"), launched)
 
 
 def positions(group: IntArray) -> IntArray:

@@ -28,7 +28,6 @@ from nsysmap.base.trace_schema import (
     SYNCS,
 )
 from nsysmap.nsys.columns_needed import missing_columns
-from nsysmap.nsys.forms import exported_tables
 from nsysmap.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
@@ -70,17 +69,6 @@ _SYNC_FUNCTIONS = (
 # CUPTI's overhead kinds that are no work of the profiler: the program has these waits without it too.
 _CUDAS_OWN = re.compile(r"command buffer full|module loading|lazy function|compiler", re.IGNORECASE)
 _REPORT_EXPECTED = "give a .nsys-rep, or what `nsys export` made of one (-t sqlite, parquetdir, arrowdir or jsonlines)"
-
-
-def read_trace(path: Path, *, source: str | None = None) -> Trace:
-    """The trace that nsys exported to this path, in any form that :mod:`forms` reads; ``source`` is the report's name where it differs.
-
-    NsysmapError where it is no such export, or damaged.  Times stay as nsys wrote them: ns since the session began, or since 1970.
-    """
-    tables = exported_tables(path)
-    if tables is None:
-        raise NsysmapError(str(path), "is not an nsys export", _REPORT_EXPECTED)
-    return trace_of(tables, source=source or path.name)
 
 
 def trace_of(tables: NsysTables, *, source: str) -> Trace:

@@ -15,9 +15,9 @@ import pytest
 from nsysmap.base.table import Table
 from nsysmap.timing.idle import GRAPH_CALL_NS, find_gaps
 from nsysmap.trace.inferences import find_inferences
-from nsysmap.trace.reader import read_trace
 from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
 from tests.exports import exported
+from tests.reports import read_trace
 
 
 def gaps_of(path: Path) -> tuple[Table, int]:

@@ -85,5 +85,5 @@ def test_it_is_written_as_a_page_markdown_and_json(tmp_path: Path, capfd: pytest
     result = run(capfd, "inference", str(FIXTURES / "bert_trt10/sync.sqlite"), "slowest", *options)
     assert result.status == 0
     page, markdown, values = (file.read_text(encoding="utf-8") for file in files)
-    assert "<svg" in page and "http:" not in page and "together" in markdown
+    assert "<svg" in page and "http:" not in page and "| total |" in markdown
     assert json.loads(values)["schema"] == "nsysmap/inference/1"

@@ -17,12 +17,12 @@ from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.told import told
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
-from nsysmap.ncu.compare import FromTrace, compare
 from nsysmap.ncu.match import SequenceKernel, match_kernels
 from nsysmap.ncu.printed import read_ncu_csv
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.trace.gpu_metrics import read_gpu_metrics
 from tests.counters.amounts import tensor_cycles, tensor_operations
+from tests.counters.from_ncu import FromTrace, from_ncu
 from tests.places import CAPTURES
 
 SHARED = CAPTURES / "gpu_metrics"
@@ -99,16 +99,14 @@ def test_counters_are_those_of_nsight_compute(captures: dict[str, Capture], mode
     matched = match_kernels(profiled, capture.sequence)
     assert matched.group.tolist() == list(range(KERNELS))
     assert matched.turns == 6  # the encoder has six like blocks
-    trace = FromTrace(
-        capture.estimates.layout.duration_ns[:KERNELS], clock.value[:KERNELS], tensor.value[:KERNELS], tensor.error[:KERNELS],
-        (read.value + write.value)[:KERNELS], np.hypot(read.error, write.error)[:KERNELS], float(BANDWIDTH),
-    )  # fmt: skip
-    found = compare(profiled, matched, trace)
-    assert np.median(np.abs(trace.tensor - found.tensor_as_printed)) < 1.0
-    assert np.median(np.abs(trace.tensor - found.tensor)) < 0.6
-    assert np.sqrt(np.mean(((trace.tensor - found.tensor) / trace.tensor_error) ** 2)) < 1.5
-    assert np.median(np.abs(trace.dram - found.dram_as_printed)) < 8.0  # of peak, each over its own duration
-    in_ncus_time = trace.dram * trace.duration_ns / found.ncu_duration_ns
+    duration_ns = capture.estimates.layout.duration_ns[:KERNELS]
+    found = from_ncu(profiled, matched, FromTrace(duration_ns, clock.value[:KERNELS], tensor.value[:KERNELS], float(BANDWIDTH)))
+    from_samples, dram = tensor.value[:KERNELS], (read.value + write.value)[:KERNELS]
+    assert np.median(np.abs(from_samples - found.tensor_as_printed)) < 1.0
+    assert np.median(np.abs(from_samples - found.tensor)) < 0.6
+    assert np.sqrt(np.mean(((from_samples - found.tensor) / tensor.error[:KERNELS]) ** 2)) < 1.5
+    assert np.median(np.abs(dram - found.dram_as_printed)) < 8.0  # of peak, each over its own duration
+    in_ncus_time = dram * duration_ns / found.ncu_duration_ns
     assert np.median(np.abs(in_ncus_time - found.dram_as_printed)) < 8.0  # ncu's caches are cold
 
 

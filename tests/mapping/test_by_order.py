@@ -15,9 +15,9 @@ from nsysmap.mapping.by_order import NO_FIT
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
 from nsysmap.mapping.scores import expected_kernels
 from nsysmap.trace.model import Trace
-from nsysmap.trace.reader import read_trace
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 REPORTS = ["bert_trt10/sync", "bert_trt10/graph", "bert_trt103/graph", "bert_trt85/sync"]
 FOLDERS = ["bert_trt10", "bert_trt103", "bert_trt85", "bert_split_trt10"]

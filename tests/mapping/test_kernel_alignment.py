@@ -19,8 +19,8 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.kernel_alignment import align_inference, engine_match, optimization_profiles
 from nsysmap.mapping.scores import KernelFacts
-from nsysmap.trace.reader import read_trace
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 REPORTS = {"bert_trt10": "sync", "bert_trt103": "graph", "bert_trt85": "sync"}
 GEMM = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32_stage5_warpsize2x2x1_tensor16x8x16"

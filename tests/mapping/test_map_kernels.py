@@ -10,10 +10,10 @@ import pytest
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace
-from nsysmap.trace.reader import read_trace
 from tests.exports import exported
 from tests.nsys_file import THREAD, NsysFile, engine_call
 from tests.places import CAPTURES, FIXTURES
+from tests.reports import read_trace
 
 WITH_TRUTH = sorted(  # where truth is told kernel by kernel, tests/captures/test_truth.py holds it
     {

@@ -12,10 +12,10 @@ import numpy as np
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.model import Trace
-from nsysmap.trace.reader import read_trace
 from tests.exports import exported
 from tests.nsys_file import THREAD, NsysFile
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 REGION = "{ForeignNode[a...z]}"
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"

@@ -15,10 +15,10 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.mapping.selection import Selection, inference_numbers, time_ns
 from nsysmap.trace.open_report import open_trace
-from nsysmap.trace.reader import read_trace
 from tests.commands import run
 from tests.nsys_file import THREAD, NsysFile, engine_call
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 TWO = (("conv", "kernel_a"), ("gemm", "kernel_b"))
 CASES = (

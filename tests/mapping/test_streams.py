@@ -14,10 +14,10 @@ from nsysmap.engine.model import Engine
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
 from nsysmap.mapping.twins import SEVERAL
-from nsysmap.trace.reader import read_trace
 from tests.made_engines import made, row
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 Item = tuple[str, str | None]  # a kernel and its layer
 PRE = ("void resize_nhwc<float>(float const*, float*, int)", "mean_subtract_kernel", "void at::native::fill<float>(float*)")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
-from nsysmap.ncu.compare import FromTrace, compare, dram_bytes, reads_in_program
+from nsysmap.ncu.beside_trace import dram_bytes, reads_in_program
 from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels
 from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
 from nsysmap.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
@@ -153,26 +153,6 @@ def test_repeated_blocks_are_said_to_fit_several_places() -> None:
 def test_nothing_in_common_matches_nothing() -> None:
     assert match_kernels(profiled(("x", 9)), SEQUENCE).group.tolist() == [-1]
     assert match_kernels([], SEQUENCE).group.tolist() == []
-
-
-def test_counters_are_compared_at_the_same_clock() -> None:
-    rows = [
-        '"ID","Process ID","Kernel Name","Block Size","Grid Size","Metric Name","Metric Unit","Metric Value"',
-        '"0","7","a","(128, 1, 1)","(1, 1, 1)","gpu__time_duration.sum","ns","20000"',
-        '"0","7","a","(128, 1, 1)","(1, 1, 1)","sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed","%","50"',
-        '"0","7","a","(128, 1, 1)","(1, 1, 1)","dram__bytes.sum","byte","1000000"',
-        '"0","7","a","(128, 1, 1)","(1, 1, 1)","sm__cycles_elapsed.max","cycle","20000"',
-    ]
-    profile = parse_ncu_csv("\n".join(rows), "ncu.csv")
-    matched = match_kernels(profile, SEQUENCE)
-    nothing = np.full(5, 1.0)
-    trace = FromTrace(np.full(5, 10_000.0), np.full(5, 2e9), nothing, nothing, nothing, nothing, 1e12)
-    found = compare(profile, matched, trace)
-    assert found.ncu_clock_hz == pytest.approx(1e9)
-    assert found.tensor[0] == pytest.approx(50.0)  # as many cycles: half the clock, twice the time
-    assert found.dram_as_printed[0] == pytest.approx(5.0)
-    assert found.dram[0] == pytest.approx(10.0)
-    assert np.isnan(found.tensor[1:]).all()
 
 
 @pytest.mark.skipif(not (CAPTURES / "gpu_metrics").is_dir(), reason="without ../shared")

@@ -19,9 +19,9 @@ from nsysmap.base.table import MISSING, Table
 from nsysmap.nsys.forms import exported_tables
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
-from nsysmap.trace.reader import read_trace
 from tests.nsys_file import NsysFile, engine_call
 from tests.places import CAPTURES, FIXTURES
+from tests.reports import read_trace
 
 TABLES = (
     "kernels", "api_calls", "nvtx_ranges", "memcpys", "memsets", "syncs", "cuda_graph_nodes", "cuda_graph_traces", "overheads",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nsysmap.trace.inferences import Inferences, find_inferences
-from nsysmap.trace.reader import read_trace
 from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
 from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
+from tests.reports import read_trace
 
 LAYERS = [("conv", "k_conv"), ("relu", "k_relu")]
 

@@ -9,9 +9,9 @@ import pytest
 from nsysmap.analysis import analyze
 from nsysmap.trace.lacking import gpu_unrecorded, lacking, unrecorded
 from nsysmap.trace.model import Trace
-from nsysmap.trace.reader import read_trace
 from tests.nsys_file import THREAD, NsysFile
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 
 def told(trace: Trace, mode: str = "none") -> list[tuple[str, str]]:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from nsysmap.base.table import MISSING, IntArray
 from nsysmap.trace.model import Trace
 from nsysmap.trace.periods import Periods, find_periods
-from nsysmap.trace.reader import read_trace
 from tests.nsys_file import PROCESS, THREAD, NsysFile
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 UNCUT = {"bert_trt10/sync.sqlite": 56, "bert_trt10/graph.sqlite": 56, "bert_trt103/graph.sqlite": 38, "bert_trt85/sync.sqlite": 71}
 

@@ -10,9 +10,9 @@ import pytest
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.trace.model import Dropped
-from nsysmap.trace.reader import read_trace
 from tests.nsys_file import PID, PROCESS, THREAD, NsysFile
 from tests.places import SHARED
+from tests.reports import read_trace
 
 PUBLIC_TRACE = SHARED / "traces" / "h100_2gpu_1s.sqlite"
 

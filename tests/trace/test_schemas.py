@@ -14,9 +14,9 @@ from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.mapped_trace import map_trace
 from nsysmap.nsys import tables
 from nsysmap.trace.model import Trace
-from nsysmap.trace.reader import read_trace
 from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
 from tests.nsys_schemas import schemas, write_in_schema
+from tests.reports import read_trace
 
 ENGINE = Engine("engine.json", tuple(Layer(i, name, "other") for i, name in enumerate(("conv1", "conv2", "fc"))), detailed=True)
 GRAPH = 7 << 32  # graphNodeId = graphId << 32 | number, as nsys makes it

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.trace.reader import read_trace
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 ENGINE = FIXTURES / "bert_trt10" / "engine.json"
 CALL = "(SELECT id FROM StringIds WHERE value LIKE 'ExecutionContext%')"
