@@ -5,6 +5,25 @@ from __future__ import annotations
 from nsysmap.base.columns import flag, integer, of_engine, real, row_in, text
 from nsysmap.base.table import Spec
 
+_COUNTS = (
+    integer("inferences", "all inferences, warm-up included"),
+    integer("warmup", "of these warm-up"),
+    integer("cut", "of these cut off by the start or end of the capture"),
+    integer("steady", "of these steady-state"),
+)
+_HOW = (
+    text("found_by", "range, graph-launch or period; several joined by a plus sign", null=True),
+    text("launch_api", "call that enqueued them; several joined by a plus sign", null=True),
+)
+_SPREADS = (
+    integer("gpu_time_median_ns", "union of its kernels, copies and memsets, the median", "ns", null=True),
+    integer("gpu_time_p95_ns", "the same, the 95th percentile", "ns", null=True),
+    integer("gpu_span_median_ns", "from the first to the last of them, the median", "ns", null=True),
+    integer("gpu_span_p95_ns", "the same, the 95th percentile", "ns", null=True),
+    integer("enqueue_median_ns", "host time to enqueue it, the median", "ns", null=True),
+    integer("enqueue_p95_ns", "the same, the 95th percentile", "ns", null=True),
+)
+
 INFERENCE_LOOPS = Spec(
     "inference_loops",
     "Threads that run inferences on a device, one row per process, device and thread; times are over the steady-state inferences.",
@@ -13,10 +32,7 @@ INFERENCE_LOOPS = Spec(
         integer("pid", "process id"),
         integer("thread", "nsys globalTid of the enqueuing thread", null=True),
         integer("device", "CUDA device ordinal", null=True),
-        integer("inferences", "all inferences, warm-up included"),
-        integer("warmup", "of these warm-up"),
-        integer("cut", "of these cut off by the start or end of the capture"),
-        integer("steady", "of these steady-state"),
+        *_COUNTS,
         integer("groups", "kinds of the steady-state ones: rows in inference_groups"),
         integer("inferences_a_pass", "inferences per pass: kinds that always take turns in the same order; 1 without such an order"),
         integer("window_ns", "from the start of the first steady-state inference to the end of the last", "ns", null=True),
@@ -37,24 +53,29 @@ INFERENCE_GROUPS = Spec(
         row_in("loop_id", "inference_loops"),
         of_engine(null=True),
         integer("kernel_sequence", "see inferences", null=True),
-        text("found_by", "range, graph-launch or period; several joined by a plus sign", null=True),
-        text("launch_api", "call that enqueued them; several joined by a plus sign", null=True),
-        integer("inferences", "all of them, warm-up included"),
-        integer("warmup", "of these warm-up"),
-        integer("cut", "of these cut off by the start or end of the capture"),
-        integer("steady", "of these steady-state"),
+        *_HOW,
+        *_COUNTS,
         integer("kernels", "kernels of one", null=True),
         integer("mean_ns", "mean time per inference: from the end of the previous one on its thread to its own end", "ns", null=True),
         integer("median_ns", "the same, the median", "ns", null=True),
         integer("p95_ns", "the same, the 95th percentile", "ns", null=True),
-        integer("gpu_time_median_ns", "union of its kernels, copies and memsets, the median", "ns", null=True),
-        integer("gpu_time_p95_ns", "the same, the 95th percentile", "ns", null=True),
-        integer("gpu_span_median_ns", "from the first to the last of them, the median", "ns", null=True),
-        integer("gpu_span_p95_ns", "the same, the 95th percentile", "ns", null=True),
-        integer("enqueue_median_ns", "host time to enqueue it, the median", "ns", null=True),
-        integer("enqueue_p95_ns", "the same, the 95th percentile", "ns", null=True),
+        *_SPREADS,
     ),
     key=("group_id",),
+)
+
+
+ENGINE_INFERENCES = Spec(
+    "engine_inferences",
+    "The inferences of each engine, after a row for those of all engines; times are over the steady-state ones.",
+    (
+        flag("all_engines", "the row for the inferences of all engines"),
+        of_engine(null=True),
+        *_HOW,
+        *_COUNTS,
+        *_SPREADS,
+    ),
+    key=("all_engines", "engine"),
 )
 
 

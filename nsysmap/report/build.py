@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import numpy as np
-
 from nsysmap.analysis import Analysis
 from nsysmap.base.note import Level
 from nsysmap.base.schema import Tables
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.base.table import Row
 from nsysmap.base.units import rounded_share
 from nsysmap.report.model import (
     EngineFacts,
@@ -21,8 +19,8 @@ from nsysmap.report.model import (
     Spread,
     TraceFacts,
 )
-from nsysmap.trace.steady import steady_inferences
 
+_NO_INFERENCES = InferenceFigures(None, 0, 0, 0, 0, None, None, None, None, None)
 _LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 
 
@@ -30,11 +28,9 @@ def report_of(analysis: Analysis) -> Report:
     """The report of an analysis: every figure that the report's writers show."""
     tables = analysis.tables
     capture = tables.capture.records()[0]
-    inferences = tables.inferences
-    measured = np.isin(inferences.ints("inference"), steady_inferences(inferences))
+    every, *by_engine = [_figures(row) for row in tables.engine_inferences] or [_NO_INFERENCES]
     gpus = _gpus(tables)
     worked = [(gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns]
-    engine = inferences.ints("engine")
     return Report(
         summary=analysis.summary,
         trace=TraceFacts(
@@ -44,16 +40,21 @@ def report_of(analysis: Analysis) -> Report:
         gpus=gpus,
         engines=tuple(
             EngineFacts(
-                number, file.source, file.tensorrt_version, len(file.layers), file.detailed, int(np.count_nonzero(engine == number))
+                number,
+                file.source,
+                file.tensorrt_version,
+                len(file.layers),
+                file.detailed,
+                sum(one.count for one in by_engine if one.engine == number),
             )
             for number, file in enumerate(analysis.engines)
         ),
-        inferences=_figures(inferences, measured, np.ones(len(inferences), np.bool_)),
-        by_engine=tuple(_figures(inferences, measured, engine == one) for one in np.unique(engine)) if len(np.unique(engine)) > 1 else (),
+        inferences=every,
+        by_engine=tuple(by_engine) if len(by_engine) > 1 else (),
         busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
-        busy_window="inferences" if measured.any() else "trace",
+        busy_window="inferences" if every.measured else "trace",
         replays=_replays(tables) if capture["cuda_graph_trace"] == "graph" else None,
-        layer_time="median per inference" if measured.any() else "total over the trace",
+        layer_time="median per inference" if every.measured else "total over the trace",
         idle=_idle(tables),
         tables=tables,
         outcomes=analysis.outcomes,
@@ -65,11 +66,9 @@ def _share(part: float, whole: float) -> float:
     return rounded_share(part / whole) if whole > 0 else 0.0
 
 
-def _spread(values: IntArray) -> Spread | None:
-    known = values[values != MISSING]
-    if len(known) == 0:
-        return None
-    return Spread(round(float(np.median(known))), round(float(np.percentile(known, 95))))
+def _spread(row: Row, name: str) -> Spread | None:
+    median, p95 = (row.maybe_integer(f"{name}_{of}_ns") for of in ("median", "p95"))
+    return None if median is None or p95 is None else Spread(median, p95)
 
 
 def _gpus(tables: Tables) -> tuple[Gpu, ...]:
@@ -96,36 +95,27 @@ def _gpus(tables: Tables) -> tuple[Gpu, ...]:
     return tuple(gpus)
 
 
-def _figures(inferences: Table, measured: BoolArray, mine: BoolArray) -> InferenceFigures:
-    rows, steady_rows = inferences.take(mine), inferences.take(mine & measured)
-    engines = np.unique(rows.ints("engine"))
+def _figures(row: Row) -> InferenceFigures:
+    """The inferences of one engine, or of all: a row of `engine_inferences`."""
     return InferenceFigures(
-        engine=int(engines[0]) if len(engines) == 1 and engines[0] != MISSING else None,
-        count=len(rows),
-        warmup=int(np.count_nonzero(rows.bools("warmup"))),
-        cut=int(np.count_nonzero(~rows.bools("complete"))),
-        measured=len(steady_rows),
-        found_by=_most(rows.text("found_by")),
-        launch_api=_most(rows.text("launch_api")),
-        gpu_time_ns=_spread(steady_rows.ints("gpu_busy_ns")),
-        gpu_span_ns=_spread(steady_rows.ints("gpu_span_ns")),
-        enqueue_ns=_spread(steady_rows.ints("enqueue_ns")),
+        engine=row.maybe_integer("engine"),
+        count=row.integer("inferences"),
+        warmup=row.integer("warmup"),
+        cut=row.integer("cut"),
+        measured=row.integer("steady"),
+        found_by=row.maybe_text("found_by"),
+        launch_api=row.maybe_text("launch_api"),
+        gpu_time_ns=_spread(row, "gpu_time"),
+        gpu_span_ns=_spread(row, "gpu_span"),
+        enqueue_ns=_spread(row, "enqueue"),
     )
-
-
-def _most(text: Text) -> str | None:
-    """The text of the rows; several are joined by a plus sign, the most frequent first."""
-    count = np.bincount(text.codes[text.codes >= 0], minlength=len(text.values))
-    order = sorted(np.flatnonzero(count).tolist(), key=lambda code: (-int(count[code]), text.values[code]))
-    return "+".join(text.values[code] for code in order) or None
 
 
 def _replays(tables: Tables) -> ReplayFigures:
     first = next(iter(tables.hidden_replays), None)
 
     def spread(name: str) -> Spread | None:
-        median = None if first is None else first.maybe_integer(f"{name}_median_ns")
-        return None if first is None or median is None else Spread(median, first.integer(f"{name}_p95_ns"))
+        return None if first is None else _spread(first, name)
 
     return ReplayFigures(
         launches=int(tables.hidden_replays.ints("launches").sum()),

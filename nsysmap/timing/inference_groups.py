@@ -1,4 +1,4 @@
-"""Inferences by loop (process, thread and device), engine and kernel sequence: how many, how long, and what slow ones waited for."""
+"""Inferences by engine, by loop (process, thread and device) and by kernel sequence: how many, how long, and what slow ones waited for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import numbered, rows_by_value
-from nsysmap.base.report_schema import INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
+from nsysmap.base.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.steady import inferences_a_pass, steady_inferences
 
@@ -18,6 +18,7 @@ _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "en
 class InferenceFigures:
     """The tables about inferences."""
 
+    engine_inferences: Table
     inference_loops: Table
     inference_groups: Table
     inference_times: Table
@@ -37,9 +38,9 @@ class _Inferences:
 
 
 def inference_figures(inferences: Table, gaps: Table) -> InferenceFigures:
-    """The tables `inference_loops`, `inference_groups` and `inference_times`, from INFERENCES and GAPS."""
+    """The tables of `InferenceFigures`, from INFERENCES and GAPS."""
     known = _numbered(inferences)
-    return InferenceFigures(_loops(known), _groups(known), _times(known, gaps))
+    return InferenceFigures(_engines(known), _loops(known), _groups(known), _times(known, gaps))
 
 
 def _numbered(inferences: Table) -> _Inferences:
@@ -66,6 +67,35 @@ def _by_first_row(*columns: IntArray) -> IntArray:
     rank[np.argsort(first)] = np.arange(len(first))
     result: IntArray = rank[number]
     return result
+
+
+def _engines(known: _Inferences) -> Table:
+    if not len(known.table):
+        return Table.empty(ENGINE_INFERENCES)
+    engine = known.table.ints("engine")
+    rows = [(True, np.arange(len(engine))), *((False, mine) for _, mine in rows_by_value(engine))]
+    return Table.of_rows(
+        ENGINE_INFERENCES,
+        [
+            {"all_engines": together, "engine": _or_none(int(engine[mine].min())) if _alike(engine[mine]) else None, **_summed(known, mine)}
+            for together, mine in rows
+        ],
+    )
+
+
+def _alike(values: IntArray) -> bool:
+    return bool((values == values[0]).all())
+
+
+def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
+    """The columns that the rows of engines and of groups have in common."""
+    steady = rows[known.steady[rows]]
+    spreads = [_spread(f"{name}_", _known(known.table.ints(column)[steady])) for name, column in _SPREADS.items()]
+    return {
+        **{name: _texts(known.table.text(name), rows) for name in ("found_by", "launch_api")},
+        **_counts(known, rows),
+        **{key: value for spread in spreads for key, value in spread.items()},
+    }
 
 
 def _loops(known: _Inferences) -> Table:
@@ -113,18 +143,15 @@ def _groups(known: _Inferences) -> Table:
         times = known.time_ns[steady]
         times = times[times != MISSING]
         first = int(rows[0])
-        spreads = [_spread(f"{name}_", _known(inferences.ints(column)[steady])) for name, column in _SPREADS.items()]
         found.append(
             {
                 "group_id": group_id,
                 "loop_id": int(known.loop[first]),
                 **{name: _or_none(int(inferences.ints(name)[first])) for name in ("engine", "kernel_sequence")},
-                **{name: _texts(inferences.text(name), rows) for name in ("found_by", "launch_api")},
-                **_counts(known, rows),
+                **_summed(known, rows),
                 "kernels": int(np.median(inferences.ints("kernels")[rows])),
                 "mean_ns": round(float(times.mean())) if len(times) else None,
                 **_spread("", times),
-                **{key: value for spread in spreads for key, value in spread.items()},
             }
         )
     return Table.of_rows(INFERENCE_GROUPS, found)

@@ -66,6 +66,22 @@ def test_each_thread_device_and_kernel_sequence_has_a_row_of_its_own() -> None:
     assert sorted(places) == [(0, 0), (0, 1), (1, 0), (2, 0)]
 
 
+def test_engines_have_a_row_each_behind_that_of_all() -> None:
+    rows = [
+        inference(100, warmup=True),
+        inference(200, gpu_busy_ns=30),
+        inference(300, 1, engine=1, found_by="range"),
+        inference(400, gpu_busy_ns=50),
+    ]
+    every, *engines = figures(rows).engine_inferences
+    assert [(row.flag("all_engines"), row.maybe_integer("engine")) for row in (every, *engines)] == [(True, None), (False, 0), (False, 1)]
+    assert [row.integer("steady") for row in (every, *engines)] == [3, 2, 1]
+    assert [row.integer("gpu_time_median_ns") for row in (every, *engines)] == [30, 40, 10]
+    assert engines[1].text("found_by") == "range"
+    assert [row.integer("engine") for row in figures([inference(100)]).engine_inferences] == [0, 0]
+    assert not len(figures([]).engine_inferences)
+
+
 def test_kinds_that_take_turns_make_a_pass_and_a_mixture_makes_none() -> None:
     turns = figures([inference(100 * number + (40 if number % 2 else 0), number % 2) for number in range(8)])
     loop = only(turns.inference_loops)
@@ -87,7 +103,7 @@ def test_a_slow_inference_says_what_idle_time_it_has_more_of_than_its_like() -> 
 
 def test_without_inferences_there_are_no_rows() -> None:
     found = figures([])
-    assert [len(table) for table in vars(found).values()] == [0, 0, 0]
+    assert [len(table) for table in vars(found).values()] == [0, 0, 0, 0]
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 2), st.booleans(), st.integers(0, 1)), max_size=25))
