@@ -144,6 +144,11 @@ function detailsOf(trace, panel, on) {
       ["began", call >= 0 ? duration(tables.calls.start[call], 10) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence[row], 10) : null],
       ["took", call >= 0 ? duration(tables.calls.dur[call]) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence_dur[row]) : null],
     ]);
+    const thread = shared(GAP, "thread", row), began = tables.gaps.start[row], ended = tables.gaps.end[row], ranges = thread < 0 ? [] : trace.rangesAt(thread, began), around = ranges[ranges.length - 1];
+    if (thread >= 0) rows("What that thread did meanwhile", [
+      ["in CUDA calls", `${duration(trace.inCalls(thread, began, ended))} of ${duration(ended - began)}`],
+      around !== undefined && ["innermost range when it began", shared(RANGE, "name", around), () => on.pick({ type: RANGE, row: around })],
+    ]);
     rows("Between", [
       before >= 0 && ["before", trace.kernelWords(before), () => on.pick({ type: KERNEL, row: before })], after >= 0 && ["after", trace.kernelWords(after), () => on.pick({ type: KERNEL, row: after })],
     ]);

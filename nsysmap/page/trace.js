@@ -145,9 +145,22 @@ function traceOf(doc, tables) {
     }
     return found;
   }
+  /** How long a thread was in CUDA calls within a part of time; a call within another counts once. */
+  function inCalls(thread, from, to) {
+    let total = 0;
+    for (const lane of lanes) {
+      if (lane.thread !== thread || lane.type !== CALL) continue;
+      let reached = from;
+      for (let at = after(lane.reach, from); at < lane.start.length && lane.start[at] < to; at++) {
+        total += Math.max(0, Math.min(lane.end[at], to) - Math.max(lane.start[at], reached));
+        reached = Math.max(reached, lane.end[at]);
+      }
+    }
+    return total;
+  }
   return {
     doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, waitOf, median,
-    rangesAt,
+    rangesAt, inCalls,
   };
 }
 /** The layers of a selection: those of a finding, or one; null if it has none. */

@@ -584,3 +584,17 @@ def test_a_part_of_time_is_marked_in_the_graph_and_leaves_rooflines(browser: Bro
     page.wait_for_selector(".box.found")
     assert 0 < page.locator(".box.found").count() < page.locator(".box").count()
     assert page.locator("#layers tbody tr", has_text=name).first.locator("td").nth(6).inner_text() == roofline
+
+
+def test_idle_time_says_how_much_of_it_the_host_was_in_cuda_calls(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]), "inference=16")  # most of whose idle time is in no call
+    lanes = page.locator("#lanes canvas")
+    shares = {}
+    for at in range(200, 1000, 15):
+        lanes.click(position={"x": at, "y": 22 + 21 + 10})
+        told = re.search(r"in CUDA calls\s+([\d.]+) (\S+) of ([\d.]+) (\S+)", page.inner_text("#details"))
+        if told and told[2] == told[4]:
+            shares[told[0]] = float(told[1]) / float(told[3])
+    assert min(shares.values()) < 0.1
+    assert max(shares.values()) > 0.9
+    assert all(0 <= share <= 1 for share in shares.values())
