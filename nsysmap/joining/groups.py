@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from nsysmap.joining.likeness import Neighbours, computing_neighbours
 from nsysmap.joining.matching import Match, match
-from nsysmap.joining.network import Network, Piece, unnumbered
+from nsysmap.joining.network import PRODUCTS, Network, Piece, unnumbered
+from nsysmap.names.layers import split_layer_name
 
 ONE_TO_ONE, SPLIT, MERGED, REGROUPED = "one-to-one", "split", "merged", "regrouped"
 INTO_REGION, OUT_OF_REGION, NEW, GONE = "moved-into-region", "moved-out-of-region", "new", "gone"
@@ -16,6 +17,7 @@ ONNX, NAME, TENSORS, STRUCTURE, POSITION = "onnx", "name", "tensors", "structure
 
 _INSIDE = 0.5  # a piece is part of another that has this share of its nodes
 _REGION = "foreign_node"
+_PRODUCTS_OF_ATTENTION = 2
 _OPAQUE = frozenset({"plugin", "unknown", "other"})  # kinds of which a name does not say what the layer does
 
 
@@ -42,6 +44,7 @@ def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
     for _ in range(2):
         work.by_slots()
         work.by_operations()
+        work.by_attention()
         work.by_opaque_layers()
         work.by_regions()
     work.carriers()
@@ -68,7 +71,7 @@ class _Work:
     def __post_init__(self) -> None:
         self.networks = (self.first, self.second)
         self.neighbours = (computing_neighbours(self.first), computing_neighbours(self.second))
-        self.carrier_names = tuple(Counter(unnumbered(piece.name) for piece in one.pieces if not piece.computes) for one in self.networks)
+        self.carrier_names = tuple(Counter(_own(piece) for piece in one.pieces if not piece.computes) for one in self.networks)
         alike = self.found.alike
         self.places = (alike.first, alike.second)
         rows = {place: row for row, place in enumerate(alike.first)}
@@ -213,6 +216,22 @@ class _Work:
                         self._add(side, place, group)
                         break
 
+    def by_attention(self) -> None:
+        """A softmax, with at most the products around it, beside a fused attention of the other side is part of it."""
+        for side in (0, 1):
+            for part in self._connected(side):
+                pieces = [self._piece(side, place) for place in part]
+                if sum(piece.kind in PRODUCTS for piece in pieces) > _PRODUCTS_OF_ATTENTION or not any(piece.softmax for piece in pieces):
+                    continue
+                before, behind = self._around(side, part)
+                for group in (*sorted(behind), *sorted(before)):
+                    own, others = (self.open[group].sides[one] for one in (side, 1 - side))
+                    fused = any(self._piece(1 - side, place).kind == "attention" for place in others)
+                    if fused and not any(self._piece(side, place).softmax for place in own):
+                        for place in part:
+                            self._add(side, place, group)
+                        break
+
     def by_opaque_layers(self) -> None:
         """A piece between two groups that are adjacent on the other side is inside one of them, if that group hides what it does."""
         for side in (0, 1):
@@ -314,13 +333,13 @@ class _Work:
 
     def _own_name(self, side: int, place: int) -> object:
         """Its name without TensorRT's numbers, if it is the only one of that name and names can be trusted."""
-        name = unnumbered(self._piece(side, place).name)
+        name = _own(self._piece(side, place))
         return name if self.found.alike.names and all(count[name] <= 1 for count in self.carrier_names) else None
 
     def _carrier_name(self, side: int, place: int) -> object:
         """Its name and its position, if that is known."""
         where = self._carrier_place(side, place)
-        return (unnumbered(self._piece(side, place).name), where) if where is not None or not self._flows() else None
+        return (_own(self._piece(side, place)), where) if where is not None or not self._flows() else None
 
     def _carrier_place(self, side: int, place: int) -> object:
         """The groups from which it reads and that read from it, with their slots; None if it has no neighbours."""
@@ -390,6 +409,11 @@ class _Work:
             if place in self.of[0] and self.open[self.of[0][place]].sides[1]:
                 return (float(min(self.open[self.of[0][place]].sides[1])), 1)
         return (-1.0, group.before[0])
+
+
+def _own(piece: Piece) -> str:
+    """Its name without the numbers that are different in another build: TensorRT's own, and its place in a region."""
+    return unnumbered(split_layer_name(piece.name).node)
 
 
 def _meet(ours: set[int], theirs: set[int]) -> bool:

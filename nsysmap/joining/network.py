@@ -69,6 +69,13 @@ class Piece:
         return self.kind not in CARRIERS
 
     @cached_property
+    def softmax(self) -> bool:
+        """Whether it computes a softmax, or fused attention."""
+        if self.kind in ("softmax", "attention") or "Softmax" in self.ops:
+            return True
+        return self.kind == "myelin_kernel" and any(one.name == "softmax" for one in decode(self.name).patterns)
+
+    @cached_property
     def weights(self) -> dict[str, int]:
         """Its nodes with their weights."""
         return {node: node_weight(node) for node in self.nodes}
