@@ -71,6 +71,13 @@ def rounded(time_ns: float | None) -> str:
     return f"{value:,.{digits}f} {unit}"
 
 
+def about(time_ns: float) -> str:
+    """A predicted time with two significant digits, such as "280 µs"."""
+    size, unit = _unit_of(time_ns)
+    value = float(f"{time_ns / size:.1e}")
+    return f"{value:,.{1 if abs(value) < 10 and size > 1 else 0}f} {unit}"
+
+
 def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
     """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the range."""
     size, unit = _unit_of(max(abs(time_ns), abs(low_ns), abs(high_ns)))

@@ -99,7 +99,8 @@ def _answer(summary: Summary) -> Iterator[str]:
     yield "\n".join(lines)
     rows = [("CUDA graph", answer.graph(summary))] if summary.inferences else []
     rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
-    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", answer.doubts(summary))]
+    told = answer.doubts(summary, " (all are listed below)")
+    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", told)]
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     yield from _costliest(summary)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from nsysmap.base.table import Kind
 from nsysmap.base.terminal import escaped, shortened
-from nsysmap.base.units import duration, size
+from nsysmap.base.units import about, duration, size
 
 Shown = int | float | str | bool | None
 
@@ -37,8 +37,9 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
                 if columns[name] != "text":
                     raise ValueError(f"{{{name}:list}} shows a text that lists things, but {name} is {columns[name]}")
                 continue
-            if spec not in ("ns", "bytes") and not _NUMBER.fullmatch(spec):
-                raise ValueError(f"{{{name}:{spec}}} is not a format; there are :ns, :bytes, :list and numbers such as :.1f :, and :.0%")
+            if spec not in ("ns", "about", "bytes") and not _NUMBER.fullmatch(spec):
+                there = ":ns, :about, :bytes, :list and numbers such as :.1f :, and :.0%"
+                raise ValueError(f"{{{name}:{spec}}} is not a format; there are {there}")
             if columns[name] not in ("int", "float"):
                 raise ValueError(f"{{{name}:{spec}}} formats a number, but {name} is {columns[name]}")
 
@@ -90,6 +91,8 @@ def _shown(value: Shown, spec: str, longest: int) -> str:
         return "yes" if value else "no"
     if spec == "ns":
         return duration(value)
+    if spec == "about":
+        return about(value)
     if spec == "bytes":
         return size(round(value))
     if spec in (",d", "d"):

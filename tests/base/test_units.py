@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base.terminal import columns, escaped, shortened
-from nsysmap.base.units import counted, duration, percent, ranged, rate, rounded, size
+from nsysmap.base.units import about, counted, duration, percent, ranged, rate, rounded, size
 
 
 @given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(0, 3))
@@ -77,6 +77,10 @@ def test_a_range_tells_how_precise_a_prediction_is() -> None:
     assert ranged(3_201, -7_536, 14_339) == "3 µs (-8 to 14)"
     assert ranged(100, -20, 300) == "100 ns (-20 to 300)"
     assert ranged(515_187, 139_381, 777_948) == "520 µs (140 to 780)"
+
+
+def test_a_predicted_time_has_two_digits() -> None:
+    assert [about(time_ns) for time_ns in (281_200, 40_390, 1_186_972, 9_960_000, 57.0)] == ["280 µs", "40 µs", "1.2 ms", "10 ms", "57 ns"]
 
 
 def test_rates_have_three_significant_digits() -> None:
