@@ -19,6 +19,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.nsys.report_wire import Message, WireError, varint
 
 END_MARK = b"U3w[END]"
+_MOST_SPACE = 64  # bytes of the foot in which white space behind the end is looked for
 EVENTS_MAGIC = b"QDTEXT00"
 FIRST_LINE = b"NVIDIA "
 _LFS = b"version https://git-lfs"
@@ -72,7 +73,7 @@ def open_container(path: Path) -> Container:
     NsysmapError where the file is no report, is cut off, or holds something else than is known of reports.
     """
     with path.open("rb") as file:
-        size = file.seek(0, 2)
+        size = _end(file)
         sections = _sections(path, file, size)
         offset, length = _section(path, sections, _EVENTS)
         with damage(path, _EVENTS):
@@ -137,6 +138,14 @@ def damage(path: Path, where: str) -> Iterator[None]:
 
 def _unknown(path: Path, found: str, expected: str) -> NsysmapError:
     return NsysmapError(str(path), f"{found}, where {expected} is expected", _OTHER_READER)
+
+
+def _end(file: BinaryIO) -> int:
+    """Where the report ends: before white space that an editor or a transfer put behind it."""
+    size = file.seek(0, 2)
+    foot = _read(file, max(0, size - _MOST_SPACE), min(_MOST_SPACE, size))
+    bare = foot.rstrip()
+    return size - len(foot) + len(bare) if bare.endswith(END_MARK) else size
 
 
 def _sections(path: Path, file: BinaryIO, size: int) -> dict[str, tuple[int, int]]:
