@@ -162,7 +162,8 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
             parts = hidden_contributions((shown[0], shown[1]), (wholes[0], wholes[1]))
         else:
             parts = contributions((shown[0], shown[1]), groups, layers, (wholes[0], wholes[1]))
-    different = conditions(before, after, layers)
+    regions = region_kinds(before, after, groups, layers) if known else Table.empty(REGION_KINDS)
+    different = conditions(before, after, layers, regions)
     delta = None if wholes[0] is None or wholes[1] is None else wholes[1] - wholes[0]
     return Comparison(
         before=timed[0],
@@ -180,7 +181,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         test=told.test,
         contributions=parts,
         layers=layers,
-        regions=region_kinds(before, after, groups, layers) if known else Table.empty(REGION_KINDS),
+        regions=regions,
         region_parts=region_parts(before, after, groups, layers) if known else Table.empty(REGION_PARTS),
         findings=finding_changes((before, after), groups, layers, scale),
         conditions=different,

@@ -10,12 +10,14 @@ from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import duration, percent
 from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.side import Side
+from nsysmap.names.fusion import NORM_PATTERNS
 from nsysmap.trace.copies import hold_the_host
 
 _CLOCK = 0.01  # from this ratio on, the same kernels are slower or faster throughout …
 _TIGHT = 0.75  # … if at least this share of them is on the same side of half of it
 _THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
 _FEWEST_KERNELS = 5
+_WHOLE_NORM = "layernorm"  # a kernel with all of a norm
 ANOTHER_LENGTH = 1.5  # ratio of kernels per inference from which on repetitions may be different units of work
 _ANOTHER_NETWORK = 0.1  # share of the kernel time with a counterpart, below which these are different networks
 
@@ -31,8 +33,8 @@ class Condition:
     other_work: bool = False  # an inference does other work or runs on other hardware, so predictions cannot be checked against it
 
 
-def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...]:
-    """What is different, and what it means; facts that one side lacks are omitted."""
+def conditions(before: Side, after: Side, joined: Table, regions: Table | None = None) -> tuple[Condition, ...]:
+    """What is different, and what it means; facts that one side lacks are omitted.  ``regions`` is REGION_KINDS."""
     found: list[Condition] = []
 
     def differs(what: str, pair: tuple[object, object], told: str = "", *, work: bool = False) -> None:
@@ -72,7 +74,19 @@ def conditions(before: Side, after: Side, joined: Table) -> tuple[Condition, ...
     if before.traced == after.traced and _enough(before, after):
         found += _clocks(joined)
     found += _network(joined)
+    if regions is not None:
+        told = "A build neither adds nor removes norms: these may be networks of different depth, which do a different amount of work."
+        differs("norms in regions", _norms(regions), told, work=True)
     return tuple(found)
+
+
+def _norms(regions: Table) -> tuple[int | None, int | None]:
+    """The norms per inference in regions on both sides; nothing where some are split and cannot be counted."""
+    rows = [row for row in regions if row.text("kind") in NORM_PATTERNS]
+    counts = [sum(row.real(f"{side}_kernels") for row in rows) for side in ("before", "after")]
+    if {row.text("kind") for row in rows} != {_WHOLE_NORM} or not all(count and count.is_integer() for count in counts):
+        return None, None
+    return int(counts[0]), int(counts[1])
 
 
 def _repetition(before: Side, after: Side) -> str:

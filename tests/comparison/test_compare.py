@@ -322,3 +322,13 @@ def test_repetitions_of_other_lengths_without_ranges_may_be_other_units_of_work(
     found = conditions(before, after, Table.empty(JOINED_LAYERS))
     (one,) = (one for one in found if one.what == "kernels per inference")
     assert one.told.startswith("No ranges bound the inferences") == one.other_work == told
+
+
+def test_regions_with_other_numbers_of_norms_may_be_networks_of_other_depth() -> None:
+    """Four blocks have nine norms and six have thirteen, however they are fused."""
+    (told,) = (one for one in compared("version").conditions if one.what == "norms in regions")
+    assert (told.before, told.after, told.other_work) == ("9", "13", True)
+    assert "depth" in told.told
+    files = [FIXTURES / folder / "sync.nsys-rep" for folder in ("bert_trt85", "bert_trt86")]
+    same = compare(*files, engine_before=files[0].parent / "engine.json", engine_after=files[1].parent / "engine.json")
+    assert not [one for one in same.conditions if one.what == "norms in regions"]
