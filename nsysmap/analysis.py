@@ -54,6 +54,7 @@ from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.open_report import Reader
+from nsysmap.trace.steady import steady_inferences
 from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -339,7 +340,7 @@ def _hidden(mapped: MappedTrace, capture: Table) -> Table:
     """What is known about graph launches with hidden kernels; no rows if there are none."""
     if capture.only().text("cuda_graph_trace") != "graph":
         return Table.empty(HIDDEN_REPLAYS)
-    starts = mapped.inferences.ints("start_ns")[np.isin(mapped.inferences.ints("inference"), mapped.steady)]
+    starts = mapped.inferences.ints("start_ns")[np.isin(mapped.inferences.ints("inference"), steady_inferences(mapped.inferences))]
     return hidden_replays(mapped.trace.api_calls, mapped.trace.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
 
 
