@@ -283,8 +283,9 @@ class Table:
     @staticmethod
     def of_rows(spec: Spec, rows: Sequence[Mapping[str, object]]) -> Table:
         """A table of a few rows given as mappings; an omitted key means no value (0, false or "" if the column is not nullable)."""
+        declared = {column.name for column in spec.columns}
         for row in rows:
-            for key in row:
+            for key in row.keys() - declared:
                 spec.column(key)
         return Table(spec, {column.name: _column_of(column, [row.get(column.name) for row in rows]) for column in spec.columns})
 

@@ -12,13 +12,13 @@ _SLACK = 1e-9
 _PATIENCE = 3
 
 
-def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray) -> FloatArray:
-    """For each metric the x from 0 to ``upper`` that minimises x'Mx/2 - t'x, for a positive definite M.
+def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray, solved: FloatArray | None = None) -> FloatArray:
+    """For each metric the x from 0 to ``upper`` that minimises x'Mx/2 - t'x, for a positive definite M; ``solved`` is M⁻¹t if it is known.
 
     Block principal pivoting (Júdice and Pires 1994): every unknown that violates a bound is fixed there, every fixed one with a
     gradient inwards is released; if that does not reduce their number, only the last of them moves, which always terminates.
     """
-    answer = systems.factor().solve(target)
+    answer = systems.factor().solve(target) if solved is None else solved.copy()
     bound = np.broadcast_to(upper[:, None], answer.shape)
     low, high = np.zeros(answer.shape, np.bool_), np.zeros(answer.shape, np.bool_)
     slack = _SLACK * np.maximum(np.abs(target).max(axis=1, initial=0.0), 1e-300)[:, None]

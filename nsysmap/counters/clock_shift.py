@@ -316,11 +316,11 @@ def _looked(work: Work, layout: Layout, stretches: list[_Stretch], shift: Shift,
 def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> BoolArray:
     """Samples far from the usual ones of their kernels, in any metric; large outliers hide others, which a further round finds."""
     layout = _layout(work, period / 4)
-    wild = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_)
+    wild, fit = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_), None
     for _ in range(_LOOKS):
         looked = _looked(work, layout, stretches, shift, wild)
         weight = np.maximum(looked.shares.gathered(np.ones(len(wild))), 1e-12)
-        fit = fit_rates(looked.sums(), layout)
+        fit = fit_rates(looked.sums(), layout, like=fit)
         before = int(wild.sum())
         for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
             away = np.where(looked.used, np.abs(row - looked.shares.applied(rates)), 0.0)

@@ -111,9 +111,8 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
         fit = _fit(problem, series, like=fit)
         if not more.any():
             break
-    factor = fit.systems.factor()
-    series, fit, left = _settled(problem, series, printed, fit, factor)
-    linear = _linear(problem, series, fit, factor, left)
+    series, fit, left = _settled(problem, series, printed, fit)
+    linear = _linear(problem, series, fit, left)
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns)
         for row, clock in enumerate(samples.per_cycle)
@@ -162,9 +161,7 @@ def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray
     return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
 
 
-def _settled(
-    problem: Problem, series: list[Series], printed: list[Series], fit: Fit, factor: Factor
-) -> tuple[list[Series], Fit, FloatArray]:
+def _settled(problem: Problem, series: list[Series], printed: list[Series], fit: Fit) -> tuple[list[Series], Fit, FloatArray]:
     """Series with samples printed as 1 as the others predict them, the fit to them, and the remaining error of each column's rate.
 
     ``series`` is what the fit was made with.  Each round reduces the initial error, common to all these samples, by what the others
@@ -183,23 +180,23 @@ def _settled(
             target[row] += some.gathered(looked[row].values - series[row].values)
             pull[row] = some.gathered(off[row])
         series = looked
-        rates, left = np.moveaxis(factor.solve(np.stack([target, pull], axis=2)), 2, 0)
+        rates, left = np.moveaxis(fit.factor.solve(np.stack([target, pull], axis=2)), 2, 0)
         off = [np.where(within, first, some.applied(row)) for first, some, row in zip(start, held, left, strict=True)]
     return series, replace(fit, rates=rates, target=target), left
 
 
-def _linear(problem: Problem, series: list[Series], fit: Fit, factor: Factor, left: FloatArray) -> list[_Linear]:
+def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) -> list[_Linear]:
     means = problem.means
     residual = np.stack(
         [np.where(problem.used, each.values - problem.shares.applied(rates), 0.0) for each, rates in zip(series, fit.rates, strict=True)]
     )
-    free = np.sqrt(1.0 - _leverage(problem, factor))
+    free = np.sqrt(1.0 - _leverage(problem, fit.factor))
     scores = np.stack([_scores(problem, row) for row in residual / free])
     inside = _inside(problem)
     later = np.stack(
         [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
     )
-    answers = factor.solve(np.concatenate([scores, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
+    answers = fit.factor.solve(np.concatenate([scores, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
     influence = means.of(answers)
     asked = means.weighted(problem.matrix)
     noise2 = fit.noise[:, None] ** 2
@@ -207,7 +204,7 @@ def _linear(problem: Problem, series: list[Series], fit: Fit, factor: Factor, le
     shape = np.maximum(noise2 * (softer - stiffer) / (2 * _LITTLE), 0.0)
     modelled = np.maximum(noise2 * (softer + stiffer) / 2 - shape, 0.0)
     upper = np.array([each.upper for each in series])
-    bounded = bounded_solution(fit.systems, fit.target, upper)
+    bounded = bounded_solution(fit.systems, fit.target, upper, fit.rates)
     least = means.of(left)
     return [
         _Linear(

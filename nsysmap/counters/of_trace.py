@@ -217,7 +217,7 @@ def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Es
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
                 **_value(metric, each, each.groups, group),
                 "known": bool(known[group]),
-                "reason": why_not(estimates, each, group) or None,
+                "reason": None if known[group] else why_not(estimates, each, group),
             }
 
 
@@ -261,6 +261,7 @@ def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Est
     most = np.zeros(len(layers), np.int64)
     np.maximum.at(most, number[inside], layout.executions[inside])
     for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
+        measured = each.sets.measured
         for at, layer_id in enumerate(layers.tolist()):
             limit = WELL_KNOWN if each.percent else WELL_KNOWN_PART * float(each.sets.value[at])
             yield {
@@ -269,7 +270,7 @@ def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Est
                 "duration_ns": float(spent[at]) / max(int(most[at]), 1),
                 "executions": int(executions[at]),
                 **_value(metric, each, each.sets, at),
-                "known": bool(each.sets.measured[at] <= limit and executions[at] >= _FEWEST_EXECUTIONS),
+                "known": bool(measured[at] <= limit and executions[at] >= _FEWEST_EXECUTIONS),
             }
 
 

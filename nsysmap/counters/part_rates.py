@@ -14,7 +14,7 @@ import numpy as np
 from nsysmap.base.table import FloatArray, IntArray
 from nsysmap.counters.means import means_of
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
-from nsysmap.counters.ring import Gram, Systems
+from nsysmap.counters.ring import Factor, Gram, Systems
 from nsysmap.counters.shares import Layout
 
 _ROUNDS = (2, 3)  # with one level for all kernels, then with each its own
@@ -50,6 +50,7 @@ class Fit:
 
     rates: FloatArray
     target: FloatArray  # A'y
+    factor: Factor  # of the systems
     systems: Systems  # the normal equations including the prior
     stiffness: FloatArray  # the prior's part: of each step between parts
     vague: FloatArray  # the prior's part: on every diagonal entry
@@ -98,10 +99,11 @@ def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
         _round(sums, layout, steps, state)
     weight, vague = _weights(sums, steps, state)
     systems = _systems(sums.matrix, steps.left, weight, vague)
-    rates = systems.factor().solve(sums.target)
+    factor = systems.factor()
     return Fit(
-        rates, sums.target, systems, weight, vague, steps.left, np.sqrt(state.noise2), state.unevenness, state.determined, state.level
-    )
+        factor.solve(sums.target), sums.target, factor, systems, weight, vague, steps.left, np.sqrt(state.noise2), state.unevenness,
+        state.determined, state.level,
+    )  # fmt: skip
 
 
 def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
@@ -111,9 +113,9 @@ def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
     clocks.  The fit of the best rates alone is no criterion if samples are few, because impossible rates fit them at wrong offsets.
     """
     vague = np.maximum(like.noise / (_LIKELY * sums.size), _SOLVABLE) ** 2
-    factor = _systems(sums.matrix, like.left, like.stiffness, vague).factor()
-    left = np.maximum(sums.squares - (factor.solve(sums.target) * sums.target).sum(axis=1), 1e-10 * sums.squares + _TINY)
-    misfit: FloatArray = 0.5 * sums.samples * np.log(left / max(sums.samples, 1)) + 0.5 * factor.log_determinant
+    residual, determinant = _systems(sums.matrix, like.left, like.stiffness, vague).left(sums.target, sums.squares)
+    residual = np.maximum(residual, 1e-10 * sums.squares + _TINY)
+    misfit: FloatArray = 0.5 * sums.samples * np.log(residual / max(sums.samples, 1)) + 0.5 * determinant
     return misfit
 
 

@@ -14,6 +14,7 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 24
 """Smallest blocks: the parts of one kernel then fit into two neighbouring blocks."""
+_LARGE = 64
 _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
 
 
@@ -123,6 +124,20 @@ class Systems:
     def some(self, rows: IntArray) -> Systems:
         """Those of these metrics."""
         return Systems(self.gram, self.own[rows], self.beside[rows])
+
+    def left(self, target: FloatArray, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """For each metric squares - t'M⁻¹t, and the logarithm of M's determinant."""
+        if self.gram.blocks.count:
+            factor = self.factor()
+            return squares - (factor.solve(target) * target).sum(axis=1), factor.log_determinant
+        unknowns = target.shape[1]
+        full = np.empty((len(target), unknowns + 1, unknowns + 1))
+        full[:, :-1, :-1] = _with(self.gram.blocks.border, self.own, self.beside)
+        full[:, :-1, -1] = full[:, -1, :-1] = target
+        scale = 2 * np.maximum(squares, 1.0)  # makes the last diagonal element positive whatever rounding does
+        full[:, -1, -1] = squares + scale
+        diagonal = np.diagonal(np.linalg.cholesky(full), axis1=1, axis2=2)
+        return diagonal[:, -1] ** 2 - scale, 2 * np.log(diagonal[:, :-1]).sum(axis=1)
 
     def factor(self, *, fixed: BoolArray | None = None) -> Factor:
         """The factorised matrices; ``fixed`` unknowns couple with none and have weight 1."""
@@ -294,7 +309,20 @@ def _diagonal(values: FloatArray) -> FloatArray:
 
 
 def _inverse(matrices: FloatArray) -> FloatArray:
-    inverse: FloatArray = np.linalg.inv(matrices).astype(np.float64, copy=False)
+    """Of symmetric matrices; large ones by halves, as products of matrices are quicker than elimination."""
+    size = matrices.shape[-1]
+    if size <= _LARGE:
+        small: FloatArray = np.linalg.inv(matrices).astype(np.float64, copy=False)
+        return small
+    half = size // 2
+    first = _inverse(matrices[..., :half, :half])
+    across = first @ matrices[..., :half, half:]
+    second = _inverse(matrices[..., half:, half:] - _turned(matrices[..., :half, half:]) @ across)
+    inverse: FloatArray = np.empty_like(matrices)
+    inverse[..., half:, half:] = second
+    inverse[..., :half, half:] = beside = -across @ second
+    inverse[..., half:, :half] = _turned(beside)
+    inverse[..., :half, :half] = first - beside @ _turned(across)
     return inverse
 
 

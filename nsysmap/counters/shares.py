@@ -159,36 +159,38 @@ def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArra
 
 @dataclass(frozen=True)
 class BusyTime:
-    """Busy time up to each time, and the time with two or more pieces of work at once."""
+    """Busy time up to each time."""
 
     moments: FloatArray
     busy: FloatArray
-    several: FloatArray
 
     def share(self, start_ns: FloatArray, end_ns: FloatArray) -> FloatArray:
         """The share of each sample that work covers."""
-        covered = np.interp(end_ns, self.moments, self.busy) - np.interp(start_ns, self.moments, self.busy)
-        share: FloatArray = covered / (end_ns - start_ns)
+        until = np.interp(end_ns, self.moments, self.busy)
+        since = np.concatenate([np.interp(start_ns[:1], self.moments, self.busy), until[:-1]])
+        apart = np.flatnonzero(start_ns[1:] != end_ns[:-1]) + 1  # samples follow one another, but where some were lost
+        since[apart] = np.interp(start_ns[apart], self.moments, self.busy)
+        share: FloatArray = (until - since) / (end_ns - start_ns)
         return share
 
 
 def busy_time(work: Work) -> BusyTime:
-    """The union of the work."""
-    moments = np.concatenate([work.start_ns, work.end_ns])
-    change = np.repeat(np.array([1, -1]), len(work.start_ns))
-    order = np.argsort(moments, kind="stable")
-    moments = moments[order].astype(np.float64)
-    running = np.cumsum(change[order])[:-1]
-    length = np.diff(moments)
-    busy = np.concatenate([[0.0], np.cumsum(length * (running > 0))])
-    several = np.concatenate([[0.0], np.cumsum(length * (running > 1))])
-    return BusyTime(moments, busy, several)
+    """The union of the work, which is ordered by start time."""
+    reached = np.maximum.accumulate(work.end_ns)
+    last = np.append(work.start_ns[1:] > reached[:-1], True)[: len(reached)]
+    first = np.append(True, last[:-1])[: len(reached)]
+    moments = np.stack([work.start_ns[first], reached[last]], axis=1).astype(np.float64)
+    busy = np.cumsum(moments[:, 1] - moments[:, 0])
+    return BusyTime(moments.ravel(), np.stack([busy - (moments[:, 1] - moments[:, 0]), busy], axis=1).ravel())
 
 
 def concurrent_share(work: Work) -> FloatArray:
     """The share of each group's time in which something else also ran."""
-    time = busy_time(work)
-    moments, several = time.moments, time.several
+    moments = np.concatenate([work.start_ns, work.end_ns])
+    change = np.repeat(np.array([1, -1]), len(work.start_ns))
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order].astype(np.float64)
+    several = np.concatenate([[0.0], np.cumsum(np.diff(moments) * (np.cumsum(change[order])[:-1] > 1))])
     inside = work.group >= 0
     start, end, group = work.start_ns[inside], work.end_ns[inside], work.group[inside]
     overlapped = np.interp(end, moments, several) - np.interp(start, moments, several)

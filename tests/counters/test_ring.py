@@ -61,9 +61,14 @@ sizes = {"size": st.integers(3, 300), "reach": st.integers(0, 40), "seed": st.in
 
 @given(**sizes)
 @settings(max_examples=40, deadline=None)
-def test_the_determinant_is_the_dense_systems(size: int, reach: int, seed: int) -> None:
+def test_determinant_and_residual_are_the_dense_systems(size: int, reach: int, seed: int) -> None:
     made, full = systems(size, reach, seed)
     assert np.allclose(made.factor().log_determinant, np.linalg.slogdet(full)[1])
+    target = np.random.default_rng(seed).normal(size=(3, size))
+    squares = np.full(3, 1e3)
+    left, logarithm = made.left(target, squares)
+    assert np.allclose(logarithm, np.linalg.slogdet(full)[1])
+    assert np.allclose(left, squares - (target * np.linalg.solve(full, target[:, :, None])[:, :, 0]).sum(axis=1))
 
 
 @given(**sizes)

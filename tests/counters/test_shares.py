@@ -72,3 +72,21 @@ def test_change_is_the_difference_that_a_later_clock_makes() -> None:
     before = shares_of(work, layout, start, end).applied(rates)
     after = shares_of(work, layout, start + 0.001, end + 0.001).applied(rates)
     assert np.allclose(edges_of(work, layout, start, end).change(layout, rates), (after - before) / 0.001, atol=1e-6)
+
+
+@given(seed=st.integers(0, 1000), count=st.integers(0, 30))
+@settings(max_examples=60, deadline=None)
+def test_busy_time_is_the_union_by_the_obvious_loop(seed: int, count: int) -> None:
+    """Also with work inside other work, touching work, and samples that some were lost between."""
+    random = np.random.default_rng(seed)
+    start = np.sort(random.integers(0, 60, count))
+    end = start + random.integers(0, 12, count)
+    none = np.full(count, -1)
+    busy = np.zeros(100, np.bool_)
+    for first, last in zip(start.tolist(), end.tolist(), strict=True):
+        busy[first:last] = True
+    edges = np.sort(random.choice(np.arange(90), 8, replace=False)).astype(np.float64)
+    begin, finish = np.delete(edges[:-1], 3), np.delete(edges[1:], 3)
+    expected = [busy[int(low) : int(high)].mean() for low, high in zip(begin, finish, strict=True)]
+    if count:
+        assert np.allclose(busy_time(Work(start, end, none, none, 0)).share(begin, finish), expected)
