@@ -317,12 +317,12 @@ def _inverse(matrices: FloatArray) -> FloatArray:
     half = size // 2
     first = _inverse(matrices[..., :half, :half])
     across = first @ matrices[..., :half, half:]
-    second = _inverse(matrices[..., half:, half:] - _turned(matrices[..., :half, half:]) @ across)
+    second = _inverse(matrices[..., half:, half:] - turned(matrices[..., :half, half:]) @ across)
     inverse: FloatArray = np.empty_like(matrices)
     inverse[..., half:, half:] = second
     inverse[..., :half, half:] = beside = -across @ second
-    inverse[..., half:, :half] = _turned(beside)
-    inverse[..., :half, :half] = first - beside @ _turned(across)
+    inverse[..., half:, :half] = turned(beside)
+    inverse[..., :half, :half] = first - beside @ turned(across)
     return inverse
 
 
