@@ -79,7 +79,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
             analysis = analyze(
                 report, engine_file, profile=profile, onnx=onnx_file, rules=inside, reader=reader, selection=chosen(), progress=tell
             )  # fmt: skip
-        click.echo(findings_text(analysis.outcomes, inferences=int(analysis.tables.steady_state.ints("inferences").sum())))
+        click.echo(findings_text(analysis.outcomes, analysis.tables.steady_state))
         return
     if folders or params:
         raise click.UsageError("--rules and --param are about what --findings shows.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysmap.base.lines import folded
+from nsysmap.base.table import Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration
 from nsysmap.rules.finding import Finding, Outcome, by_cost
@@ -12,8 +13,12 @@ from nsysmap.rules.finding import Finding, Outcome, by_cost
 WIDTH = 80
 
 
-def findings_text(outcomes: Sequence[Outcome], *, inferences: int = 1) -> str:
-    """Every finding, the most costly first, then the rules that could not tell, by reason; ``inferences`` is what their costs are of."""
+def findings_text(outcomes: Sequence[Outcome], steady_state: Table | None = None) -> str:
+    """Every finding, the most costly first, then the rules that could not tell, by reason.
+
+    Costs are shown per inference of ``steady_state`` (STEADY_STATE); of an engine file alone they are already for one inference.
+    """
+    inferences = 1 if steady_state is None else int(steady_state.ints("inferences").sum())
     lines: list[str] = []
     findings = by_cost(outcomes)
     for finding in findings:
