@@ -106,7 +106,7 @@ class Text:
         return Text(codes, self.values)
 
     def where(self, test: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
-        """True where the row's text passes the test, which runs once per distinct text; ``missing`` where there is no text."""
+        """True if the row's text passes the test, which runs once per distinct text; ``missing`` where there is no text."""
         passes = np.array([*(test(value) for value in self.values), missing], np.bool_)  # code -1 reads the last one
         return mapped(self.codes, lambda codes: passes[codes])
 
@@ -116,7 +116,7 @@ class Text:
         return mapped(self.codes, lambda codes: found[codes])
 
     def equals(self, value: str) -> BoolArray:
-        """True where a row has exactly this text."""
+        """True if a row has exactly this text."""
         return self.where(value.__eq__) if value in self.values else np.zeros(len(self.codes), np.bool_)
 
 

@@ -152,7 +152,7 @@ def _json(content: Report) -> str:
 
 
 def _failures(analysis: Analysis) -> dict[str, bytes]:
-    """For each severity why `--fail-on` it fails; empty where it does not."""
+    """For each severity why `--fail-on` it fails; empty if it does not."""
     from nsysmap.report.findings import failed_text
     from nsysmap.rules.finding import SEVERITIES, at_least
 

@@ -72,7 +72,7 @@ def step_line(text: str, seconds: float, columns: int) -> str:
 
 
 def width() -> int | None:
-    """Columns of the terminal; none where the output goes elsewhere, where nothing need be cut."""
+    """Columns of the terminal; none if the output goes elsewhere, where nothing need be cut."""
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 

@@ -134,7 +134,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _open_streams() -> None:
-    """Put /dev/null where the caller closed a stream, and have characters that a stream cannot hold escaped."""
+    """Put /dev/null if the caller closed a stream, and have characters that a stream cannot hold escaped."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # open until the process ends

@@ -21,9 +21,9 @@ _STATUS = (
 )
 _ENVIRONMENT = (
     ("NSYS", "The nsys program to use, instead of the one on PATH."),
-    ("NSYSMAP_CACHE", "The folder that exports of reports are kept in."),
+    ("NSYSMAP_CACHE", "The folder in which exports of reports are kept."),
     ("NSYSMAP_NSYS_TIMEOUT", "Seconds after which an nsys that neither prints nor writes is ended."),
-    ("NO_COLOR", "No colours, where it is set to anything."),
+    ("NO_COLOR", "No colours, if it is set to any value."),
 )
 
 

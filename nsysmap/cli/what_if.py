@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     "layers_named",
     metavar="NAME",
     multiple=True,
-    help="For drop-layers: a layer to leave out (else the reformats); for join-kernels: the layers of one run, in order. "
-    "A NAME that ends in * is every layer that begins so. Repeatable.",
+    help="For drop-layers: a layer to remove (by default the reformats); for join-kernels: the layers of one run, in order. "
+    "A NAME that ends in * stands for every layer with that prefix. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @reader_option

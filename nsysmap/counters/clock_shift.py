@@ -47,7 +47,7 @@ class _Stretch:
 
     @property
     def standard(self) -> FloatArray:
-        """The metrics' samples around their means, of length 1; 0 where one does not change."""
+        """The metrics' samples around their means, of length 1; 0 if one does not change."""
         apart = self.values - self.values.mean(axis=1, keepdims=True)
         length = np.sqrt((apart**2).sum(axis=1, keepdims=True))
         standard: FloatArray = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0)

@@ -37,7 +37,7 @@ _AROUND = 10  # samples before the first kernel and after the last that are used
 class Problem:
     """Samples and kernels, prepared for the estimate; groups are numbered in the order in which they run."""
 
-    values: FloatArray  # one row a metric
+    values: FloatArray  # one row per metric
     work: Work
     place: IntArray  # index of each of the caller's groups
     layout: Layout

@@ -116,14 +116,14 @@ def _with_peer(engine: Engine, block: Block) -> Block:
 
 
 def _built_for(engine: Engine) -> tuple[int, int] | None:
-    """The newest compute capability that a tactic was made for: the device has at least that; None where no tactic tells."""
+    """The newest compute capability that a tactic was made for: the device has at least that; None if no tactic tells."""
     told = [str(decode(layer.tactic).fields.get("arch", "")) for layer in engine.layers if layer.tactic]
     numbers = [int(found.group(1)) for arch in told if (found := re.fullmatch(r"sm(\d{2,3})[a-z]?", arch))]
     return divmod(max(numbers), 10) if numbers else None
 
 
 def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] | None) -> Block | None:
-    """The block around a softmax, with the products that write its scores and read its probabilities; None where one is missing."""
+    """The block around a softmax, with the products that write its scores and read its probabilities; None if one is missing."""
     before = _towards_product(engine, flow.writers, softmax)
     after = _towards_product(engine, flow.readers, softmax)
     if before is None or after is None or before[-1] == after[-1]:

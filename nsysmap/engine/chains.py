@@ -63,7 +63,7 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
 
 
 def engine_chains(engine: Engine) -> list[Chain]:
-    """Every chain of an engine, in the order of the file; none where the file has no tensors.
+    """Every chain of an engine, in the order of the file; none if the file has no tensors.
 
     A pointwise or movement run inside a norm or softmax is that norm's or softmax's; of the layers of an attention block only a softmax in
     pieces is a chain, the rest is in `attention`.
@@ -111,7 +111,7 @@ def _with_peer(engine: Engine, chain: Chain) -> Chain:
 
 
 def _joined(engine: Engine, flow: Flow, first: Layer) -> tuple[str, list[int]] | None:
-    """The kind and the layers of the pattern that begins in this layer and ends in a later one; None where none does.
+    """The kind and the layers of the pattern that begins in this layer and ends in a later one; None if none does.
 
     The way goes to the nearest reader that is limited by memory: a norm's statistics and its values may go different ways.
     """
@@ -229,7 +229,7 @@ def _same_size(first: Layer, second: Layer) -> bool:
 
 
 def _saved(flow: Flow, indices: Iterable[int]) -> int | None:
-    """Written by one and read by a later one of these layers: twice the size of what passes; None where a size is not known."""
+    """Written by one and read by a later one of these layers: twice the size of what passes; None if a size is not known."""
     inside = list(indices)
     sizes = [
         flow.bytes_between(source, target)

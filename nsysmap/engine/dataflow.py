@@ -32,17 +32,17 @@ class Flow:
     leaves: frozenset[int]  # layers that write an output of the engine, which must stay in memory
 
     def only_reader(self, index: int) -> int | None:
-        """The one layer that reads anything this layer writes; None where there are more or none, or where it writes an engine output."""
+        """The one layer that reads anything this layer writes; None if there are more or none, or where it writes an engine output."""
         readers = self.readers.get(index, ())
         return readers[0] if len(readers) == 1 and index not in self.leaves else None
 
     def only_writer(self, index: int) -> int | None:
-        """The one layer that this layer reads from; None where there are more or none."""
+        """The one layer that this layer reads from; None if there are more or none."""
         writers = self.writers.get(index, ())
         return writers[0] if len(writers) == 1 else None
 
     def bytes_between(self, source: int, target: int) -> int | None:
-        """Size of what passes from one layer to another; None where a size is not known."""
+        """Size of what passes from one layer to another; None if a size is not known."""
         sizes = [tensor_bytes(tensor) for tensor in self.tensors.get((source, target), ())]
         return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
 
@@ -96,7 +96,7 @@ def engine_graph(engine: Engine) -> networkx.DiGraph[int]:
 
 
 def common_path(nodes: Iterable[str]) -> str | None:
-    """The path that most of these ONNX nodes share, at least two steps deep (/encoder/layer.5/attention); None where there is none.
+    """The path that most of these ONNX nodes share, at least two steps deep (/encoder/layer.5/attention); None if there is none.
 
     A node is named after its module's path and its own operation; of several modules the deepest path of at least half of the nodes counts.
     """
@@ -113,7 +113,7 @@ def common_path(nodes: Iterable[str]) -> str | None:
 def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:
     """Producer, consumer and the tensor that passes between them, each pair and name once; see `edges_table`.
 
-    NsysmapError where more edges come of it than any engine has (MOST_EDGES, MOST_EDGES_A_TENSOR).
+    Raises NsysmapError if more edges come of it than any engine has (MOST_EDGES, MOST_EDGES_A_TENSOR).
     """
     tensors = sum(len(layer.inputs) + len(layer.outputs) for layer in engine.layers)
     left = MOST_EDGES + MOST_EDGES_A_TENSOR * tensors

@@ -60,7 +60,7 @@ class Inspection:
 def inspect_plan(path: Path, *, seconds: float = TIME_LIMIT_S) -> Inspection:
     """TensorRT's own layer information of a serialized engine.
 
-    Raises NsysmapError where neither tensorrt nor tensorrt_rtx can be imported, the version or the GPU is another one, there is no GPU,
+    Raises NsysmapError if neither tensorrt nor tensorrt_rtx can be imported, the version or the GPU is another one, there is no GPU,
     TensorRT crashes, or it takes too long.
     """
     with tempfile.TemporaryDirectory(prefix="nsysmap-") as folder:

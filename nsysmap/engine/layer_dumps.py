@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from nsysmap.engine.layer_info import Document
 
 Line = Callable[[str], dict[str, object] | None]
-"""Reads a one-line layer of TensorRT's text form; None where the line is none."""
+"""Reads a one-line layer of TensorRT's text form; None if the line is none."""
 
 _OBJECT = re.compile(r'\{\s*"(Layers|Bindings|Name)"\s*:')
 _HEADING = re.compile(r"^[ \t]*(?:[-=#*][ \t]*){2,}Layer[ \t]*#?(\d{1,9})\b[^\n]{0,40}?[-=#*]{2,}[ \t]*$", re.MULTILINE | re.IGNORECASE)
@@ -89,7 +89,7 @@ def _headed_documents(text: str, line_layer: Line) -> Iterator[tuple[int, Docume
 
 
 def _headed_row(body: str, line_layer: Line) -> object:
-    """One layer: JSON, a one-line layer, `Key: value` lines, or a name alone; None where it is none of these."""
+    """One layer: JSON, a one-line layer, `Key: value` lines, or a name alone; None if it is none of these."""
     stripped = body.strip()
     if stripped[:1] in ("{", '"'):
         try:

@@ -48,7 +48,7 @@ class Document:
 def parse_json(text: str, source: str) -> Any:
     """The JSON value that the text holds; NaN and infinities come as text, so that no number is one.
 
-    Raises NsysmapError where it is no JSON, cut short, too deeply nested or holds a number of hundreds of digits.
+    Raises NsysmapError if it is no JSON, cut short, too deeply nested or holds a number of hundreds of digits.
     TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters: both are read.
     """
     _check_values(text, source)
@@ -140,7 +140,7 @@ def _document_of(value: Any, source: str) -> Document:
 
 
 def engine_of(document: Document, source: str) -> Engine:
-    """The engine that the rows describe; NsysmapError where there is no layer or a row makes no sense."""
+    """The engine that the rows describe.  Raises NsysmapError if there is no layer or a row makes no sense."""
     if not document.rows:
         raise NsysmapError(
             source,
@@ -196,7 +196,7 @@ def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
 
 
 def _unlisted(layers: Sequence[Layer]) -> str | None:
-    """A layer that a reformat is named after but that is not listed; None where there is none, as in whole listings.
+    """A layer that a reformat is named after but that is not listed; None if there is none, as in whole listings.
 
     Regions are named in their `{ForeignNode[…]}` form even where their layers are listed one by one.
     """
@@ -261,7 +261,7 @@ def _named_layer(name: str, index: int) -> Layer:
 
 
 def _precision(layer: Layer) -> str | None:
-    """The type of the weights, else of the first floating or 8-bit input, else of such an output; None where the layer does no arithmetic.
+    """The type of the weights, else of the first floating or 8-bit input, else of such an output; None if the layer does no arithmetic.
 
     A fused TF32 gemm shows FP32 tensors; only its tactic (…_tf32f32_…) tells.
     """

@@ -38,7 +38,7 @@ class _Block:
 
 
 def documents_in_log(text: str) -> list[Document]:
-    """The engines whose layers a text lists, in its order; none where it lists none.
+    """The engines whose layers a text lists, in its order; none if it lists none.
 
     A log may list an engine several times (the builder, then `--dumpLayerInfo`), more or less finely: taken are the listings of the
     finest kind, each once.

@@ -39,7 +39,7 @@ class OnnxModel:
 def read_model(path: str | Path) -> OnnxModel:
     """The model in an .onnx file; weights in files of their own need not be there.
 
-    Raises NsysmapError where the onnx package is missing, the file cannot be read, or it is no ONNX model.
+    Raises NsysmapError if the onnx package is missing, the file cannot be read, or it is no ONNX model.
     """
     file = Path(path)
     try:

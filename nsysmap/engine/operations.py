@@ -19,7 +19,7 @@ _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduct
 
 @dataclass(frozen=True)
 class Operations:
-    """What one layer does.  `ops` is empty where its name does not list them."""
+    """What one layer does.  `ops` is empty if its name does not list them."""
 
     ops: tuple[Op, ...]
     patterns: tuple[str, ...]

@@ -52,7 +52,7 @@ def with_profile(engine: Engine, path: str | Path) -> Engine:
 
 
 def profile_engine(path: str | Path) -> Engine | None:
-    """The layers that a `--exportProfile` file lists, with their times, as an engine known by names only; None where it is no such file."""
+    """The layers that a `--exportProfile` file lists, with their times, as an engine known by names only; None if it is no such file."""
     file = Path(path)
     head = head_of(file)
     if is_binary(head):
@@ -66,7 +66,7 @@ def profile_engine(path: str | Path) -> Engine | None:
 
 
 def _table_rows(text: str) -> list[tuple[str, int]] | None:
-    """Name and nanoseconds of each layer in the last table of `--dumpProfile`; None where there is none."""
+    """Name and nanoseconds of each layer in the last table of `--dumpProfile`; None if there is none."""
     headings = list(_TABLE.finditer(text))
     if not headings:
         return None

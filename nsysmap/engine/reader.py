@@ -83,7 +83,7 @@ def _documents(text: str, source: str) -> tuple[Document, ...]:
 
 
 def _bare_json(text: str) -> object:
-    """The value where the text is JSON after all; None where it is none."""
+    """The value where the text is JSON after all; None if it is none."""
     try:
         value: object = plain_json(text)
     except (ValueError, RecursionError):

@@ -158,7 +158,7 @@ def _writes_binding(engine: Engine, layer: Layer) -> bool:
 
 
 def _undone(engine: Engine, flow: Flow, layer: Layer) -> int | None:
-    """An earlier reformat whose change this one takes back, with at most one other layer between them; None where there is none."""
+    """An earlier reformat whose change this one takes back, with at most one other layer between them; None if there is none."""
     if not layer.inputs or not layer.outputs:
         return None
     here = _form(layer.inputs[0]), _form(layer.outputs[0])

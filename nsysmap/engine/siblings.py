@@ -57,7 +57,7 @@ def sibling_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
 
 
 def engine_siblings(engine: Engine) -> list[Siblings]:
-    """Every group of an engine; none where the file has no tensors."""
+    """Every group of an engine; none if the file has no tensors."""
     flow = flow_of(engine)
     return [*_merges(engine, flow), *_parallel(engine, flow)]
 

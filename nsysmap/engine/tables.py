@@ -60,7 +60,7 @@ def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None 
 
 
 def engines_table(engines: Sequence[Engine]) -> Table:
-    """The table `engines`, one row an engine file."""
+    """The table `engines`, one row per engine file."""
     return Table.of_rows(
         ENGINES,
         [
@@ -97,7 +97,7 @@ def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
 
 
 def layers_table(engines: Sequence[Engine]) -> Table:
-    """The table `layers`, one row a layer, engine by engine; the measured columns (time_ns, share, kernels) are empty."""
+    """The table `layers`, one row per layer, engine by engine; the measured columns (time_ns, share, kernels) are empty."""
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
         for layer in engine.layers:

@@ -32,7 +32,7 @@ _LARGEST = 2**48  # elements: beyond any memory, and far from what 64 bits hold 
 
 
 def data_type(text: str | None) -> str | None:
-    """The data type that a format or type text names: FP16 for "Half" and "Row major linear FP16 format"; None where it names none."""
+    """The data type that a format or type text names: FP16 for "Half" and "Row major linear FP16 format"; None if it names none."""
     for word in re.findall(r"[A-Za-z][A-Za-z0-9]*", text or ""):
         known = _WORDS.get(word.lower())
         if known is not None:
@@ -67,7 +67,7 @@ def channel_axis(text: str | None, rank: int) -> int:
 
 
 def elements(tensor: Tensor) -> int | None:
-    """How many elements the tensor has, without padding; None where an extent is not known."""
+    """How many elements the tensor has, without padding; None if an extent is not known."""
     if tensor.dimensions is None or any(extent < 0 for extent in tensor.dimensions):
         return None
     number = prod(tensor.dimensions)
@@ -75,7 +75,7 @@ def elements(tensor: Tensor) -> int | None:
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:
-    """The bytes of device memory that reading the tensor once touches, channel padding included; None where the file does not tell.
+    """The bytes of device memory that reading the tensor once touches, channel padding included; None if the file does not tell.
 
     An axis of stride 0 (a broadcast) is counted once.  Rows of DLA layouts ("column stride % 64 == 0") are rounded up to that many bytes.
     """

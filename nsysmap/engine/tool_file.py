@@ -23,7 +23,7 @@ _SAMPLE_BYTES = 16
 
 
 def head_of(file: Path) -> bytes:
-    """How the file begins, unpacked; NsysmapError where it cannot be read, or could not be read a second time."""
+    """How the file begins, unpacked.  Raises NsysmapError if it cannot be read, or could not be read a second time."""
     try:
         mode = file.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):

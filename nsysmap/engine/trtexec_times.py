@@ -37,7 +37,7 @@ _LONGEST_MS = 1e9
 
 @dataclass(frozen=True)
 class Measure:
-    """One time that trtexec measures of each query; in ns, None where it does not tell."""
+    """One time that trtexec measures of each query; in ns, None if it does not tell."""
 
     median_ns: int | None
     mean_ns: int | None = None
@@ -60,7 +60,7 @@ class TrtexecTimes:
 
 
 def read_times(path: str | Path) -> TrtexecTimes:
-    """The times in a file; NsysmapError where it is missing, or holds none."""
+    """The times in a file.  Raises NsysmapError if it is missing, or holds none."""
     file = Path(path)
     head = head_of(file)
     refuse_other_files(file, head, "trtexec's times", _EXPECTED)
@@ -86,7 +86,7 @@ def times_in(path: str | Path) -> TrtexecTimes | None:
 
 
 def _exported(value: Any, file: Path) -> TrtexecTimes:
-    """One row a query, in ms since the first; TensorRT 8 and 10 write the same keys."""
+    """One row per query, in ms since the first; TensorRT 8 and 10 write the same keys."""
     rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
     if not rows or not all("computeMs" in row for row in rows):
         raise NsysmapError(str(file), "is other JSON, not trtexec's times", _EXPECTED)

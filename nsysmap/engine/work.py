@@ -30,7 +30,7 @@ _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 @dataclass(frozen=True)
 class Work:
-    """What one execution of a layer needs at least; None where the file does not tell."""
+    """What one execution of a layer needs at least; None if the file does not tell."""
 
     macs: int | None = None
     flops: int | None = None
@@ -84,7 +84,7 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
 
 
 def work_table(engines: Sequence[Engine]) -> Table:
-    """The table `work`, one row a layer, in the order of `layers`."""
+    """The table `work`, one row per layer, in the order of `layers`."""
     rows: list[dict[str, object]] = []
     for engine in engines:
         for layer, work in engine_work(engine):
@@ -164,10 +164,10 @@ def does(layer: Layer) -> str:
 
 
 def product_extent(result: Shape, left: Sequence[Shape], right: Sequence[Shape], *, merged: bool = False) -> int | None:
-    """The summed extent K of a matrix product, from the shape of its result and those that its operands may have; None where none fits.
+    """The summed extent K of a matrix product, from the shape of its result and those that its operands may have; None if none fits.
 
     Operands may be transposed, batched, broadcast over the batch, or shown in another view of the same elements ([1,128,768] for 12 heads).
-    `right` is empty where the file hides the weights.  `merged`: several products over one input (A+B+C), so the batch of the result is
+    `right` is empty if the file hides the weights.  `merged`: several products over one input (A+B+C), so the batch of the result is
     not one of the input.
     """
     if len(result) < 1 or 0 in result:
@@ -357,7 +357,7 @@ def _weight_count(layer: Layer) -> int | None:
 
 
 def _total(tensors: Sequence[Tensor]) -> int | None:
-    """Bytes of the tensors in device memory; None where one is not known."""
+    """Bytes of the tensors in device memory; None if one is not known."""
     sizes = [tensor_bytes(tensor) for tensor in tensors if tensor.location != "Host"]
     return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
 

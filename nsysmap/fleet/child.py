@@ -26,7 +26,7 @@ class Outcome:
     """What came of one report."""
 
     name: str
-    key: str | None  # of its rows in the dataset; None where it failed
+    key: str | None  # of its rows in the dataset; None if it failed
     kept: bool  # its rows were there already
     failed: str | None  # why
     seconds: float
@@ -77,7 +77,7 @@ def _running(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _resident(pid: int) -> int:
-    """Bytes of memory that a process has; 0 where the system does not tell."""
+    """Bytes of memory that a process has; 0 if the system does not tell."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

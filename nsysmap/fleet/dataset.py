@@ -27,7 +27,7 @@ _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
 
 
 def open_dataset(folder: Path) -> None:
-    """Make the folder, or see that it is a dataset of ours; NsysmapError where something else is in it."""
+    """Make the folder, or see that it is a dataset of ours.  Raises NsysmapError if something else is in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         mark = folder / MARK

@@ -50,7 +50,7 @@ class FleetRun:
 def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str], None]) -> FleetRun:
     """Analyse every report whose rows are not in the dataset; ``tell`` is told how far it is.
 
-    NsysmapError where nothing can be run at all; what goes wrong with one report is in its outcome.
+    Raises NsysmapError if nothing can be run at all; what goes wrong with one report is in its outcome.
     """
     open_dataset(settings.folder)
     sweep(settings.folder)

@@ -68,7 +68,7 @@ def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source,
     """The reports that these name, each once, by path: reports, folders (searched through), globs, and text files that list such.
 
     ``patterns`` are regular expressions whose named groups are labels, searched for in the report's path.
-    NsysmapError where there is none, or a pattern is none.
+    Raises NsysmapError if there is none, or a pattern is none.
     """
     compiled = [_compiled(pattern) for pattern in (*DEFAULT_LABELS, *patterns)]
     urls = sorted({_whole(url) for one in given for url in _expanded(one, listed=True)})

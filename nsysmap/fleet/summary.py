@@ -38,7 +38,7 @@ class Section:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     nothing: str  # what no rows mean
-    align: str  # a letter a column: n a name, r a figure
+    align: str  # a letter per column: n a name, r a figure
     answer: str  # what it says, in a sentence; what no rows mean, where there are none
     more: int = 0  # rows that are not shown
 
@@ -67,7 +67,7 @@ def sections(folder: Path) -> tuple[Section, ...]:
 
 
 def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
-    """The folder in which all reports lie, which is not shown; empty where a group is no folder."""
+    """The folder in which all reports lie, which is not shown; empty if a group is no folder."""
     names = database.execute("SELECT min(report), max(report), bool_and(starts_with(report, report_group)) FROM all_reports").fetchone()
     if names is None or not names[2]:
         return ""
@@ -243,7 +243,7 @@ def _drift(database: duckdb.DuckDBPyConnection) -> Section:
 
 
 def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
-    """The slope in words, and whether it is a drift; None where that cannot be determined."""
+    """The slope in words, and whether it is a drift; None if that cannot be determined."""
     at, took = np.array([one[0] for one in held], np.float64), np.array([one[1] for one in held])
     first, second = np.triu_indices(len(held), 1)
     apart = at[second] - at[first]

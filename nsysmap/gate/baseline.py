@@ -73,7 +73,7 @@ def _mapped(side: Side) -> float | None:
 
 
 def baseline_json(baseline: Baseline) -> dict[str, Any]:
-    """The baseline as JSON values; null where there is no value."""
+    """The baseline as JSON values; null if there is no value."""
     values = asdict(baseline)
     values["layers"] = {name: _mean_json(mean) for name, mean in baseline.layers.items()}
     values["time"], values["recorded"] = _mean_json(baseline.time), _mean_json(baseline.recorded)

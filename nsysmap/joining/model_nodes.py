@@ -30,7 +30,7 @@ def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, 
 
 
 def of_model(layers: Sequence[Layer], model: OnnxModel) -> bool:
-    """Whether the layers' names and tensors agree that they were built from this model; False where they do not tell."""
+    """Whether the layers' names and tensors agree that they were built from this model; False if they do not tell."""
     return _Work(layers, _Graph(model)).fits
 
 

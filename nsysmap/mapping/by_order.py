@@ -53,7 +53,7 @@ class EngineVerdict:
 
 @dataclass(frozen=True)
 class Placed:
-    """One row a kernel of the trace; kernels that were not asked for have no layer and confidence 0."""
+    """One row per kernel of the trace; kernels that were not asked for have no layer and confidence 0."""
 
     layer: IntArray  # layer number over all engines, MISSING for none
     confidence: FloatArray  # probability of that layer; of the likeliest one where it is left empty
@@ -68,7 +68,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Asked:
-    """One entry a kernel of the trace."""
+    """One entry per kernel of the trace."""
 
     wanted: BoolArray  # its layer is asked for
     known: IntArray  # its layer over all engines where another method settled it, MISSING elsewhere
@@ -272,7 +272,7 @@ def _place_streams(
 
 
 def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int) -> Considered | None:
-    """How `place_by_order` placed a kernel, worked out again; None where it was not asked to, or no engine can have run the kernel."""
+    """How `place_by_order` placed a kernel, worked out again; None if it was not asked to, or no engine can have run the kernel."""
     if not engines or not placed.wanted[kernel]:
         return None
     if placed.streams.asked[kernel]:
@@ -376,7 +376,7 @@ class _Tried:
 
 
 def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[tuple[int, EngineVerdict]]]:
-    """The engine that fits the home's most frequent complete inference best, None where none fits.
+    """The engine that fits the home's most frequent complete inference best, None if none fits.
 
     And what was found of the shapes, each with its place among them.
     """
@@ -404,7 +404,7 @@ def _settled(verdict: EngineVerdict, engine: int | None) -> EngineVerdict:
 
 
 def _best(shape: _Shape, tried: _Tried) -> int | None:
-    """The engine that explains the shape best, None where none can have run it.
+    """The engine that explains the shape best, None if none can have run it.
 
     An engine that nothing speaks against is taken for whole inferences if it is the only such one.
     """

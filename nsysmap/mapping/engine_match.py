@@ -17,7 +17,7 @@ _SHOWN = 60  # characters of a layer's name in a sentence
 
 
 def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed) -> Table:
-    """schema.ENGINE_FITS, one row an engine file: judged by the layer ranges that ran kernels, else by the order of the kernels."""
+    """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels, else by the order of the kernels."""
     by_ranges = {fit.engine: fit for fit in fits if fit.ranges}
     used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
     rows = []

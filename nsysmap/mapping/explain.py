@@ -157,7 +157,7 @@ class Explanation:
 
 
 def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
-    """Everything that is known of one kernel's layer; NsysmapError where the trace has no such kernel."""
+    """Everything that is known of one kernel's layer.  Raises NsysmapError if the trace has no such kernel."""
     kernels = mapped.kernels
     if not 0 <= kernel_id < len(kernels):
         last = f"kernel ids go from 0 to {len(kernels) - 1}" if len(kernels) else "it has no kernels at all"

@@ -33,7 +33,7 @@ _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their lay
 
 @dataclass(frozen=True)
 class Alignment:
-    """One entry a kernel of the inference, in launch order."""
+    """One entry per kernel of the inference, in launch order."""
 
     layer: IntArray  # layer index in the engine, -1 for none
     confidence: FloatArray  # probability, 0 to 1
@@ -60,7 +60,7 @@ class Alignment:
         )
 
     def reason(self, position: int, engine: Engine) -> str | None:
-        """Why that kernel's layer is left empty or unsure: the two best candidates; None where it is sure."""
+        """Why that kernel's layer is left empty or unsure: the two best candidates; None if it is sure."""
         layer, rival = int(self.layer[position]), int(self.rival[position])
         chance, rival_chance = float(self.confidence[position]), float(self.rival_confidence[position])
         other = f"{engine.layers[rival].name} ({rival_chance:.0%})" if rival >= 0 else f"no layer at all ({rival_chance:.0%})"
@@ -128,7 +128,7 @@ def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Laye
 
 
 def _pinned(pins: IntArray | None, kernels: int, layers: Sequence[Layer]) -> FloatArray | None:
-    """What to add so that kernels whose layer is known stay in it; None where none is known."""
+    """What to add so that kernels whose layer is known stay in it; None if none is known."""
     if pins is None or not (pins >= 0).any():
         return None
     index = np.array([layer.index for layer in layers])

@@ -16,7 +16,7 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 
 @dataclass(frozen=True)
 class Evidence:
-    """One row a kernel."""
+    """One row per kernel."""
 
     held_place: Ints
     in_call: BoolArray  # without a layer range, but launched or captured inside an ExecutionContext:: range
@@ -25,7 +25,7 @@ class Evidence:
 
     @property
     def place(self) -> IntArray:
-        """Position in TensorRtRanges.layers of the innermost layer range, MISSING where none is."""
+        """Position in TensorRtRanges.layers of the innermost layer range, MISSING if none is."""
         return whole(self.held_place)
 
 
@@ -73,7 +73,7 @@ def _spots(trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray) -> tuple
 
 
 def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
-    """The row in graph_nodes of the first creation behind each (process, graphNodeId); MISSING where the trace does not have it.
+    """The row in graph_nodes of the first creation behind each (process, graphNodeId); MISSING if the trace does not have it.
 
     Follows ``original`` from clone to clone; a chain that leads out of the trace, or round in a circle, gives MISSING.
     """
@@ -102,7 +102,7 @@ def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
 
 
 def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
-    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING where there is none."""
+    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING if there is none."""
     result = np.full(len(graph_node), MISSING, np.int64)
     processes = np.unique(nodes.ints("process"))
     for key in processes.tolist():

@@ -47,9 +47,9 @@ _NO_RANGES = "the trace has no TensorRT layer ranges"
 class Mapped:
     """Every kernel's layer, or why it has none."""
 
-    table: Table  # MAPPING, one row a kernel
+    table: Table  # MAPPING, one row per kernel
     layers: Table  # LAYERS: of the engines, then those known from ranges only
-    engine_of_inference: IntArray  # MISSING where no engine file fits
+    engine_of_inference: IntArray  # MISSING if no engine file fits
     engine_fits: Table  # ENGINE_FITS
     notes: tuple[Note, ...]
     evidence: Evidence  # where each kernel was launched or captured
@@ -145,7 +145,7 @@ class _Chosen:
 
 
 def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
-    """``flags[rows]``, False where a row is MISSING."""
+    """``flags[rows]``, False if a row is MISSING."""
     if not flags.any():
         return np.zeros(len(rows), np.bool_)
     result: BoolArray = flags.take(rows, mode="clip")  # of the first for those without

@@ -86,7 +86,7 @@ class ModelGraph:
         return found
 
     def after(self, number: int, ops: Sequence[str], through: Sequence[str] = ("Cast",), steps: int = 3) -> list[int] | None:
-        """The way from a node to the next one downwards with such an operation, itself left out; None where none is near."""
+        """The way from a node to the next one downwards with such an operation, itself left out; None if none is near."""
         ways = [[number]]
         for _ in range(steps):
             longer = []
@@ -101,7 +101,7 @@ class ModelGraph:
         return None
 
     def before(self, number: int, ops: Sequence[str], through: Sequence[str], steps: int) -> int | None:
-        """The nearest node upwards with such an operation; None where none is near."""
+        """The nearest node upwards with such an operation; None if none is near."""
         numbers = [number]
         for _ in range(steps):
             makers = [

@@ -21,14 +21,14 @@ _TAGS = "$$myelin$$"
 _DEPTH = 4  # ranges between a launch and the tag around it
 
 Namer = Callable[[int, Sequence[PatternPart]], Sequence[str | None]]
-"""Given a region's row in layers and its parts in launch order: the model's name of each part, None where it cannot tell."""
+"""Given a region's row in layers and its parts in launch order: the model's name of each part, None if it cannot tell."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What is known of the kernels before their parts; one row a kernel."""
+    """What is known of the kernels before their parts; one row per kernel."""
 
-    place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING where none is
+    place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING if none is
     layer: IntArray  # row in layers, MISSING for none
     inference: IntArray  # row in inferences, MISSING for none
     whole: BoolArray  # of an inference that the trace does not cut
@@ -36,7 +36,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class Parts:
-    """One row a kernel; nothing outside of opaque regions."""
+    """One row per kernel; nothing outside of opaque regions."""
 
     part: Text
     by: Text  # one of PART_BY

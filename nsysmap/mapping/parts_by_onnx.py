@@ -114,7 +114,7 @@ def note_of(model: OnnxModel, part_by: Text) -> Note:
 
 
 def _nodes_of(graph: ModelGraph, name: str, others: Sequence[Layer]) -> set[int] | None:
-    """Positions of the region's nodes; None where the model has neither its first nor its last one."""
+    """Positions of the region's nodes; None if the model has neither its first nor its last one."""
     first, last = _ends(graph, name)
     if first is None and last is None:
         return None
@@ -130,7 +130,7 @@ def _nodes_of(graph: ModelGraph, name: str, others: Sequence[Layer]) -> set[int]
 
 
 def _ends(graph: ModelGraph, name: str) -> tuple[int | None, int | None]:
-    """Positions of the first and the last node in a region's name; None where it is a constant or not in the model."""
+    """Positions of the first and the last node in a region's name; None if it is a constant or not in the model."""
     inner = name[name.find("[") + 1 : name.rfind("]")]
     ways = [(inner[:at], inner[at + 3 :]) for at in range(len(inner)) if inner.startswith("...", at)] or [(inner, inner)]
     found = [(_find(graph, first, 0), _find(graph, last, -1)) for first, last in ways]
@@ -212,7 +212,7 @@ class _Slot:
 
 
 def _named(region: _Region | None, parts: Sequence[PatternPart]) -> list[str | None]:
-    """The name of each part's block in the model, None where it has none or the alignment is not sure.
+    """The name of each part's block in the model, None if it has none or the alignment is not sure.
 
     Twice aligned: first with attention blocks beside their insides and products of one input together, which shows what became one
     kernel; then with what is there accordingly, a part a slot.

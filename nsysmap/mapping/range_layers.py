@@ -40,11 +40,11 @@ class EngineFit:
 
 @dataclass(frozen=True)
 class RangeLayers:
-    """One row a layer range (in the order of TensorRtRanges.layers)."""
+    """One row per layer range (in the order of TensorRtRanges.layers)."""
 
-    layer: IntArray  # layer number over all engines, MISSING where no engine has it
+    layer: IntArray  # layer number over all engines, MISSING if no engine has it
     inner: BoolArray  # the engine knows only the range around it: the layer is an opaque region and this range a part of it
-    engine: IntArray  # the engine that ran the call around it, MISSING where none fits
+    engine: IntArray  # the engine that ran the call around it, MISSING if none fits
     ambiguous: BoolArray  # the engine has several layers of this text and their number does not fit the call
     several: BoolArray  # several engines have the layer, and nothing tells which of them ran
     fits: tuple[EngineFit, ...]
@@ -141,7 +141,7 @@ def _pairs(group: IntArray, codes: CodeArray, probe: IntArray, distinct: int) ->
 def _choose(
     tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray, outer: IntArray, used: IntArray
 ) -> tuple[IntArray, tuple[EngineFit, ...]]:
-    """Per range the engine that fits its call best, MISSING where none fits well enough; and how well each engine fits."""
+    """Per range the engine that fits its call best, MISSING if none fits well enough; and how well each engine fits."""
     call = tensorrt.call_of_layer
     group = np.where(call >= 0, call, len(tensorrt.calls))  # ranges outside any call share one group
     distinct = len(lookups[0].found)
@@ -234,7 +234,7 @@ def _last_calls(tensorrt: TensorRtRanges) -> set[int]:
 
 
 def payload_nodes(payload: str) -> tuple[str, ...]:
-    """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}), none where it is something else."""
+    """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}), none if it is something else."""
     try:
         value: object = json.loads(payload)
     except (ValueError, RecursionError):

@@ -30,7 +30,7 @@ _PART, _BLOCK = (
 )  # share of a kind's kernels that another one has, with so many more, mostly in one place: it is that one among others
 _GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 _WHOLE = 0.9  # share of a known sequence that is there, and of its place that it fills, for it to be that sequence
-_PART_RUNS = 0.1  # … if it has so many runs for each of the other's
+_PART_RUNS = 0.1  # … if it has many runs for each of the other's
 _PRESENCE = (1.5, 0.25, -2.5, 2.0)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
 _USUAL, _USUAL_LEAST = 2.0, 3.0  # nats for a kernel in its usual place: besides what its name says, and at least
 _SAME_NAME, _SAME_WORK, _ELSE = 0.5, -1.5, -6.0  # … for one of that name, for one like it, for any other
@@ -42,13 +42,13 @@ _EMPTY = -0.3  # nats at least for a layer without a kernel that mostly has none
 
 @dataclass(frozen=True)
 class Usual:
-    """What runs of one engine usually launch, one entry a kernel, in their order."""
+    """What runs of one engine usually launch, one entry per kernel, in their order."""
 
     name: IntArray  # of the kernel, as numbered in Scores
     row: IntArray  # the distinct kernel that it mostly is
     slot: IntArray  # of the engine's layers in their order
     share: FloatArray  # of the runs that launched it
-    value: FloatArray  # what is measured of it, nan where that differs from run to run
+    value: FloatArray  # what is measured of it, nan if that differs from run to run
     spread: FloatArray
     near: FloatArray  # distinct kernels x entries: share of the runs that launched that one there
     missed: FloatArray  # share of the runs that lack it and all those beside it, so many that they do not by chance
@@ -308,7 +308,7 @@ def in_slots(signature: Signature) -> list[tuple[int, int]]:
 
 
 def within(items: Sequence[int], known: Sequence[tuple[int, int]]) -> IntArray | None:
-    """The slots of items among which a known sequence (item and slot) stands nearly whole and in one place; None where it does not."""
+    """The slots of items among which a known sequence (item and slot) stands nearly whole and in one place; None if it does not."""
     places = common_places([item for item, _ in known], items)
     if len(places) < _WHOLE * len(known) or places[-1][1] + 1 - places[0][1] > len(known) / _WHOLE:
         return None
@@ -381,7 +381,7 @@ _THE_SAME, _ANOTHER, _MISSED = 5.0, -30.0, -6.0  # nats of such a sequence's tra
 def other_tracks(row: IntArray, pauses: BoolArray, inside: BoolArray) -> tuple[Track, ...]:
     """A track for each of these sequences.
 
-    One entry a kernel: which of the distinct ones it is, whether the host paused before it, whether it is in an inference that was found.
+    One entry per kernel: which of the distinct ones it is, whether the host paused before it, whether it is in an inference that was found.
     """
     starts = np.flatnonzero(pauses)
     if not len(starts):

@@ -137,7 +137,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
-    """The profiled time of each of these layers, ns; None where there is none."""
+    """The profiled time of each of these layers, ns; None if there is none."""
     return [engine.trtexec_ns[layer.index] if layer.index < len(engine.trtexec_ns) else None for layer in layers]
 
 
@@ -147,7 +147,7 @@ def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
 
 
 def expected_kernels(engine: Engine) -> int | None:
-    """About how many kernels one inference launches; None where the engine has opaque regions or its file does not tell."""
+    """About how many kernels one inference launches; None if the engine has opaque regions or its file does not tell."""
     if any(layer.kind in ("foreign_node", "plugin", "loop") for layer in engine.layers):
         return None
     profile = min((layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None), default=None)

@@ -62,7 +62,7 @@ class StreamKernels:
     facts: tuple[KernelFacts, ...]  # the distinct ones
     row: IntArray  # n: which of them
     gap_ns: IntArray  # n: host time since the launch before
-    idle_ns: IntArray  # n: time since the kernels before it ended, 0 where they had not
+    idle_ns: IntArray  # n: time since the kernels before it ended, 0 if they had not
     waits: BoolArray  # n: the host waited for the GPU since then
     copies: BoolArray  # n: it asked for a copy since then
     took: FloatArray  # n: log of its time in ns, nan where not measured
@@ -110,7 +110,7 @@ class RunKind:
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
-    """The engines' runs in a stream; None where none is believed."""
+    """The engines' runs in a stream; None if none is believed."""
     lanes = _lanes(kernels.facts, engines)
     first = stream = _stream(kernels, lanes)
     best: tuple[int, Stream, _Judged] | None = None
@@ -221,7 +221,7 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray)
 
 
 def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[FloatArray, FloatArray]:
-    """The usual value of each slot's kernels, nan where they are several or too few; and its spread."""
+    """The usual value of each slot's kernels, nan if they are several or too few; and its spread."""
     usual, spread = np.full(slots, np.nan), np.ones(slots)
     if stream.value is None:
         return usual, spread
@@ -436,7 +436,7 @@ def _maybe_cut(runs: Runs, at: int, count: int) -> bool:
 
 
 def _nearest(groups: Sequence[_Group], signature: Signature, name: Sequence[int], *, cut: bool) -> _Group | None:
-    """The group of runs that this one is like, None where it is like none."""
+    """The group of runs that this one is like, None if it is like none."""
     distances = [distance(signature, group.consensus(), name, cut=cut) for group in groups]
     best = min(range(len(groups)), key=distances.__getitem__, default=-1)
     return groups[best] if best >= 0 and distances[best] < _LIKE else None

@@ -111,7 +111,7 @@ def select(trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection:
     A kernel, copy, memset or graph execution is in it by the moment of its launch call (its own start where that is not in the trace).
     Of the host's calls and ranges those are kept that overlap the time from the first to the last moment chosen: they tell what the
     host did meanwhile.  Ranges in which nodes of a CUDA graph were created, and those nodes, stay too, whenever that was.
-    NsysmapError where nothing is chosen.
+    Raises NsysmapError if nothing is chosen.
     """
     inference_of = _inference_of_work(trace, found)
     placed = {name: _placed(getattr(trace, name), selection) for name in _WORK}

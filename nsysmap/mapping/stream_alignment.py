@@ -40,12 +40,12 @@ class Stream:
     between: FloatArray  # D: … between two runs
     begin: FloatArray  # n: a run begins with this item
     go_on: FloatArray  # n: a run goes on past the moment before this item
-    value: FloatArray | None = None  # n: a measured value, nan where there is none
+    value: FloatArray | None = None  # n: a measured value, nan if there is none
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The likeliest runs, one entry a run; ``slot`` has one entry an item."""
+    """The likeliest runs, one entry a run; ``slot`` has one entry per item."""
 
     track: IntArray
     first: IntArray  # its first item in a slot
@@ -117,7 +117,7 @@ def _grid(tracks: Sequence[Track]) -> _Grid:
 
 
 def by_value(value: FloatArray, usual: FloatArray, spread: FloatArray) -> FloatArray:
-    """Nats for a measured value in a slot; nothing where it or the slot's usual one is not known."""
+    """Nats for a measured value in a slot; nothing if it or the slot's usual one is not known."""
     worth = np.maximum(_VALUE[0] - 0.5 * ((value - usual) / spread) ** 2, -_VALUE[1])
     result: FloatArray = np.where(np.isnan(worth), 0.0, worth)
     return result
@@ -184,7 +184,7 @@ def _reported(runs: Runs, tracks: Sequence[Track]) -> Runs:
 
 @dataclass(frozen=True)
 class _Back:
-    """The way back through the best alignment; one entry an item."""
+    """The way back through the best alignment; one entry per item."""
 
     came: NDArray[np.int16]  # x T x M: from which slot it came to this one; -1: a run began with it
     dropped: NDArray[np.bool_]  # x T x M: with that the last slot used, it is better in none

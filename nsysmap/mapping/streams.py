@@ -1,4 +1,4 @@
-"""The inferences of threads whose kernels nothing bounds, found by aligning each thread's kernels with the engines; one entry a kernel."""
+"""The inferences of threads whose kernels nothing bounds, found by aligning their kernels with the engines; one entry per kernel."""
 
 from __future__ import annotations
 

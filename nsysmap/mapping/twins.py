@@ -49,7 +49,7 @@ def twins_of(engines: Sequence[Engine]) -> list[list[int]]:
 
 
 def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> list[int | None]:
-    """For each sequence of kernels the position of the engine that ran it, None where nothing tells.
+    """For each sequence of kernels the position of the engine that ran it, None if nothing tells.
 
     By tactics; else by attention kernels for one token at a time, which are the smaller engine's; else longer sequences are the larger
     engine's.
@@ -70,7 +70,7 @@ def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> 
 
 
 def _tokens(sequence: Sequence[Ran], engine: Engine) -> str | None:
-    """Whether the attention plugins of a language model work on one token of each sequence or on many; None where no kernel tells."""
+    """Whether the attention plugins of a language model work on one token of each sequence or on many; None if no kernel tells."""
     attention = [
         ran.kernel for ran in sequence if engine.layers[ran.layer].kind == "plugin" and _ATTENTION.search(engine.layers[ran.layer].name)
     ]
@@ -90,7 +90,7 @@ def _by_tactics(sequence: Sequence[Ran], engines: Sequence[Engine]) -> int | Non
 
 
 def _by_size(engines: Sequence[Engine]) -> list[int] | None:
-    """The engines from the smallest tensors to the largest, None where any two are alike."""
+    """The engines from the smallest tensors to the largest, None if any two are alike."""
     sizes = []
     for engine in engines:
         volumes = [elements(tensor) for layer in engine.layers for tensor in layer.outputs]

@@ -1,5 +1,5 @@
 """The tables of the name decoder for families and operations: what a family is, and the words in a function's name that identify it."""
-# ruff: noqa: E501 - one entry a line
+# ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
 

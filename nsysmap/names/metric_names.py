@@ -22,7 +22,7 @@ class Metric:
     """One metric as a report names it."""
 
     name: str
-    meaning: str  # our word for it; empty where it is in no table: then the name is all there is
+    meaning: str  # our word for it; empty if it is in no table: then the name is all there is
     form: str  # what stands in brackets; empty in old reports
     unit: str  # percent, hertz, count, or ratio: of two counts, so that means over time are not what they seem
     clock: Clock  # whose cycles it is a part of; empty: time's
@@ -91,7 +91,7 @@ _MEANINGS: dict[str, tuple[str, Clock]] = {
 
 
 def metric(name: str) -> Metric:
-    """What that name means; ``meaning`` is empty where it is not known."""
+    """What that name means; ``meaning`` is empty if it is not known."""
     found = _FORM.search(name)
     form = found.group(1) if found else ""
     base = " ".join((name[: found.start()] if found else name).split()).casefold()

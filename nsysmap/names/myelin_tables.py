@@ -3,7 +3,7 @@
 Short source names (KTM, VIT, COOK, …) are spelled out in docs/names.md.
 """
 
-# ruff: noqa: E501 - one entry a line
+# ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class OpRow(NamedTuple):
-    """One Myelin op code in both generations; a code is empty where there is none, the example where no name has it yet."""
+    """One Myelin op code in both generations; a code is empty if there is none, the example where no name has it yet."""
 
     code4: str  # TensorRT 10.9 and later
     code3: str  # up to TensorRT 10.8

@@ -1,5 +1,5 @@
 """The tables of the name decoder for layers: ONNX and framework node names, and TensorRT's layer types, as classes of layers."""
-# ruff: noqa: E501 - one entry a line
+# ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Entry:
 def explain(word: str) -> list[Entry]:
     """The entries of an op code, an operation, a family, a pattern or a word of a tactic's name.
 
-    Raises NsysmapError where the tables have none.
+    Raises NsysmapError if the tables have none.
     """
     wanted = word.strip().lower()
     entries = [*_op_entries(wanted), *_pattern_entries(wanted), *_family_entries(wanted), *_word_entries(wanted)]
@@ -92,7 +92,7 @@ def _word_entries(wanted: str) -> list[Entry]:
 
 
 def field_words(decoded: KernelName) -> list[tuple[str, str, str]]:
-    """What a name says: for each field what it is called, its value, and what that means (empty where the first two say it)."""
+    """What a name says: for each field what it is called, its value, and what that means (empty if the first two say it)."""
     known = {row.field: row for row in FIELD_ROWS}
     order = [row.field for row in FIELD_ROWS if row.field in decoded.fields]
     order += [field for field in decoded.fields if field not in known]

@@ -1,5 +1,5 @@
 """The tables of the name decoder for library kernels: family words, the words of tactic names and data types, one line each."""
-# ruff: noqa: E501 - one entry a line
+# ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _AGAIN = "export the report again: nsys export -t parquetdir REPORT.nsys-rep"
 
 
 def table_files(folder: Path) -> tuple[str, dict[str, Path]]:
-    """The form of an exported folder (``Parquet``, ``Arrow``, or empty where it is none) and its files by table."""
+    """The form of an exported folder (``Parquet``, ``Arrow``, or empty if it is none) and its files by table."""
     held = sorted(folder.iterdir())
     for form, suffix in (("Parquet", ".parquet"), ("Arrow", ".arrow")):
         files = {path.stem: path for path in held if path.suffix == suffix and path.is_file()}
@@ -162,7 +162,7 @@ def _codes(path: Path, name: str, column: pyarrow.Array, seen: dict[str, int]) -
 
 
 def _missing(array: pyarrow.Array) -> Any:
-    """Which values are NULL; None where none is."""
+    """Which values are NULL; None if none is."""
     bitmap = array.buffers()[0]
     if bitmap is None or not array.null_count:
         return None

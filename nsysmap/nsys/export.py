@@ -31,9 +31,9 @@ def report_version(path: Path) -> str | None:
 
 
 def nsys_for(path: Path) -> Nsys | None:
-    """The nsys that would export this report; None where none is installed, or each is older than the report.
+    """The nsys that would export this report; None if none is installed, or each is older than the report.
 
-    NsysmapError where the environment's ``NSYS`` names something else.
+    Raises NsysmapError if the environment's ``NSYS`` names something else.
     """
     written_by = report_version(path) or ""
     try:

@@ -21,7 +21,7 @@ HEAD_BYTES = 256
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes of a file; NsysmapError where it cannot be read, or could not be read a second time."""
+    """The first bytes of a file.  Raises NsysmapError if it cannot be read, or could not be read a second time."""
     with _readable(path):
         if not stat.S_ISREG(path.stat().st_mode):
             raise NsysmapError(str(path), "is a pipe or a device, not a file", "save the report to a file first")
@@ -30,9 +30,9 @@ def head_of(path: Path) -> bytes:
 
 
 def exported_tables(path: Path, *, progress: Progress | None = None) -> NsysTables | None:
-    """The tables that nsys exported to this path; None where it is a file of another kind, which may be a report.
+    """The tables that nsys exported to this path; None if it is a file of another kind, which may be a report.
 
-    NsysmapError where it is such an export and cannot be read, a folder without one, or no file at all.
+    Raises NsysmapError if it is such an export and cannot be read, a folder without one, or no file at all.
     """
     with _readable(path):
         folder = stat.S_ISDIR(path.stat().st_mode)

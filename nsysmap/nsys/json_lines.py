@@ -53,7 +53,7 @@ def is_json_lines(head: bytes) -> bool:
 
 
 def json_tables(path: Path) -> NsysTables:
-    """The tables of such an export; NsysmapError where a line is no event, or no line is one that is known."""
+    """The tables of such an export.  Raises NsysmapError if a line is no event, or no line is one that is known."""
     rows: dict[str, dict[str, array[int]]] = {}
     strings: dict[int, str] = {}
     texts: dict[str, int] = {}
@@ -111,7 +111,7 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _row(kind: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The table that an event is a row of, empty where it is of none, and its values."""
+    """The table that an event is a row of, empty if it is of none, and its values."""
     if kind == "NvtxEvent":
         return "NVTX_EVENTS", body
     if kind == "CudaEvent":

@@ -29,7 +29,7 @@ _ENGINE_SUFFIXES = (".engine", ".plan", ".trt", ".rtx")
 
 
 def looks_like(path: Path, head: bytes) -> tuple[str, str] | None:
-    """What the file is, and the remedy; None where it may be a report.  ``head`` is how it begins."""
+    """What the file is, and the remedy; None if it may be a report.  ``head`` is how it begins."""
     suffix = path.suffix.lower()
     if not head:
         return "is empty", _AGAIN

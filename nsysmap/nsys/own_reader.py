@@ -20,7 +20,7 @@ FORM = "nsys-rep read by nsysmap"
 
 
 def own_tables(path: Path) -> NsysTables:
-    """The tables of a report, by nsys's names; NsysmapError where it is none, is damaged, or of a layout that is not known."""
+    """The tables of a report, by nsys's names.  Raises NsysmapError if it is none, is damaged, or of a layout that is not known."""
     report = read_report(path)
     tables: dict[str, Columns] = {
         **report.tables,

@@ -65,7 +65,7 @@ class Ended:
 def installed_nsys() -> Iterator[Nsys]:
     """Every nsys that runs, in the order in which it is taken: that of ``NSYS`` alone, else PATH and the usual folders.
 
-    NsysmapError where there is none.
+    Raises NsysmapError if there is none.
     """
     named = os.environ.get("NSYS")
     if named:
@@ -113,13 +113,13 @@ def older(version: str, other: str) -> bool:
 def run(command: Sequence[str | Path], folder: Path, writes: Path, *, progress: Progress | None = None) -> Ended:
     """Run nsys in that folder until it ends, or has neither printed nor written for too long; no process of its group outlives this call.
 
-    ``writes`` is the file whose growth is a sign of life.  OSError where the program cannot be started.
+    ``writes`` is the file whose growth is a sign of life.  OSError if the program cannot be started.
     """
     return _watched(command, folder, _Watch(quiet_limit(), writes, progress))
 
 
 def asked(command: Sequence[str | Path]) -> str:
-    """The last of what nsys answers to a short question, such as --version; nothing where it cannot be asked."""
+    """The last of what nsys answers to a short question, such as --version; nothing if it cannot be asked."""
     try:
         return _watched(command, None, _Watch(_VERSION_LIMIT_S, most_bytes=_TALKATIVE_BYTES)).said
     except OSError:

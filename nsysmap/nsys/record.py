@@ -79,7 +79,7 @@ def check_gpu_metrics(nsys: Nsys) -> None:
 def record(command: Sequence[str], report: Path) -> Recorded:
     """Run such a command on the caller's terminal until it ends; Ctrl-C is for nsys, which then writes what it has.
 
-    Raises NsysmapError where nsys cannot be started, or leaves no report.
+    Raises NsysmapError if nsys cannot be started, or leaves no report.
     """
     try:
         process = subprocess.Popen(list(command))

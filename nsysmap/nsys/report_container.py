@@ -70,7 +70,7 @@ class Container:
 def open_container(path: Path) -> Container:
     """The report's container, checked throughout; its blocks are only looked at, not decompressed.
 
-    NsysmapError where the file is no report, is cut off, or holds something else than is known of reports.
+    Raises NsysmapError if the file is no report, is cut off, or holds something else than is known of reports.
     """
     with path.open("rb") as file:
         size = _end(file)
@@ -112,7 +112,7 @@ def open_container(path: Path) -> Container:
 
 
 def decompressed(container: Container, file: BinaryIO, block: Block) -> bytes:
-    """The bytes of one block; NsysmapError where they are not what LZ4 can have made."""
+    """The bytes of one block.  Raises NsysmapError if they are not what LZ4 can have made."""
     data = _read(file, block.offset, block.compressed)
     with damage(container.path, _EVENTS):
         try:

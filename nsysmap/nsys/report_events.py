@@ -63,7 +63,7 @@ def read_events(container: Container, payloads: Mapping[int, int], wanted: Wante
 
     ``payloads`` says which types of generic events to keep, and how many bytes an event of each has.
 
-    NsysmapError where the bytes are damaged, or there are more or fewer events than the file says.
+    Raises NsysmapError if the bytes are damaged, or there are more or fewer events than the file says.
     """
     parts = _Parts(_chosen(wanted), payloads)
     with container.path.open("rb") as file:
@@ -213,7 +213,7 @@ def _read_group(buffer: Bytes, body: int, spans: Spans, parts: _Parts) -> Iterat
 
 
 def _part(buffer: Bytes, spans: Spans, kind: Kind) -> dict[str, IntArray]:
-    """The columns that stand in the message within the body; MISSING where a body has none."""
+    """The columns that stand in the message within the body; MISSING if a body has none."""
     forms: dict[int, Form] = dict.fromkeys(kind.part_columns.values(), "number")
     there = spans.begin >= 0
     if there.all():

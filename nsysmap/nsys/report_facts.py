@@ -49,7 +49,7 @@ def nsys_version(container: Container) -> str | None:
 
 
 def read_strings(container: Container) -> tuple[str, ...]:
-    """The strings that events refer to by number; NsysmapError where they are not as many as the file says."""
+    """The strings that events refer to by number.  Raises NsysmapError if they are not as many as the file says."""
     with container.path.open("rb") as file:
         data = decompressed(container, file, container.strings)
     with damage(container.path, "strings"):
@@ -66,7 +66,7 @@ def read_strings(container: Container) -> tuple[str, ...]:
 
 
 def thread_names(container: Container) -> Columns:
-    """ThreadNames; NsysmapError where they are not as many as the file says."""
+    """ThreadNames.  Raises NsysmapError if they are not as many as the file says."""
     with damage(container.path, "thread names"):
         buffer = padded(container.thread_names)
         _, spans = split(buffer, 0, len(container.thread_names), (0x0A,))
@@ -117,7 +117,7 @@ def capture_tables(container: Container) -> dict[str, Columns]:
 
 
 def graph_trace(container: Container) -> str | None:
-    """How CUDA graphs were traced: ``node``, ``graph`` (whole graphs), or None where the report does not say."""
+    """How CUDA graphs were traced: ``node``, ``graph`` (whole graphs), or None if the report does not say."""
     with damage(container.path, "description of the capture"):
         for options in container.session.messages(2):
             for launched in options.messages(_COMMAND_LINE):
@@ -144,7 +144,7 @@ def _rounded(session: Message, start: int, stop: int) -> tuple[int, int]:
 
 
 def _epoch(session: Message, clocks: Message, begin: int) -> int | None:
-    """When the session began, in ns since 1970; None where the report's clocks do not lead there."""
+    """When the session began, in ns since 1970; None if the report's clocks do not lead there."""
     offsets = _clock_offsets(session)
     if (1, 3) in offsets and (3, 9) in offsets:
         return begin - offsets[1, 3] - offsets[3, 9]

@@ -75,7 +75,7 @@ class Samples:
 
     of: Sampled
     times_ns: IntArray  # since the session began
-    payloads: NDArray[np.uint8]  # a row a sample
+    payloads: NDArray[np.uint8]  # a row per sample
 
     def values(self, metric: Metric) -> IntArray:
         """One counter in every sample."""

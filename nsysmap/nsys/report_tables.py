@@ -38,7 +38,7 @@ class Report:
     strings: tuple[str, ...]  # StringIds: a string's number is its id
     tables: Mapping[str, Mapping[str, IntArray | Text]]
     samples: tuple[Samples, ...]  # of GPU metrics
-    graph_trace: str | None  # node, graph, or None where the report does not say
+    graph_trace: str | None  # node, graph, or None if the report does not say
     collected: tuple[str, ...]  # what the capture was asked for: Cuda, NvtxEvents, OSRuntime …
     unread: Mapping[str, int]  # what kinds of events there are that are not known → how many of each
     disagreements: tuple[str, ...]  # where nsys's own count of what it collected is not that of the rows
@@ -50,7 +50,7 @@ class Report:
         return table in self.tables and (column is None or column in self.tables[table])
 
     def table(self, name: str) -> Mapping[str, IntArray | Text]:
-        """All columns of one table; none where the report does not have it.  GPU_METRICS is made anew each time, and large."""
+        """All columns of one table; none if the report does not have it.  GPU_METRICS is made anew each time, and large."""
         return metric_values(self.samples) if name == GPU_METRICS else self.tables.get(name, {})
 
     def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Report:
 def read_report(path: Path, wanted: Wanted | None = None) -> Report:
     """The report's tables; of those that come from its events only the ones, and the columns, that are ``wanted``, if that is given.
 
-    NsysmapError where the file is no report, is damaged or cut off, or its counts disagree with what is in it.
+    Raises NsysmapError if the file is no report, is damaged or cut off, or its counts disagree with what is in it.
     """
     container = open_container(path)
     strings = read_strings(container)
@@ -112,7 +112,7 @@ def read_report(path: Path, wanted: Wanted | None = None) -> Report:
 
 
 def _processes(raw: Mapping[str, IntArray | Text]) -> dict[str, IntArray | Text]:
-    """One row a process whose command is known, called by its short name where that is told too."""
+    """One row per process whose command is known, called by its short name where that is told too."""
     command, name, pid = raw["command"], raw["name"], raw["globalPid"]
     if not isinstance(command, Text) or not isinstance(name, Text) or not isinstance(pid, np.ndarray):
         raise TypeError("PROCESSES has columns of other types")

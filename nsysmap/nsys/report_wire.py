@@ -99,7 +99,7 @@ class Message:
         return Message({number: tuple(held) for number, held in values.items()})
 
     def number(self, field: int) -> int | None:
-        """The last value of a number field, unsigned; None where there is none."""
+        """The last value of a number field, unsigned; None if there is none."""
         held = self.values.get(field)
         if held is None:
             return None
@@ -108,7 +108,7 @@ class Message:
         return held[-1]
 
     def bytes(self, field: int) -> bytes | None:
-        """The last value of a field of bytes; None where there is none."""
+        """The last value of a field of bytes; None if there is none."""
         held = self.values.get(field)
         if held is None:
             return None
@@ -159,7 +159,7 @@ class Spans:
 
 @dataclass(frozen=True)
 class Fields:
-    """Chosen fields of many messages, row by row: numbers (MISSING where there is none; of fixed size as bits) and parts of the buffer."""
+    """Chosen fields of many messages, row by row: numbers (MISSING if there is none; of fixed size as bits) and parts of the buffer."""
 
     numbers: Mapping[int, IntArray]
     spans: Mapping[int, Spans]
@@ -330,7 +330,7 @@ def _numbers(buffer: Bytes, at: IntArray) -> tuple[Words, IntArray | int]:
     word = words[at]
     stop = ~word
     stop &= _TOP
-    lowest = stop & (~stop + _U1)  # the top bit of the last byte; 0 where none of the 8 bytes is the last
+    lowest = stop & (~stop + _U1)  # the top bit of the last byte; 0 if none of the 8 bytes is the last
     same = int(lowest[0])
     if same and (lowest == lowest[0]).all():
         word &= np.uint64((same - 1) & 0x7F7F7F7F7F7F7F7F)

@@ -51,7 +51,7 @@ class Database:
 
     @staticmethod
     def open(path: Path) -> Database:
-        """The file with its plain tables; NsysmapError where it is no SQLite file, truncated, damaged or still being written."""
+        """The file with its plain tables.  Raises NsysmapError if it is no SQLite file, truncated, damaged or still being written."""
         _check_length(path)
         _check_finished(path)
         columns, stored = {}, {}
@@ -108,7 +108,7 @@ def _percent(size: int, progress: Progress) -> Passed:
 def read_rows(path: Path, table: str, integers: Sequence[str], texts: Sequence[str]) -> dict[str, IntArray | Text]:
     """The same columns as :meth:`Database.read`, as SQLite hands out the rows: slower, and of any file that SQLite can read.
 
-    NsysmapError where it holds more rows or bytes than there are in the file, or takes more steps than its size explains.
+    Raises NsysmapError if it holds more rows or bytes than there are in the file, or takes more steps than its size explains.
     """
     names = (*integers, *texts)
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}

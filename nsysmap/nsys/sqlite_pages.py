@@ -332,7 +332,7 @@ def _fields(records: _Records, places: Mapping[int, str], defaults: frozenset[st
 def _walked(records: _Records, header: IntArray, body: IntArray, places: Mapping[int, str], *, short: bool) -> dict[str, _Field] | None:
     """The columns, found by walking along the types in the record headers, which begin at ``header`` and end at ``body``.
 
-    Unless ``short``, the answer is None where a header ends before the last wanted column; if so, its further columns are NULL.
+    Unless ``short``, the answer is None if a header ends before the last wanted column; if so, its further columns are NULL.
     """
     buffer, words = records.buffer, _words(records.buffer)
     fields = {}

@@ -94,7 +94,7 @@ def _rows(table: Table) -> Iterator[dict[str, object]]:
 
 
 def _storable(value: object) -> object:
-    """The value as SQLite holds it: lone surrogates as escapes, and nothing where a number is none."""
+    """The value as SQLite holds it: lone surrogates as escapes, and nothing if a number is none."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -41,13 +41,13 @@ def doctor() -> tuple[Found, ...]:
 
 
 def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
-    """One paragraph a thing: whether it is there, what was found, what that allows."""
+    """One paragraph per thing: whether it is there, what was found, what that allows."""
     rows = [row for one in found for row in ((_TOLD[one.state], one.thing, escaped(one.what)), ("", "", escaped(one.allows)))]
     return rendered(table(("", "", ""), rows, max(60, width), "kkw", indent=0), colour=False)
 
 
 def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:
-    """The same as JSON; ``found`` is null where it is not known."""
+    """The same as JSON; ``found`` is null if it is not known."""
     known = {"yes": True, "no": False, "unknown": None}
     return [{"thing": one.thing, "found": known[one.state], "what": one.what, "allows": one.allows} for one in found]
 

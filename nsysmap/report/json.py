@@ -25,7 +25,7 @@ SCHEMA = "nsysmap/report/1"
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null where there is no value."""
+    """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null if there is no value."""
     engines = [asdict(engine) for engine in report.engines]
     tables = report.tables
     return {

@@ -66,7 +66,7 @@ def write_map(kernels: Table, path: Path) -> None:
 
 
 def write_rows(kernels: Table, file: BinaryIO, *, as_json: bool = False) -> None:
-    """Write the map as CSV (a heading, then one line a kernel; no value is an empty cell) or as a JSON array of objects."""
+    """Write the map as CSV (a heading, then one line per kernel; no value is an empty cell) or as a JSON array of objects."""
     form = _JSON if as_json else _CSV
     file.write(form.begin.encode())
     skip = len(",\n") if as_json else 0  # every JSON row begins with the comma that parts it from the one before

@@ -52,7 +52,7 @@ class OfTrace:
 
 
 def layers_text(engine: Engine, measured: OfTrace | None = None, *, sort: Sort = "index", width: int | None = None) -> str:
-    """The report as text: a heading, one line a layer, what Myelin regions spend, one line a kind, and what the reader must know.
+    """The report as text: a heading, one line per layer, what Myelin regions spend, one line a kind, and what the reader must know.
 
     Lines have at most ``width`` columns; without a width nothing is cut.
     """
@@ -236,7 +236,7 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
 
 
 def _layer_lines(times: Mapping[str, Sequence[int | None]], order: Sequence[Layer], room: int) -> list[Line]:
-    """One line a layer under a heading; the names take the width that the others leave."""
+    """One line per layer under a heading; the names take the width that the others leave."""
     cells = [
         (
             str(layer.index),

@@ -131,7 +131,7 @@ class Report:
     gpus: tuple[Gpu, ...]
     engines: tuple[EngineFacts, ...]
     inferences: InferenceFigures
-    by_engine: tuple[InferenceFigures, ...]  # empty where one engine, or none, ran
+    by_engine: tuple[InferenceFigures, ...]  # empty if one engine, or none, ran
     busy_share: float | None  # busy_ns of window_ns, over the GPUs that worked
     busy_window: str  # what the window is: inferences or trace
     replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs

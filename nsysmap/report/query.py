@@ -65,7 +65,7 @@ def answer_text(answer: pyarrow.Table, *, width: int | None = None) -> str:
 
 
 def rest_words(answer: pyarrow.Table) -> str | None:
-    """That a terminal does not show all rows, and how to get them; None where it does."""
+    """That a terminal does not show all rows, and how to get them; None if it does."""
     more = answer.num_rows - SHOWN_ROWS
     return None if more <= 0 else f"{more:,} more rows: add --csv, or -o FILE.csv, .json or .parquet"
 
@@ -86,7 +86,7 @@ def write_answer(answer: pyarrow.Table, path: Path) -> None:
 
 
 def write_csv(answer: pyarrow.Table, file: TextIO) -> None:
-    """Write the rows as CSV: a heading, then one line a row; no value is an empty cell, an empty text is ""."""
+    """Write the rows as CSV: a heading, then one line per row; no value is an empty cell, an empty text is ""."""
     file.write(",".join(map(_csv_cell, answer.column_names)) + "\n")
     for batch in answer.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():

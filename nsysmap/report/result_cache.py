@@ -47,7 +47,7 @@ class Place:
     path: Path
 
     def read(self) -> dict[str, bytes]:
-        """What is kept of it, by form; nothing where there is none, where it is not whole, or where another user made it."""
+        """What is kept of it, by form; nothing if there is none, where it is not whole, or where another user made it."""
         try:
             with self.path.open("rb") as file:
                 if os.fstat(file.fileno()).st_uid != os.getuid():  # in a folder that others can write too
@@ -82,7 +82,7 @@ class Place:
 
 
 def place_of(question: Question) -> Place | None:
-    """Where the answer is kept; None where it is not: of a small report, and where an input cannot be read or is more than a plain file."""
+    """Where the answer is kept; None if it is not: of a small report, and where an input cannot be read or is more than a plain file."""
     try:
         key = _key(question)
     except (OSError, NsysmapError):  # whoever reads it says what is wrong
@@ -150,7 +150,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _nsys(report: Path) -> str:
-    """Which nsys would read the report; nothing where it is read without one."""
+    """Which nsys would read the report; nothing if it is read without one."""
     if report.is_dir() or head_of(report).startswith(SQLITE_MAGIC):
         return ""
     nsys = nsys_for(report)

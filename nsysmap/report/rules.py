@@ -17,7 +17,7 @@ _SEVERITY = 7  # columns
 
 
 def rules_list(rules: Sequence[Rule]) -> str:
-    """One line a rule, by group."""
+    """One line per rule, by group."""
     wide = max(len(rule.name) for rule in rules)
     lines: list[Line] = []
     for group in (group for group in GROUPS if any(rule.group == group for rule in rules)):
@@ -56,7 +56,7 @@ def cases_text(results: Sequence[CaseResult]) -> str:
 
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
-    """The files of docs/rules/: an index, a page a rule, and the tables that their SQL reads."""
+    """The files of docs/rules/: an index, a page per rule, and the tables that their SQL reads."""
     ordered = sorted(rules, key=lambda rule: (GROUPS.index(rule.group), rule.name))
     return {
         "README.md": _index(ordered),

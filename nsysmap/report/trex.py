@@ -48,7 +48,7 @@ def trex_files(engine: Engine, times: Measured, kernels: Table, inferences: Tabl
     """The files of an engine that ran in a trace.
 
     `times` are what the trace measured, `kernels` and `inferences` schema.KERNELS and INFERENCES; the engine is the first of
-    the trace.  Raises NsysmapError where the trace shows no kernel of it.
+    the trace.  Raises NsysmapError if the trace shows no kernel of it.
     """
     spent = [row for row in times.kernel_time if row.maybe_integer("engine") == 0]
     if all(row.maybe_integer("layer_id") is None for row in spent):
@@ -178,7 +178,7 @@ def _edge_tensors(engine: Engine) -> list[str]:
 
 
 def _profile(engine: Engine, layers: Table, spent: Sequence[Row], runs: int) -> Rows:
-    """One row a layer in the engine's order, as trex joins by place; a layer that ran no kernel took 0, as trtexec says it."""
+    """One row per layer in the engine's order, as trex joins by place; a layer that ran no kernel took 0, as trtexec says it."""
     medians = {row.maybe_integer("layer_index"): row.maybe_integer("time_ns") for row in layers if row.maybe_integer("engine") == 0}
     total: dict[int, int] = {}
     for row in spent:
@@ -232,7 +232,7 @@ def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
 
 
 def trex_words(files: TrexFiles, paths: Sequence[Path]) -> list[str]:
-    """What was written, one line a file, and what the reader must know."""
+    """What was written, one line per file, and what the reader must know."""
     layers = files.graph["Layers"]
     assert isinstance(layers, list)
     counts = (

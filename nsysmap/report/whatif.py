@@ -16,7 +16,7 @@ _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tel
 
 
 def whatif_text(answers: Table, source: str) -> str:
-    """The answers as text: one line a change, what does not apply or cannot be determined and why, then the assumptions."""
+    """The answers as text: one line per change, what does not apply or cannot be determined and why, then the assumptions."""
     rows = list(answers)
     told = [row for row in rows if row.text("answer") == "answered"]
     unit = pass_words(next((count for row in rows if (count := row.maybe_integer("inferences"))), 1))
@@ -48,7 +48,7 @@ def _figures(times_ns: Sequence[int]) -> list[str]:
 
 
 def whatif_json(answers: Table) -> dict[str, object]:
-    """The same as one JSON object: ``whatif``, one item a change, times in nanoseconds."""
+    """The same as one JSON object: ``whatif``, one item per change, times in nanoseconds."""
     return {"whatif": answers.records()}
 
 

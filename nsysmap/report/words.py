@@ -115,7 +115,7 @@ def window_words(report: Report) -> str:
 
 
 def busy_words(report: Report, gpu: Gpu) -> str:
-    """How busy a GPU was; nothing where the trace does not show it."""
+    """How busy a GPU was; nothing if the trace does not show it."""
     if gpu.busy_ns is None or gpu.window_ns is None:
         return ""
     which = f"GPU {gpu.device} busy" if len(report.gpus) > 1 else "GPU busy"
@@ -179,7 +179,7 @@ def change_words(change: str) -> str:
 
 
 def to_do(finding: Finding) -> str:
-    """What the answer calls what a finding asks for, in the words of the change that prices it; empty where it has no name for it."""
+    """What the answer calls what a finding asks for, in the words of the change that prices it; empty if it has no name for it."""
     change = re.search(r"--change (\S+)", finding.command or "")
     title = TITLES[change.group(1)] if change else RULE_TITLES.get(finding.rule, "")
     return f"{title[:1].upper()}{title[1:]}. " if title else ""

@@ -55,7 +55,7 @@ def is_condition(text: str) -> bool:
 
 
 def version_of(text: str | None) -> Version | None:
-    """The numbers of a version such as 10.14.1; None where it has none."""
+    """The numbers of a version such as 10.14.1; None if it has none."""
     found = re.match(r"\d+(?:\.\d+)*", text or "")
     return None if found is None else tuple(int(number) for number in found.group().split("."))
 

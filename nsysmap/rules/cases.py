@@ -18,7 +18,7 @@ _SPECS = {spec.name: spec for spec in RULE_TABLES}
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case, and what it got wrong; nothing where the rule answered as it says."""
+    """One case, and what it got wrong; nothing if the rule answered as it says."""
 
     rule: str
     case: str
@@ -32,7 +32,7 @@ def run_cases(rules: Iterable[Rule], *, time_limit_s: float = TIME_LIMIT_S) -> t
 
 
 def run_case(rule: Rule, case: Case, sandbox: AnySandbox, *, time_limit_s: float = TIME_LIMIT_S) -> CaseResult:
-    """One case of a rule; NsysmapError where its rows do not fit their tables."""
+    """One case of a rule.  Raises NsysmapError if its rows do not fit their tables."""
     tables = {}
     for name, rows in case.given.items():
         try:

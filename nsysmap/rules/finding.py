@@ -12,7 +12,7 @@ from nsysmap.base.note import Level
 class Finding:
     """One place where a rule holds.
 
-    ``cost_ns`` is the total over the steady-state inferences (the table `steady_state`), not per inference, and None where it is not
+    ``cost_ns`` is the total over the steady-state inferences (the table `steady_state`), not per inference, and None if it is not
     known; ``share_of_window`` is of their window, on the finding's device, or of all devices' windows together.
     Costs of different rules overlap and are never added.
     """
@@ -29,7 +29,7 @@ class Finding:
     layer: str | None
     evidence: Mapping[str, int | float | str | bool | None]
     advice: str
-    about: tuple[str, ...] = ()  # all that it is about: ids of `layers`, or names in its rule's words; empty where it is about its device
+    about: tuple[str, ...] = ()  # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about its device
     command: str | None = None  # the what-if command that works out this finding's saving
     also: tuple[Finding, ...] = ()  # what other rules found of the same problem at the same place; its cost counts there only
 
@@ -45,7 +45,7 @@ class Outcome:
     skipped: str | None = None
     more: int = 0  # findings beyond the most costly that are kept
     folded: tuple[Finding, ...] = ()  # found too, and told under another rule's findings (their ``also``)
-    cost_ns: int | None = None  # of its findings together, each place counted once; None where no cost is known
+    cost_ns: int | None = None  # of its findings together, each place counted once; None if no cost is known
     share_of_window: float | None = None  # that cost's
 
     @property

@@ -19,7 +19,7 @@ class Placed:
 
     @property
     def device(self) -> object:
-        """Its device; None where it is about all of them."""
+        """Its device; None if it is about all of them."""
         return self.finding.evidence.get("device")
 
 
@@ -90,7 +90,7 @@ def fold(
 def _root_of(
     one: Placed, found: Sequence[Placed], supersedes: Mapping[str, Sequence[str]], above: Mapping[Placed, Placed]
 ) -> Placed | None:
-    """The finding that stands for this one; None where none does."""
+    """The finding that stands for this one; None if none does."""
     candidates = [
         other for other in found if one.finding.rule in supersedes.get(other.finding.rule, ()) and _meets(one, other) and other is not one
     ]

@@ -76,7 +76,7 @@ def _rule_paths(directory: Path) -> list[Path]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What is in a folder; NsysmapError where that is too much to be rules."""
+    """What is in a folder.  Raises NsysmapError if that is too much to be rules."""
     found = list(islice(folder.iterdir(), 10 * MOST_FILES + 1))
     if len(found) > 10 * MOST_FILES:
         raise NsysmapError(str(folder), f"holds more than {10 * MOST_FILES:,} files", "give the folder of one pack")

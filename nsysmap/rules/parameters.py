@@ -41,7 +41,7 @@ def load_params(place: Path) -> dict[str, dict[str, Value]]:
 
 
 def read_toml(path: Path, hint: str, *, needed: str = "") -> dict[str, object]:
-    """The file's content; nothing where it does not hold the word ``needed``, so that somebody else's broken file does not matter.
+    """The file's content; nothing if it does not hold the word ``needed``, so that somebody else's broken file does not matter.
 
     NsysmapError, with the hint at what is expected, where it is no TOML, or such that reading it takes too much.
     """
@@ -82,7 +82,7 @@ def parse_params(texts: Sequence[str]) -> dict[str, dict[str, Value]]:
 
 
 def with_params(rules: Sequence[Rule], params: Params) -> tuple[Rule, ...]:
-    """The rules with these values in place of their defaults; NsysmapError where there is no such rule or parameter."""
+    """The rules with these values in place of their defaults.  Raises NsysmapError if there is no such rule or parameter."""
     by_name = {rule.name: rule for rule in rules}
     for name, values in params.items():
         if name not in by_name:

@@ -66,7 +66,7 @@ def _row(finding: Finding) -> Mapping[str, object]:
 
 
 def _layer_of(finding: Finding, near: Sequence[Row]) -> int | None:
-    """The row in layers that a finding is about; none where its engine is not told and several have such a layer."""
+    """The row in layers that a finding is about; none if its engine is not told and several have such a layer."""
     if finding.layer is None and finding.layer_index is None:
         return None
     engine = finding.evidence.get("engine")

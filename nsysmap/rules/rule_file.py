@@ -65,7 +65,7 @@ class Case:
     given: Mapping[str, Sequence[Mapping[str, object]]]
     params: Mapping[str, Value]
     finds: tuple[Mapping[str, object], ...]
-    skips: str | None  # part of the reason; none where the rule must answer
+    skips: str | None  # part of the reason; none if the rule must answer
 
 
 @dataclass(frozen=True)

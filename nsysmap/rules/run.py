@@ -69,7 +69,7 @@ def run_rules(  # noqa: PLR0913  # one parameter an option
 ) -> tuple[Outcome, ...]:
     """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no rows), in the order of the rules.
 
-    A rule that runs into its time or memory limit is skipped for that reason; NsysmapError where its SQL fails on these rows.
+    A rule that runs into its time or memory limit is skipped for that reason.  Raises NsysmapError if its SQL fails on these rows.
     """
     rules = with_params(rules, params or {})
     held = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in RULE_TABLES}
@@ -174,7 +174,7 @@ def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, p
 
 
 def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) -> str | None:
-    """Why the rule cannot tell; None where it can."""
+    """Why the rule cannot tell; None if it can."""
     requirements: Sequence[Requirement] = rule.requires if key == "requires" else rule.clean_if
     for place, requirement in enumerate(requirements, start=1):
         answer = runner.run(rule, requirement.query, f"{key} {place}: sql", max_rows=1)

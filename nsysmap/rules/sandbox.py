@@ -101,7 +101,7 @@ class Query:
     sql: str
     parameters: frozenset[str]
     tables: frozenset[str]
-    columns: frozenset[str] | None  # names it mentions, of whichever table; None where it may read all of them
+    columns: frozenset[str] | None  # names it mentions, of whichever table; None if it may read all of them
     own: bool = False  # comes with nsysmap and was not parsed: see own_query
 
 

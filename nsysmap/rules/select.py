@@ -33,7 +33,7 @@ class Asked:
 
 
 def asked_among(arguments: Sequence[str]) -> Asked:
-    """The statement or table name and the files among ``arguments``, in any order; NsysmapError where there are two statements."""
+    """The statement or table name and the files among ``arguments``, in any order.  Raises NsysmapError if there are two statements."""
     files: list[str] = []
     statements: list[str] = []
     for argument in arguments:
@@ -56,7 +56,7 @@ def _is_statement(argument: str) -> bool:
 
 
 def check_select(sql: str) -> None:
-    """Nothing, where the statement is one SELECT over declared tables; NsysmapError where it is not."""
+    """Nothing, where the statement is one SELECT over declared tables.  Raises NsysmapError if it is not."""
     with suppress(LimitError), Sandbox(ALL_TABLES) as sandbox:
         try:
             query = sandbox.parse(sql)
@@ -70,7 +70,7 @@ def select(sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_
     """All rows that the statement returns over these tables (by the names of schema.ALL_TABLES).
 
     Sums of integers are integers, and no two columns have one name.
-    Raises NsysmapError where it is no single SELECT, reads anything else, fails, or runs into the limit of time or memory.
+    Raises NsysmapError if it is no single SELECT, reads anything else, fails, or runs into the limit of time or memory.
     """
     with Sandbox(ALL_TABLES, memory_limit_bytes=MEMORY_LIMIT_BYTES) as sandbox:
         try:

@@ -243,7 +243,7 @@ class _Child:
 
 
 def receive(stream: IO[bytes], *, longest: int) -> bytes | None:
-    """The next message; None where there is none, or it is too long."""
+    """The next message; None if there is none, or it is too long."""
     try:
         head = stream.read(_HEAD)
         length = int.from_bytes(head, "little")

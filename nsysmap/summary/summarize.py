@@ -238,7 +238,7 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
 
 
 def _idle_of_one(gpus: Sequence[GpuTime], traced: Figure | None) -> tuple[IdleCause, ...]:
-    """The idle time of a GPU by cause and unit, the mean of all GPUs; none where it is more than the unit takes, as with long pauses."""
+    """The idle time of a GPU by cause and unit, the mean of all GPUs; none if it is more than the unit takes, as with long pauses."""
     found: dict[str, list[IdleCause]] = {}
     for gpu in gpus:
         for one in gpu.idle:

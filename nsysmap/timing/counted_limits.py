@@ -19,7 +19,7 @@ _EXCESS = 1.5
 
 @dataclass(frozen=True)
 class Counted:
-    """What was measured of one layer, in percent of the peak; None where the samples do not tell it well enough."""
+    """What was measured of one layer, in percent of the peak; None if the samples do not tell it well enough."""
 
     duration_ns: float
     dram: float | None
@@ -28,7 +28,7 @@ class Counted:
     sm: float | None
 
     def verdict(self) -> tuple[str, str] | None:
-        """What limits it and by which figures; None where they do not tell."""
+        """What limits it and by which figures; None if they do not tell."""
         compute = max((value for value in (self.tensor, self.issue) if value is not None), default=None)
         if self.dram is None or compute is None:
             return None
@@ -76,7 +76,7 @@ def counted_layers(layer_counters: Table) -> dict[int, Counted]:
 
 
 def disagreement(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None) -> str | None:
-    """What it tells that the traffic to memory is another than the bytes of the layer's tensors; None where they agree."""
+    """What it tells that the traffic to memory is another than the bytes of the layer's tensors; None if they agree."""
     moved = counted.dram_bytes(bandwidth_bytes_per_s)
     if moved is None or not model_bytes:
         return None

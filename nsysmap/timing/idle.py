@@ -65,7 +65,7 @@ _NODES_TRACED = "profiler: traces each node of the CUDA graph"
 
 @dataclass(frozen=True)
 class _Work:
-    """Pieces of GPU work, one row a piece: all there is, as tables hold it, or what stands beside some holes."""
+    """Pieces of GPU work, one row per piece: all there is, as tables hold it, or what stands beside some holes."""
 
     device: Ints
     start_ns: Ints
@@ -89,7 +89,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Idle:
-    """Holes; one row a hole."""
+    """Holes; one row per hole."""
 
     start_ns: IntArray
     end_ns: IntArray
@@ -239,7 +239,7 @@ def _idle(work: _Work, start: IntArray, end: IntArray, before: IntArray, after: 
 
 
 def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
-    """The kernel at these positions among those of all devices, MISSING where that is none of this device."""
+    """The kernel at these positions among those of all devices, MISSING if that is none of this device."""
     if len(known.kernels) == 0:
         return np.full(len(position), MISSING, np.int64)
     row = known.kernels[np.clip(position, 0, len(known.kernels) - 1)]

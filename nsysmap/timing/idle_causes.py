@@ -31,14 +31,14 @@ NO_CALL = "no CUDA call"
 
 @dataclass(frozen=True)
 class Pieces:
-    """Pieces of idle time, each with one cause; one row a piece."""
+    """Pieces of idle time, each with one cause; one row per piece."""
 
     owner: IntArray  # row of the idle time that it is a piece of
     start_ns: IntArray
     end_ns: IntArray
     cause: IntArray  # position in CAUSES
     evidence: IntArray  # position in Host.labels
-    proof_start_ns: IntArray  # time of the row that the evidence names, MISSING where it names none
+    proof_start_ns: IntArray  # time of the row that the evidence names, MISSING if it names none
     proof_end_ns: IntArray
 
     def take(self, rows: IntArray) -> Pieces:
@@ -73,7 +73,7 @@ class Labels:
     of_code: IntArray
 
     def at(self, rows: IntArray) -> IntArray:
-        """Of these rows; 0 where the table has none."""
+        """Of these rows; 0 if the table has none."""
         if not len(self.codes):
             return np.zeros(len(rows), np.int64)
         result: IntArray = self.of_code[self.codes[rows]]

@@ -220,7 +220,7 @@ def _times(known: _Inferences, gaps: Table) -> Table:
 
 
 def _idle_by_cause(gaps: Table, device: IntArray, begin_ns: IntArray, end_ns: IntArray) -> IntArray:
-    """Idle time of the device between these moments, a column a cause."""
+    """Idle time of the device between these moments, a column per cause."""
     cause = gaps.text("cause")
     result = np.zeros((len(device), len(cause.values)), np.int64)
     for one in np.unique(device).tolist():

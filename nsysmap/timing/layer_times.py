@@ -12,7 +12,7 @@ from nsysmap.engine.model import Engine
 
 
 def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
-    """The table `layer_times`, one row a layer that ran a kernel in the steady-state inferences.
+    """The table `layer_times`, one row per layer that ran a kernel in the steady-state inferences.
 
     `kernels` is KERNELS and `inferences` INFERENCES; `steady` has the numbers of the steady-state inferences.
     """
@@ -77,7 +77,7 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
 
 
 def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
-    """Per group the one value that all its rows have; none where they differ."""
+    """Per group the one value that all its rows have; none if they differ."""
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, MISSING)
     np.minimum.at(low, where, values)
     np.maximum.at(high, where, values)

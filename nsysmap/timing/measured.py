@@ -28,7 +28,7 @@ class Measured:
 
     @property
     def inferences(self) -> int:
-        """Steady-state inferences; 0 where none was found and times are totals."""
+        """Steady-state inferences; 0 if none was found and times are totals."""
         return int(self.steady_state.ints("inferences").sum())
 
 

@@ -88,7 +88,7 @@ OCCUPANCY: dict[Capability, Occupancy] = {
 
 
 def operations_per_clock(capability: Capability, precision: str, *, tensor_cores: bool) -> int | None:
-    """Dense operations per SM and clock in that data type; None where the table does not have the architecture or it lacks the type."""
+    """Dense operations per SM and clock in that data type; None if the table does not have the architecture or it lacks the type."""
     rates = (TENSOR if tensor_cores else CORES).get(capability)
     if rates is None:
         return None
@@ -98,7 +98,7 @@ def operations_per_clock(capability: Capability, precision: str, *, tensor_cores
 
 
 def blocks_per_sm(capability: Capability, threads: int, registers: int, shared_bytes: int) -> int | None:
-    """How many such thread blocks one SM holds at once; None where the architecture is not in the table.
+    """How many such thread blocks one SM holds at once; None if the architecture is not in the table.
 
     Registers are given out per warp in units of 256, shared memory in units of 128 bytes plus 1 KiB a block from 8.0 on.
     """

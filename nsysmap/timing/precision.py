@@ -72,7 +72,7 @@ def _none_or(known: Mapping[int, Row], layer_id: int | None) -> Row | None:
 
 
 def engine_precision_table(engine: Engine) -> Table:
-    """The table `precision` of an engine file alone: one row a layer, by its tactic; times are those of `--exportProfile`, if given."""
+    """The table `precision` of an engine file alone: one row per layer, by its tactic; times are those of `--exportProfile`, if given."""
     times = engine.trtexec_ns or (None,) * len(engine.layers)
     total = sum(time or 0 for time in times)
     rows: list[dict[str, object]] = []
@@ -157,7 +157,7 @@ def _only_moves(layer: Layer) -> bool:
 
 
 def _work_by_name(decoded: KernelName | None) -> str | None:
-    """The work that a kernel's or tactic's name tells; None where it does not."""
+    """The work that a kernel's or tactic's name tells; None if it does not."""
     if decoded is None:
         return None
     operation = decoded.fields.get("operation")

@@ -26,7 +26,7 @@ _OVER = 1.02
 
 @dataclass(frozen=True)
 class Device:
-    """What limits a layer on one device; None where the trace does not tell."""
+    """What limits a layer on one device; None if the trace does not tell."""
 
     name: str
     capability: Capability | None
@@ -77,7 +77,7 @@ class Limit:
 
 
 def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *, counters: Table | None = None) -> Table:
-    """The table `roofline`, one row a layer in the order of `layers`; layers that no engine file describes are unknown.
+    """The table `roofline`, one row per layer in the order of `layers`; layers that no engine file describes are unknown.
 
     ``counters`` is the table `layer_counters`: what was measured decides the verdict, what the engine file says stands beside it.
     """

@@ -17,7 +17,7 @@ _LEAST_SHARE = 0.01
 
 
 def trtexec_table(times: TrtexecTimes | None, groups: Table) -> Table:
-    """The table `trtexec_times`: the inferences compared are those of the group with the most; no rows where nothing was given."""
+    """The table `trtexec_times`: the inferences compared are those of the group with the most; no rows if nothing was given."""
     if times is None:
         return Table.empty(TRTEXEC_TIMES)
     known = [row for row in groups if row.integer("steady")]
@@ -76,7 +76,7 @@ def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
 
 
 def _told(name: str, measure: Measure, traced_ns: int | None, group: Row | None) -> str | None:
-    """The difference in words; None where there is nothing to compare."""
+    """The difference in words; None if there is nothing to compare."""
     measured_ns = measure.median_ns if measure.median_ns is not None else measure.mean_ns
     if traced_ns is None or not measured_ns or group is None or name not in ("enqueue", "gpu_compute"):
         return None

@@ -14,7 +14,7 @@ from nsysmap.trace.raw_rows import compact, none_for_zero, zero_for_missing
 _MEBIBYTE = 1 << 20
 _LEAST_BYTES = 1 << 30  # of a GPU's memory: what is less counts mebibytes
 _COLUMNS = ("id", "cuDevice", "computeMajor", "computeMinor", "smCount", "clockRate", "totalMemory", "memoryBandwidth", "l2CacheSize")
-# TARGET_INFO_CUDA_GPU of nsys 2021 and before, one row a process: rates in thousands; some versions count memory in MiB
+# TARGET_INFO_CUDA_GPU of nsys 2021 and before, one row per process: rates in thousands; some versions count memory in MiB
 _OLD_COLUMNS = (
     "deviceId", "computeCapabilityMajor", "computeCapabilityMinor", "numMultiprocessors", "coreClockRate", "globalMemorySize",
     "globalMemoryBandwidth", "l2CacheSize",
@@ -22,7 +22,7 @@ _OLD_COLUMNS = (
 
 
 def devices_table(tables: NsysTables) -> Table:
-    """The table `devices`; empty where the file describes none."""
+    """The table `devices`; empty if the file describes none."""
     if not tables.has("TARGET_INFO_GPU", "cuDevice") and tables.has("TARGET_INFO_CUDA_GPU", "deviceId"):
         raw = tables.read("TARGET_INFO_CUDA_GPU", _OLD_COLUMNS, ("name",))
         raw = dict(zip(_COLUMNS[1:], (raw[name] for name in _OLD_COLUMNS), strict=True)) | {"name": raw["name"]}

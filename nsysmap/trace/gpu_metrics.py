@@ -27,13 +27,13 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class GpuSamples:
-    """What was sampled of one GPU: sample i is of [start_ns[i], end_ns[i]); NaN where a metric has no value."""
+    """What was sampled of one GPU: sample i is of [start_ns[i], end_ns[i]); NaN if a metric has no value."""
 
     device: int  # CUDA device ordinal
     metrics: tuple[Metric, ...]
     start_ns: IntArray
     end_ns: IntArray
-    values: FloatArray  # one row a metric
+    values: FloatArray  # one row per metric
     holes: int  # stretches without samples within the run
     mistrusted: int  # samples left out because nsys says so
     lost_share: float = 0.0  # of the time from the first sample to the last, how much those holes take

@@ -30,7 +30,7 @@ class Inferences:
     """The executions found, and which kernel belongs to which."""
 
     table: Table  # INFERENCES
-    membership: Table  # MEMBERSHIP, one row a kernel
+    membership: Table  # MEMBERSHIP, one row per kernel
     held_of_call: Ints
     empty_calls: int  # ExecutionContext:: ranges without GPU work (graph captures among them)
 
@@ -42,7 +42,7 @@ class Inferences:
 
 @dataclass(frozen=True)
 class _Executions:
-    """One row an execution: what enqueued it."""
+    """One row per execution: what enqueued it."""
 
     start_ns: IntArray
     end_ns: IntArray
@@ -58,7 +58,7 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
 
     A kernel, copy or memset belongs to the outermost ``ExecutionContext::`` range that its launch call lies in.  A graph
     launch outside all of them is an inference of its own if its graph was captured inside one, or if no such range ran
-    anything.  ``periods`` (one number a kernel, MISSING for none; from ``periods.find_periods``) is for kernels that are in none of these.
+    anything.  ``periods`` (one number per kernel, MISSING for none; from ``periods.find_periods``) is for kernels in none of these.
     """
     calls = trace.api_calls
     around = _calls_around(trace, tensorrt)
@@ -87,7 +87,7 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
 
 
 def _calls_around(trace: Trace, tensorrt: TensorRtRanges) -> IntArray:
-    """For each API call the position in TensorRtRanges.calls of the range around it, MISSING where none is."""
+    """For each API call the position in TensorRtRanges.calls of the range around it, MISSING if none is."""
     ranges, calls = Timed.held(*vars(spans(trace.nvtx_ranges, tensorrt.calls)).values()), trace.api_calls
     around = np.empty(len(calls), np.int64)
     for rows, thread, start, end in in_pieces(*(calls.held_ints(name) for name in ("thread", "start_ns", "end_ns"))):

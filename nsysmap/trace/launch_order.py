@@ -9,7 +9,7 @@ from nsysmap.base.table import MISSING, IntArray, Table
 
 
 def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
-    """These rows, sorted by their ``group`` (one number a row), then by launch.
+    """These rows, sorted by their ``group`` (one number per row), then by launch.
 
     A graph launch launches its kernels in the order of their graph nodes, in which stream capture created them.  A kernel whose
     launch is not in the trace counts as launched when it began.

@@ -22,7 +22,7 @@ class Launches:
 
     @staticmethod
     def of(calls: Table) -> Launches:
-        """One row a key: where ids repeat within a process (overhead rows reuse them) a launching call is preferred."""
+        """One row per key: where ids repeat within a process (overhead rows reuse them) a launching call is preferred."""
         processes = distinct(calls.ints("process"))
         keys = _join_keys(processes, calls.ints("process"), calls.ints("correlation"))
         kinds = calls.text("kind")
@@ -39,7 +39,7 @@ class Launches:
         return Launches(calls, rows, keys, processes)
 
     def rows(self, process: IntArray, correlation: IntArray) -> IntArray:
-        """The api_calls row of each (process, correlation id); MISSING where the trace has none."""
+        """The api_calls row of each (process, correlation id); MISSING if the trace has none."""
         if len(self.keys) == 0 or len(process) == 0:
             return np.full(len(process), MISSING, np.int64)
         wanted = _join_keys(self.processes, process, correlation)
@@ -66,7 +66,7 @@ class Launches:
 
 
 def gather(values: Ints, rows: IntArray) -> IntArray:
-    """``values[rows]``, MISSING where a row is MISSING."""
+    """``values[rows]``, MISSING if a row is MISSING."""
     if len(values) == 0:
         return np.full(len(rows), MISSING, np.int64)
     held = rows >= 0

@@ -26,7 +26,7 @@ Progress = Callable[[str], None]
 def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progress | None = None) -> Trace:
     """The trace in a .nsys-rep, or in an export of one; ``progress`` is told what is being done.
 
-    NsysmapError where it is neither, is damaged, or the reader that was asked for cannot read it.
+    Raises NsysmapError if it is neither, is damaged, or the reader that was asked for cannot read it.
     """
     path = Path(report)
     tables = exported_tables(path, progress=_reading(progress))

@@ -18,7 +18,7 @@ _OVERLAP = 0.5  # two streams of one thread run one engine if that part of the i
 
 @dataclass(frozen=True)
 class Periods:
-    """Inferences found by what repeats: two columns with one row a kernel, three with one row an inference."""
+    """Inferences found by what repeats: two columns with one row per kernel, three with one row per inference."""
 
     inference: IntArray  # MISSING: belongs to none
     slot: IntArray  # place in the full sequence of its inference's shape, from 0; a cut first inference begins later; MISSING for none

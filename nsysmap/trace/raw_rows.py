@@ -115,17 +115,17 @@ def process_of(thread: IntArray) -> IntArray:
 
 
 def pid_of(process: IntArray) -> IntArray:
-    """The process ids in nsys's globalPid or globalTid values; 0 where there is none."""
+    """The process ids in nsys's globalPid or globalTid values; 0 if there is none."""
     return mapped(process, lambda held: np.where(held == MISSING, 0, (held >> 24) & 0xFFFFFF))
 
 
 def zero_for_missing(values: IntArray) -> IntArray:
-    """The values, 0 where there is none: in domain ids and thread ids of older nsys both mean the same."""
+    """The values, 0 if there is none: in domain ids and thread ids of older nsys both mean the same."""
     return mapped(values, lambda held: np.where(held == MISSING, np.int64(0), held) if (held == MISSING).any() else held)
 
 
 def none_for_zero(values: IntArray) -> IntArray:
-    """The values, MISSING where they are not above 0: files of 2021 and before write 0 where newer ones have NULL."""
+    """The values, MISSING if they are not above 0: files of 2021 and before write 0 where newer ones have NULL."""
     return mapped(values, lambda held: np.where(held <= 0, np.int64(MISSING), held))
 
 

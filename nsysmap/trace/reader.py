@@ -72,7 +72,7 @@ _REPORT_EXPECTED = "give a .nsys-rep, or what `nsys export` made of one (-t sqli
 
 
 def trace_of(tables: NsysTables, *, source: str) -> Trace:
-    """The trace in nsys's tables; NsysmapError where they are another program's, or their times make no sense."""
+    """The trace in nsys's tables.  Raises NsysmapError if they are another program's, or their times make no sense."""
     _check_owner(tables)
     recording = recording_of(tables)
     unread = tuple(name for name, theirs in _SOURCES.items() if any(_timeless(tables, table) for table in theirs))

@@ -45,7 +45,7 @@ class Recording:
     nsys_version: str | None = None  # of the nsys that captured it, else of the one that exported it
     exported_by: str | None = None
     schema_version: str | None = None
-    traced: frozenset[str] = frozenset()  # nsys's event types (Cuda, NvtxEvents, OSRuntime, …); empty where it does not say
+    traced: frozenset[str] = frozenset()  # nsys's event types (Cuda, NvtxEvents, OSRuntime, …); empty if it does not say
     cuda_graph_trace: str | None = None  # node or graph, as nsys was told to
     wsl: bool = False  # captured under WSL2
     warnings: tuple[str, ...] = ()  # what nsys warned of, in our words

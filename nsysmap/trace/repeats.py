@@ -28,7 +28,7 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Launches:
-    """The kernels of one engine's streams in launch order; all arrays have one entry a kernel."""
+    """The kernels of one engine's streams in launch order; all arrays have one entry per kernel."""
 
     codes: IntArray  # which kernel, as a small number
     syncs: IntArray  # how often the host waited for the GPU since it launched the kernel before
@@ -39,7 +39,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class Pieces:
-    """The inferences of one sequence, in order; one entry an inference, but ``inference`` has one entry a kernel."""
+    """The inferences of one sequence, in order; one entry per inference, but ``inference`` has one entry per kernel."""
 
     inference: IntArray  # -1: belongs to none
     start: IntArray  # its first kernel
@@ -77,7 +77,7 @@ def _after_each_kernel(launches: Launches) -> bool:
 
 
 def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
-    """First kernels of the inferences where the host's waits bound them; None where they bound nothing that repeats."""
+    """First kernels of the inferences where the host's waits bound them; None if they bound nothing that repeats."""
     codes = launches.codes
     starts = np.unique(np.concatenate([[0], np.flatnonzero(launches.syncs > 0)]))
     if len(starts) < 2 or launches.replayed:
@@ -175,7 +175,7 @@ def _is_part(part: IntArray, full: IntArray, *, front: bool) -> bool:
 
 
 def steady_period(codes: IntArray, gap_ns: IntArray | None = None) -> tuple[int, int] | None:
-    """The smallest period of (nearly) the whole sequence, and from which kernel on it holds; None where nothing repeats.
+    """The smallest period of (nearly) the whole sequence, and from which kernel on it holds; None if nothing repeats.
 
     A network repeats its blocks inside one inference.  What tells them from inferences is that a period of the whole must
     hold to the very end, and that what comes before it must be like it: an embedding or a head is not.  A host that pauses once a

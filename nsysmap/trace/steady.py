@@ -13,7 +13,7 @@ OUTLIER = 1.5
 
 
 def steady_windows(inferences: Table) -> Table:
-    """One row a device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY_STATE)."""
+    """One row per device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY_STATE)."""
     rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
     starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
     parts = []

@@ -35,11 +35,11 @@ class TensorRtRanges:
 
     @property
     def call_of_layer(self) -> IntArray:
-        """For each of `layers` the position in `calls` of the call around it, MISSING where none is."""
+        """For each of `layers` the position in `calls` of the call around it, MISSING if none is."""
         return whole(self.held_calls)
 
     def outer(self, places: IntArray) -> IntArray:
-        """For these positions in `layers` the position of the layer range directly around each, MISSING where none is."""
+        """For these positions in `layers` the position of the layer range directly around each, MISSING if none is."""
         layers = self.layers
         return _around(self.ranges, layers, layers[places], strictly=True)
 
@@ -87,7 +87,7 @@ def spans(table: Table, rows: IntArray | None = None) -> Spans:
 
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
-    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING where none is; strictly: not the row itself."""
+    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING if none is; strictly: not the row itself."""
     every = Timed.of(ranges)
     wanted = np.zeros(len(ranges), np.bool_)
     wanted[outer] = True

@@ -36,7 +36,7 @@ def hidden_replays(api_calls: Table, cuda_graph_traces: Table, since_ns: int) ->
 
 
 def _replays(api_calls: Table, launches: IntArray, syncs: IntArray, runs: Table) -> dict[str, IntArray]:
-    """The times of one thread's replays, one number a replay or pair of neighbours."""
+    """The times of one thread's replays, one number per replay or pair of neighbours."""
     start, end = api_calls.ints("start_ns"), api_calls.ints("end_ns")
     following = np.append(start[launches[1:]], _LATEST)
     first = np.searchsorted(start[syncs], end[launches])
