@@ -19,6 +19,7 @@ from nsysmap.page.events import Events
 from nsysmap.page.samples import MEASURED, Sampled, of_layers, of_positions
 from nsysmap.page.unit import Unit
 from nsysmap.page.windows import Windows
+from nsysmap.picture.blocks import block_groups
 from nsysmap.picture.html import graph_data
 from nsysmap.picture.model import picture, times_of
 from nsysmap.picture.swatches import CAUSES, KIND_WORDS, Swatch, kernel_swatch, kind_swatch
@@ -225,6 +226,12 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
     shares = layer_shares(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     measured = of_layers(tables.layer_counters)
     repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
+    blocks: dict[tuple[int | None, int | None], str] = {
+        (engine, index): escaped(group.name)
+        for engine, file in enumerate(analysis.engines)
+        for group in block_groups(file)
+        for index in group.layers
+    }
     found: list[dict[str, object]] = []
     for row in tables.layers:
         number, name = row.integer("layer_id"), row.text("name")
@@ -252,6 +259,7 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "share": None if time is None else float(shares[number]),
                 "kernels": None if (kernels := row.maybe_integer("kernels")) is None else kernels * runs,
                 "repeat": repeat_of.get(number),
+                "block": blocks.get((engine, index)),
                 "bound": unit.of(bound, engine) if limit and (bound := limit.maybe_integer("bound_ns")) is not None else None,
                 "fraction": limit.maybe_real("roofline_fraction") if limit and limit.text("verdict") != "unknown" else None,
                 "verdict": limit.text("verdict") if limit else None,

@@ -286,7 +286,7 @@ async function start() {
   addEventListener("beforeprint", () => { for (const one of folded) { one.dataset.was = one.open; one.open = true; } });
   addEventListener("afterprint", () => { for (const one of folded) one.open = one.dataset.was === "true"; });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  function repaint() { timeline.theme(); overview.draw(); spread.theme(); legend(document.getElementById("color").value); }
+  function repaint() { layers.update(selection); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(document.getElementById("color").value); }
   function legend(mode) {
     const place = document.getElementById("legend");
     place.replaceChildren();

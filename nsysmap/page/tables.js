@@ -5,7 +5,7 @@ const MOST_ROWS = 300, NO_LAYER = "#8a94a0";
 /** The table of layers; `on.layer(id)` is called for clicks. */
 function layersOf(trace, place, on) {
   const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
-  const filter = document.getElementById("layer-filter"), grouped = document.getElementById("layer-group");
+  const filter = document.getElementById("layer-filter"), shown = document.getElementById("layer-rows");
   const opened = new Set();
   let sort = doc.engines.length > 1 ? "share" : "time", down = true, all = false, selection = null;
   const metrics = doc.layers.some(layer => layer.measured) ? Object.keys(doc.metrics) : [];
@@ -21,9 +21,10 @@ function layersOf(trace, place, on) {
     });
   }
   const part = () => Boolean(selection && (selection.range || selection.inference !== null));
-  grouped.checked = new Set(doc.layers.map(layer => layer.repeat)).size < doc.layers.length;  // some repeat
+  if (new Set(doc.layers.map(layer => layer.repeat)).size === doc.layers.length) shown.value = "each";
+  if (!doc.layers.some(layer => layer.block)) shown.querySelector("[value=block]").remove();
   filter.addEventListener("input", () => update());
-  grouped.addEventListener("change", () => update());
+  shown.addEventListener("change", () => update());
 
   function rowsNow() {
     const some = part() ? trace.byLayer({ ...selection, layer: null, layers: null, found: null }) : null;
@@ -40,13 +41,14 @@ function layersOf(trace, place, on) {
     if (!some && doc.layers.length) doc.others.forEach((one, at) => rows.push({ id: -2 - at, title: one.name, kind: "", layers: [], time: one.time, count: one.kernels, share: one.share, index: null, swatch: -1 }));
     const passes = searcher(filter.value);
     if (passes) rows = rows.filter(row => passes([row.title, row.name, row.kind, row.source, row.precision, row.tactic, row.onnx, row.verdict].join(" ")));
-    return grouped.checked ? merged(rows) : rows;
+    return shown.value === "each" ? rows : merged(rows);
   }
   function merged(rows) {
     const found = new Map();
     for (const row of rows) {
-      const key = row.repeat === null || row.repeat === undefined ? "#" + row.id : row.repeat;
-      if (!found.has(key)) { found.set(key, { ...row, layers: [...row.layers], members: [row] }); continue; }
+      const block = shown.value === "block", key = block ? row.block && `${row.engine} ${row.block}` : row.repeat;
+      if (key === null || key === undefined) { found.set("#" + row.id, row); continue; }
+      if (!found.has(key)) { found.set(key, { ...row, key, layers: [...row.layers], members: [row] }); continue; }
       const sum = found.get(key);
       sum.layers.push(...row.layers);
       sum.members.push(row);
@@ -55,7 +57,12 @@ function layersOf(trace, place, on) {
       sum.fraction = sum.bound && whole && row.fraction !== null && sum.fraction !== null ? sum.bound / whole : null;
       sum.measured = meanMeasured(sum.layers);
     }
-    return [...found.values()].map(row => row.layers.length > 1 ? { ...row, title: doc.repeat_titles[row.repeat] || row.title, name: doc.repeats[row.repeat] } : row);
+    return [...found.values()].map(row => {
+      if (row.layers.length < 2) return row;
+      const [title, name] = shown.value === "block" ? [row.block, row.block] : [doc.repeat_titles[row.repeat] || row.title, doc.repeats[row.repeat]];
+      const same = column => row.layers.every(layer => layer[column] === row.layers[0][column]);
+      return { ...row, title, name, kind: same("kind") ? row.kind : "", precision: same("precision") ? row.precision : "", swatch: same("swatch") ? row.swatch : -1, verdict: same("verdict") ? row.verdict : "" };
+    });
   }
   function update() {
     const rows = rowsNow(), sign = down ? -1 : 1;
@@ -77,14 +84,14 @@ function layersOf(trace, place, on) {
   /** Whether the rows of layers that are alike stand below their sum: asked for, or where some of them are selected. */
   function isOpen(row) {
     const chosen = selection && chosenLayers(selection), many = row.layers.length > 1;
-    return many && (opened.has(row.repeat) || Boolean(chosen && row.layers.some(layer => chosen.has(layer.id)) && !row.layers.every(layer => chosen.has(layer.id))));
+    return many && (opened.has(row.key) || Boolean(chosen && row.layers.some(layer => chosen.has(layer.id)) && !row.layers.every(layer => chosen.has(layer.id))));
   }
   function line(row, most, kind = "") {
     const made = document.createElement("tr");
     const chosen = selection && chosenLayers(selection);
     made.className = kind;
     if (chosen && row.layers.length && row.layers.every(layer => chosen.has(layer.id))) made.classList.add("on");
-    const swatch = doc.kinds[row.swatch] || { fill: NO_LAYER };
+    const swatch = doc.kinds[row.swatch] || { fill: row.layers.length ? null : NO_LAYER };
     const share = element("td", null, made, "right");
     bar(most ? (row.share || 0) / most : 0, swatch.fill, share);
     element("span", percent(row.share), share, "num");
@@ -99,7 +106,7 @@ function layersOf(trace, place, on) {
     element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${(row.verdict || "").replace("-bound", "")}`, made, "right").title = row.reason || "";
     for (const metric of metrics) element("td", row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     const last = element("td", row.layers.length > 1 ? null : row.index ?? "–", made, "right");
-    if (row.layers.length > 1) button(`${row.layers.length} × ${isOpen(row) ? "▾" : "▸"}`, last, () => { if (!opened.delete(row.repeat)) opened.add(row.repeat); update(); }).title = "each of them";
+    if (row.layers.length > 1) button(`${row.layers.length} × ${isOpen(row) ? "▾" : "▸"}`, last, () => { if (!opened.delete(row.key)) opened.add(row.key); update(); }).title = "each of them";
     return made;
   }
   return { update(given) { selection = given; update(); } };

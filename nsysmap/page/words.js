@@ -72,7 +72,7 @@ function bar(share, fill, parent) {
   const made = element("span", null, parent, "bar");
   const part = element("i", null, made);
   part.style.width = Math.min(100, Math.max(0, share * 100)) + "%";
-  if (fill) part.style.background = fill;
+  if (fill) part.style.background = isDark() ? onDark(fill) : fill;
   return made;
 }
 /** A test whether a text contains all words searched for, ignoring case; null if nothing is searched for. */

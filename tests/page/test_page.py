@@ -143,7 +143,6 @@ def test_a_click_on_layers_that_are_alike_selects_all_of_them(browser: Browser, 
     page.locator(".ranked button").first.click()
     assert "12 layers" in page.inner_text("#chips")
     page.locator("#chips button").click()
-    page.check("#layer-group")
     page.locator("#layers tbody button").first.click()
     assert "12 layers" in page.inner_text("#chips")
     page.locator("#layers tbody button").first.click()
@@ -246,7 +245,10 @@ def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: 
     page.locator("#layers tbody").get_by_text("8 ×").first.click()
     assert rows.count() == together + 8
     assert page.locator("#layers tr.member").count() == 8
-    page.uncheck("#layer-group")
+    page.select_option("#layer-rows", "block")
+    blocks = [rows.nth(at).locator("td").nth(2).inner_text() for at in range(3)]
+    assert sorted(blocks) == [f"bert/encoder/layer.{number}" for number in range(3)], blocks
+    page.select_option("#layer-rows", "each")
     assert rows.count() == 39
     page.fill("#layer-filter", "layer.2 dense")
     assert rows.count() == 3

@@ -152,7 +152,7 @@ def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_a
     assert {"DRAM read", "DRAM write", "SM clock"} <= {name.partition(",")[0] for name in tracks}
     page = browser.open(tmp_path / "x.html")
     page.wait_for_selector("body[data-ready]")
-    page.uncheck("#layer-group")
+    page.select_option("#layer-rows", "each")
     heads = page.locator("#layers thead th").all_inner_texts()
     assert "DRAM read" in heads
     rows = page.locator("#layers tbody tr")
