@@ -95,7 +95,7 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("cast", "convert float2half half2float cast_kernel castkernel"),
     ("convolution", "conv depthwise winograd im2col"),
     ("gemv", "gemv matvec"),
-    ("gemm", "gemm bmm_ splitk matmul _mm_ scaled_mm moe_kernel"),
+    ("gemm", "gemm bmm_ splitk matmul _mm_ scaled_mm moe_kernel mlp_"),
     ("pooling", "pool"),
     ("shuffle", "permut transpose"),
     ("quantize", "quant"),

@@ -380,6 +380,7 @@ def test_every_field_of_every_example_has_a_label_and_tokens_are_explained() -> 
         ("void gemmSN_NN_kernel<float, (int)128>(const float *)", "cublas", {"operation": "gemm"}),
         ("convexConvexNphase_stage1Kernel", "cuda", {"operation": "unknown"}),
         ("ngp::generate_grid_samples_nerf_uniform(unsigned int)", "cuda", {"operation": "unknown"}),
+        ("void tcnn::kernel_mlp_fused<(int)64, __half, (tcnn::Activation)0>(tcnn::Activation)", "cuda", {"operation": "gemm"}),
         ("conv1d_kernel(float *, int)", "cuda", {"operation": "convolution"}),
     ],
 )
