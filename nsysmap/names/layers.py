@@ -201,7 +201,7 @@ def _special_kind(node: str) -> str:
         return "shape"
     if node.startswith("copied_") and " + " not in node:
         return "noop"
-    return "plugin" if "PLUGIN_V" in node else ""
+    return "plugin" if "PLUGIN_V" in node or ("Plugin" in node[node.rfind("/") + 1 :] and "+" not in node) else ""
 
 
 class LayerReading(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.names.decode import KernelName, decode, names_table, summary
+from nsysmap.names.decode import KernelName, decode, layer_kind, names_table, summary
 from nsysmap.names.myelin_tables import OPS, PATTERNS
 from nsysmap.names.onnx_words import LAYER_TYPES, NODE_ROWS
 from nsysmap.names.reference import field_words
@@ -390,6 +390,12 @@ def test_kernels_of_compilers_and_other_programs_are_not_taken_for_layers_or_lib
     decoded = decode(name)
     assert decoded.family == family
     assert {key: decoded.fields.get(key) for key in fields} == fields
+
+
+@pytest.mark.parametrize("node", ["/blocks.5/attn/ViTAttentionPlugin", "/mlp/up_proj/MatMulPlugin_3", "CustomSkipLayerNormPluginDynamic_7"])
+def test_a_node_named_as_a_plugin_is_a_plugin_layer(node: str) -> None:
+    assert layer_kind(node, None) == "plugin"
+    assert layer_kind("/PluginHead/fc/Gemm", None) == "gemm"
 
 
 def test_a_kernel_numbered_like_a_layer_is_no_layer() -> None:
