@@ -72,6 +72,7 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     ("times", "told"),
     [
         ((1.0, 1.0, 1.4), "inference 2: 1.40 µs, 1.4 x median: not an outlier (below 1.5 x)"),
+        ((1.0, 1.0, 1.4963), "inference 2: 1.50 µs, 1.4 x median: not an outlier (below 1.5 x)"),
         ((1.0, 2.0, 1.0), "inference 1: 2.00 µs, 2.0 x median"),
         ((2.0, 1.0, 1.0), "inference 0: 2.00 µs, 2.0 x median; one of the first, may be warm-up"),
         ((1.6, 3.0, 1.0), "inference 1: 3.00 µs, 3.0 x median; one of the first, may be warm-up"),
