@@ -105,7 +105,7 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
 
 
 BETWEEN_SIDES = "\x1f--"
-"""What stands for -- among the files of `nsysmap compare`: click would swallow it."""
+"""Stands for -- among the files of `nsysmap compare`, because click would drop it."""
 
 
 def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -116,7 +116,7 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
     else:
         sides = files[:1], files[1:]
     if not all(sides) or BETWEEN_SIDES in sides[1] or (BETWEEN_SIDES not in files and len(files) != 2):
-        raise click.UsageError("Give two files or folders, or several files a side with -- between the sides.")
+        raise click.UsageError("Give two files or folders, or several files per side with -- between the sides.")
     return sides
 
 

@@ -102,7 +102,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     line = coverage_line(coverage(mapped.kernels))
     click.echo(line, err=bool(outputs))
     if not outputs:
-        click.echo("one row a kernel: add -o FILE.csv, .parquet or .json")
+        click.echo("write the map with -o FILE.csv, .parquet or .json")
 
 
 def _explain(mapped: MappedTrace, kernel_id: int, *, as_json: bool) -> None:

@@ -107,7 +107,7 @@ def read_sides(
     """Both sides, each of one capture, engine file or profile, or of several captures."""
     if (len(given[0]) == 1) != (len(given[1]) == 1):
         alone = min(given, key=len)[0].path
-        raise NsysmapError(alone, "is the only run of its side", "give at least two runs a side, or one a side")
+        raise NsysmapError(alone, "is the only run of its side", "give at least two runs per side, or one per side")
     every = [*given[0], *given[1]]
     sides = named_apart([read_side(one, model=model, progress=progress) for one in every], every)
     return together(sides[: len(given[0])]), together(sides[len(given[0]) :])

@@ -18,23 +18,23 @@ from typing import Any
 from nsysmap.fleet.sources import without_secrets
 
 _LOOK_EVERY_S = 0.1
-_TOLD_BYTES = 4096  # of what a task that failed wrote to its standard error
+_TOLD_BYTES = 4096  # characters kept of what a failed task wrote to standard error
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one report."""
+    """The outcome of one report."""
 
     name: str
     key: str | None  # of its rows in the dataset; None if it failed
-    kept: bool  # its rows were there already
+    kept: bool  # its rows were already there
     failed: str | None  # why
     seconds: float
-    peak_bytes: int  # memory of the task at most, as looked at ten times a second
+    peak_bytes: int  # peak memory of the task, sampled ten times per second
 
 
 def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> Outcome:
-    """Do the job of :mod:`task` in a new process; it is killed when it takes longer, or more memory."""
+    """Do the job of :mod:`task` in a new process, which is killed if it exceeds the time or memory limit."""
     began = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -77,7 +77,7 @@ def _running(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _resident(pid: int) -> int:
-    """Bytes of memory that a process has; 0 if the system does not tell."""
+    """Memory of a process in bytes; 0 if the system does not tell."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MARK = "nsysmap-fleet.json"
 _MARK_TEXT = '{"schema": "nsysmap/fleet/2"}\n'
 PLACE_BYTES, CONTENT_BYTES = 8, 12
-"""A key is a digest of where the report is, then one of what its rows follow from."""
+"""A key is a digest of the report's location, followed by one of everything its rows depend on."""
 _PART = re.compile(r"[0-9a-f]{40}\.parquet")
 _ABANDONED_S = 86_400.0
 _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
@@ -48,12 +48,13 @@ def part(folder: Path, spec: Spec, key: str) -> Path:
 
 
 def finished(folder: Path, key: str) -> bool:
-    """Whether all tables of the report with this key are there."""
+    """Whether all tables of the report with this key are complete."""
     return part(folder, FLEET_REPORTS, key).is_file()
 
 
 def write_parts(folder: Path, key: str, tables: Iterable[Table]) -> None:
-    """Write one report's rows; that of `reports` last, which says that all are there.  Two that write the same write equal files."""
+    """Write one report's rows, that of `reports` last, which marks the others as complete. Concurrent writers of the same rows write equal
+    files."""
     import pyarrow.parquet as pq
 
     held = {table.spec.name: table for table in tables}
@@ -68,7 +69,7 @@ def write_parts(folder: Path, key: str, tables: Iterable[Table]) -> None:
 
 
 def arrow(table: Table) -> pyarrow.Table:
-    """The rows under the declared types, texts plain: so that the files of all reports have one schema."""
+    """The rows with the declared types and plain text, so that the files of all reports have one schema."""
     import pyarrow as pa
 
     kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string()}
@@ -77,9 +78,9 @@ def arrow(table: Table) -> pyarrow.Table:
 
 
 def superseded(folder: Path, kept: dict[str, str]) -> int:
-    """Remove the parts of reports that have been analysed anew (by name, with the key that counts); how many reports these were.
+    """Remove the parts of reports that have been analysed again (by name, with the current key); returns the number of reports.
 
-    A report is known by its name and by its place, which stays the same when the dataset is moved.
+    A report is identified by its name and its location, which stays the same when the dataset is moved.
     """
     import pyarrow.parquet as pq
 
@@ -98,19 +99,19 @@ def superseded(folder: Path, kept: dict[str, str]) -> int:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed tasks left behind: parts, whole or not, of reports that a day later are not finished."""
+    """Remove what killed tasks left behind: parts of reports that are not finished after a day."""
     for spec in FLEET_TABLES:
         for path in list((folder / spec.name).iterdir()):
             whole = _PART.fullmatch(path.name) and finished(folder, path.name.removesuffix(".parquet"))
             ours = _PART.fullmatch(path.name) or _UNFINISHED.fullmatch(path.name)
-            with suppress(FileNotFoundError):  # finished, or removed, by another run
+            with suppress(FileNotFoundError):  # finished or removed by another run
                 if ours and not whole and time.time() - path.stat().st_mtime > _ABANDONED_S:
                     path.unlink()
 
 
 def rows_of(spec: Spec, columns: dict[str, object], rows: dict[str, Any], count: int) -> Table:
-    """The table with ``count`` rows: what each says of the report, then its own columns."""
+    """The table with ``count`` rows: the columns about the report, then its own columns."""
     import numpy as np
 
-    report = Table.of_rows(Spec("report", "what each row says of its report", OF_REPORT), [columns])
+    report = Table.of_rows(Spec("report", "the columns about the report", OF_REPORT), [columns])
     return Table(spec, {**report.take(np.zeros(count, np.int64)).columns, **rows})

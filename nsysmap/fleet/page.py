@@ -1,4 +1,4 @@
-"""What a fleet's dataset says, as text for a terminal and as a page that needs no other file."""
+"""A fleet's dataset as text for a terminal and as a page that needs no other file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 
 
 def headline(run: FleetRun) -> str:
-    """How many reports were analysed, kept from before, and failed."""
+    """How many reports were analysed, kept from an earlier run, and failed."""
     kept = sum(outcome.kept for outcome in run.outcomes)
     fresh = len(run.outcomes) - kept - len(run.failed)
     parts = [f"{counted(fresh, 'report')} analysed"]
@@ -28,7 +28,7 @@ def headline(run: FleetRun) -> str:
 
 
 def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> str:
-    """All of it in lines for a terminal of that width."""
+    """The whole summary in lines for a terminal of that width."""
     lines = [styled(headline(run))]
     lines += [styled(f"  failed: {escaped(outcome.name)}: {escaped(outcome.failed or '')}") for outcome in run.failed[:ROWS]]
     if len(run.failed) > ROWS:
@@ -45,7 +45,7 @@ def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> 
 
 
 def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path:
-    """Write the page into the dataset's folder; where it is."""
+    """Write the page into the dataset's folder; returns its path."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, finalize=_shown)
@@ -59,5 +59,5 @@ def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path
 
 
 def _shown(value: object) -> object:
-    """A plain text without control characters; markup of our own as it is."""
+    """Plain text without control characters; our own markup unchanged."""
     return escaped(value) if type(value) is str else value

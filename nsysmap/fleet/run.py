@@ -1,4 +1,4 @@
-"""Analyses all reports of a fleet on Dask, so that one that is slow, broken or killed fails alone."""
+"""Analyses all reports of a fleet on Dask, so that a report that is slow, broken or killed fails alone."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from nsysmap.fleet.dataset import open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source
 
 FAILURES = "failures.json"
-_AHEAD = 4  # tasks that wait at each worker's thread
-_KILLS = 2  # times that a task may lose its worker before it has failed
+_AHEAD = 4  # tasks waiting per thread of a worker
+_KILLS = 2  # number of workers that a task may lose before it counts as failed
 _CONNECT_S = 15
-_WORKER_MEMORY = "1GiB"  # of a worker itself: the reports are read in processes of their own
+_WORKER_MEMORY = "1GiB"  # memory of a worker itself; reports are read in separate processes
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Settings:
     folder: Path
     engines: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    scheduler: str | None = None  # its address; None for a cluster of this machine
+    scheduler: str | None = None  # its address; None for a cluster on this machine
     workers: int = 2  # of that
     timeout_s: float = 600.0  # for a report
     memory_bytes: int = 4 << 30  # for a report
@@ -37,7 +37,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class FleetRun:
-    """What came of the reports, by name."""
+    """The outcomes of the reports, by name."""
 
     outcomes: tuple[Outcome, ...]
 
@@ -48,7 +48,7 @@ class FleetRun:
 
 
 def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str], None]) -> FleetRun:
-    """Analyse every report whose rows are not in the dataset; ``tell`` is told how far it is.
+    """Analyse every report whose rows are not in the dataset; ``tell`` is called with the progress.
 
     Raises NsysmapError if nothing can be run at all; what goes wrong with one report is in its outcome.
     """
@@ -81,7 +81,7 @@ def _job(source: Source, settings: Settings) -> dict[str, Any]:
 
 
 def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Iterator[Outcome]:
-    """The outcomes as they come; only some tasks are with the scheduler at a time, however many reports there are."""
+    """The outcomes as they arrive; the scheduler has only some of the tasks at a time, however many reports there are."""
     from distributed import as_completed
     from distributed.client import FutureCancelledError
     from distributed.scheduler import KilledWorker
@@ -116,7 +116,7 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
 
 @contextmanager
 def _client(settings: Settings) -> Iterator[Any]:
-    """A client of the scheduler that was named, or of a cluster of this machine, which ends with it."""
+    """A client of the named scheduler, or of a cluster on this machine that ends with the client."""
     try:
         import dask
         from distributed import Client, LocalCluster

@@ -6,10 +6,10 @@ from nsysmap.base.columns import flag, integer, real, text
 from nsysmap.base.table import Column, Spec
 
 OF_REPORT: tuple[Column, ...] = (
-    text("report", "the report's path from the dataset's folder on, or its URL"),
-    text("report_key", "what the row follows from: a digest of the report, the engine files, the rules and this version of nsysmap"),
-    text("report_group", "the label `group`; else the folder that the report lies in"),
-    integer("rank", "the label `rank`, where there is one", null=True),
+    text("report", "the report's path relative to the dataset's folder, or its URL"),
+    text("report_key", "digest of everything the row depends on: the report, the engine files, the rules and this version of nsysmap"),
+    text("report_group", "the label `group`, otherwise the folder of the report"),
+    integer("rank", "the label `rank`, if there is one", null=True),
     text("labels", "all labels, as a JSON object of texts"),
 )
 
@@ -20,14 +20,14 @@ FLEET_REPORTS = Spec(
         *OF_REPORT,
         integer("captured_at_ns", "when the capture began, since 1970 (UTC)", "ns", null=True),
         text("nsys_version", "the nsys that captured it", null=True),
-        text("tensorrt_version", "where trace or engine tells", null=True),
-        text("gpu", "the GPUs that worked, by name, a comma between", null=True),
+        text("tensorrt_version", "if the trace or the engine file has it", null=True),
+        text("gpu", "names of the GPUs that worked, separated by commas", null=True),
         integer("kernels", "kernels in it"),
-        real("mapped_share", "kernel time whose layer is known, over all kernel time", null=True),
+        real("mapped_share", "share of the kernel time with a known layer", null=True),
         integer("inferences", "steady-state inferences"),
         integer("gpu_time_ns", "median GPU time of these (the union of kernels, copies and memsets)", "ns", null=True),
         integer("enqueue_ns", "median host time to enqueue them", "ns", null=True),
-        real("busy_share", "busy time of the GPUs over their windows", null=True),
+        real("busy_share", "share of the GPUs' windows in which they were busy", null=True),
         integer("findings", "what the rules found"),
         integer("skipped_rules", "rules that could not tell"),
         integer("errors", "notes about something essential that is missing"),
@@ -42,7 +42,7 @@ FLEET_INFERENCES = Spec(
     (
         *OF_REPORT,
         integer("inference", "its number in the report"),
-        text("engine", "the engine file that ran; none where no engine fits", null=True),
+        text("engine", "the engine file that ran; none if no engine fits", null=True),
         integer("start_ns", "start of its first host call or GPU work, since the session began", "ns"),
         integer("device", "CUDA device ordinal", null=True),
         integer("gpu_time_ns", "union of its kernels, copies and memsets", "ns", null=True),
@@ -77,9 +77,9 @@ FLEET_FINDINGS = Spec(
         *OF_REPORT,
         text("rule", "which rule"),
         text("severity", "info, warning or error"),
-        text("layer", "the layer that it is about, where it is one", null=True),
-        integer("cost_ns", "what it costs over the report's steady-state inferences", "ns", null=True),
-        real("share_of_window", "that cost over the window of its device", null=True),
+        text("layer", "the layer that it is about, if it is about one", null=True),
+        integer("cost_ns", "its cost over the report's steady-state inferences", "ns", null=True),
+        real("share_of_window", "that cost divided by the window of its device", null=True),
         text("message", "what it found, in a sentence"),
     ),
 )
@@ -99,4 +99,4 @@ FLEET_IDLE = Spec(
 )
 
 FLEET_TABLES = (FLEET_INFERENCES, FLEET_LAYERS, FLEET_FINDINGS, FLEET_IDLE, FLEET_REPORTS)
-"""The reports last: a report whose row is there is finished."""
+"""The table of reports comes last: a report with a row there is finished."""

@@ -1,4 +1,4 @@
-"""Which reports a fleet has, and their labels."""
+"""The reports of a fleet, and their labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
 DEFAULT_LABELS = (r"(?i:(?<![a-z])rank[-_.]?(?P<rank>\d{1,9}))",)
 _USER = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"(https?://[^\s?'\"]*)\?([^\s'\"]*?)(?=::|['\"\s]|$)", re.IGNORECASE)
-_SIGNING = re.compile(  # parameters of the addresses that S3, Google Cloud, CloudFront and Azure sign: other ones each time
+_SIGNING = re.compile(  # parameters of addresses signed by S3, Google Cloud, CloudFront and Azure, which differ each time
     r"x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|key-pair-id|policy|signature|expires|(sig|se|st|sp|sv|sr|spr|sks|ske|skt|skv|skoid|sktid)$",
     re.IGNORECASE,
 )
-_MOST_REPORTS = 10_000_000  # paths of so many take a few gigabytes
+_MOST_REPORTS = 10_000_000  # the paths of this many take a few gigabytes
 _MOST_LIST_BYTES = 1 << 30  # of a file that lists them
 
 
@@ -30,17 +30,17 @@ _MOST_LIST_BYTES = 1 << 30  # of a file that lists them
 class Source:
     """One report of a fleet."""
 
-    url: str  # a path from the root on, or what fsspec opens
+    url: str  # an absolute path, or a URL that fsspec opens
     labels: Mapping[str, str]
 
     def named_from(self, folder: Path) -> str:
-        """What it is called in the dataset in that folder: the path from there, or the URL without what gives access to it."""
+        """Its name in the dataset in that folder: the relative path, or the URL without credentials."""
         if "://" in self.url or "::" in self.url:
             return without_secrets(self.url)
         return os.path.relpath(self.url, folder)
 
     def columns(self, key: str, name: str) -> dict[str, object]:
-        """What each of its rows in the dataset says of it."""
+        """The columns about the report in each of its rows in the dataset."""
         rank = self.labels.get("rank", "")
         return {
             "report": name,
@@ -54,7 +54,7 @@ class Source:
 def without_secrets(text: str) -> str:
     """The text with the URLs in it without users, passwords and queries.
 
-    Of a query a digest stays, where it may say which file is meant; none of parameters that only sign the address.
+    A query is replaced by a digest if it may select the file; parameters that only sign the address are dropped.
     """
     return _QUERY.sub(_unqueried, _USER.sub("//", text))
 
@@ -65,7 +65,7 @@ def _unqueried(match: re.Match[str]) -> str:
 
 
 def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source, ...]:
-    """The reports that these name, each once, by path: reports, folders (searched through), globs, and text files that list such.
+    """The reports named by these, each once, by path: reports, folders (searched recursively), globs, and text files that list them.
 
     ``patterns`` are regular expressions whose named groups are labels, searched for in the report's path.
     Raises NsysmapError if there is none, or a pattern is none.
@@ -82,7 +82,7 @@ def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source,
 
 
 def _whole(url: str) -> str:
-    """The same by a name that stays its own in every run: a URL, or a path from the root on."""
+    """The same by a name that is the same in every run: a URL, or an absolute path."""
     return url if "://" in url or "::" in url else os.path.abspath(url)  # noqa: PTH100  # Path.absolute keeps ".."
 
 
@@ -112,7 +112,7 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
     if path.is_dir():
         return [str(found) for found in sorted(path.rglob("*")) if found.suffix in REPORT_SUFFIXES and found.is_file()]
     if path.suffix in REPORT_SUFFIXES and (path.is_file() or not _is_glob(given)):
-        return [given]  # whether it is there is seen when it is read: a missing one fails alone
+        return [given]  # a missing report is noticed when it is read, and fails alone
     if path.is_file() and listed:
         return [url for line in _lines(path) for url in _expanded(line, listed=False)]
     if _is_glob(given):
@@ -142,11 +142,11 @@ def _lines(path: Path) -> list[str]:
 
 
 def _remote(url: str) -> list[str]:
-    """What fsspec finds at a URL: one report, those in a folder, or those that match."""
+    """The reports that fsspec finds at a URL: one report, those in a folder, or those that match a glob."""
     if "::" in url and not _is_glob(url):
         return [url]
     system, path = file_system(url)
-    marked = _is_glob(path.partition("?")[0] if path.startswith(("http://", "https://")) else path)  # there it begins the query
+    marked = _is_glob(path.partition("?")[0] if path.startswith(("http://", "https://")) else path)  # in a URL it begins the query
     try:
         if marked:
             found = system.glob(path)

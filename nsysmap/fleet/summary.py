@@ -1,4 +1,4 @@
-"""What a fleet's dataset says: medians by group, stragglers, outliers, drift over time, findings, layers that differ between ranks."""
+"""Summary of a fleet's dataset: medians by group, stragglers, outliers, drift over time, findings, layers that differ between ranks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     import duckdb
 
 ROWS = 20  # of a section
-_STRAGGLES = 1.05  # times its group's median
-_OUTLIER = 1.5  # times its own report's median
-_DIFFERS = 1.10  # one rank's layer, times another's
-_LEAST_SHARE = 0.005  # of kernel time, of a layer that is worth naming
-_IN_TIME = 2000  # reports of a group that drift is told from: every pair of them is looked at
+_STRAGGLES = 1.05  # ratio to its group's median
+_OUTLIER = 1.5  # ratio to its own report's median
+_DIFFERS = 1.10  # ratio of a layer's time on one rank to that on another
+_LEAST_SHARE = 0.005  # share of kernel time from which on a layer is named
+_IN_TIME = 2000  # reports of a group used to detect drift: every pair of them is compared
 _SURE = 1.96  # standard deviations: 95 %
 _MEMORY = "1GB"
 
 
 @dataclass(frozen=True)
 class Section:
-    """One table of the page, and how to read it."""
+    """One table of the page, with an explanation."""
 
     title: str
     words: str
@@ -39,12 +39,12 @@ class Section:
     rows: tuple[tuple[str, ...], ...]
     nothing: str  # what no rows mean
     align: str  # a letter per column: n a name, r a figure
-    answer: str  # what it says, in a sentence; what no rows mean, where there are none
+    answer: str  # its answer in a sentence; the meaning of an empty table if it has no rows
     more: int = 0  # rows that are not shown
 
 
 def sections(folder: Path) -> tuple[Section, ...]:
-    """What the dataset in this folder says, in the order in which it is read."""
+    """The sections of the dataset in this folder, in reading order."""
     import duckdb
 
     database = duckdb.connect(config={"memory_limit": _MEMORY, "threads": 2})
@@ -95,7 +95,7 @@ class _Columns:
 
 
 def _cut(title: str, words: str, columns: _Columns, rows: Sequence[tuple[str, ...]], said: tuple[str, str]) -> Section:
-    """A section with the first rows; ``said`` is what rows say, in a sentence, and what no rows mean."""
+    """A section with the first rows; ``said`` is its answer in a sentence, and the meaning of an empty table."""
     answer, nothing = said
     return Section(
         title, words, columns.names, tuple(rows[:ROWS]), nothing, columns.align, answer if rows else nothing, max(0, len(rows) - ROWS)

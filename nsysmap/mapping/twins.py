@@ -21,7 +21,7 @@ from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges
 
-SEVERAL = "several engine files have this layer, and nothing tells which of them ran"
+SEVERAL = "several engine files have this layer, and nothing shows which of them ran"
 
 _TACTICS = 2  # matching tactics that an engine must be ahead of the others
 _LARGER = 1.2  # times longer or larger: less says nothing

@@ -39,7 +39,7 @@ FAMILY_ROWS: tuple[FamilyRow, ...] = (
     FamilyRow("cub", "Thrust or CUB algorithm", "void cub::DeviceRadixSortSingleTileKernel<int>(const int *)"),
     FamilyRow("nccl", "NCCL collective", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)"),
     FamilyRow("cufft", "cuFFT transform", "void regular_fft<1024u, EPT<4u>>(kernel_arguments_t<unsigned int>)"),
-    FamilyRow("tactic", "tactic or library kernel whose maker the name does not tell", "sm80_f16_direct_128x64"),
+    FamilyRow("tactic", "tactic or library kernel of unknown origin", "sm80_f16_direct_128x64"),
     FamilyRow("cuda", "kernel of unknown origin: a plugin's, a framework's or hand-written", "ResizeBicubicKernel"),
     # layers and ranges
     FamilyRow("convolution", "layer of one or more ONNX nodes with a convolution", "/conv1/Conv + /relu/Relu"),

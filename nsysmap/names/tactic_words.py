@@ -313,7 +313,7 @@ FIELD_ROWS: tuple[FieldRow, ...] = (
     FieldRow("launch_param", "launch parameters", ""),
     FieldRow("launcher", "launcher", "which entry point of the library launched it"),
     FieldRow("suffix", "suffix", ""),
-    FieldRow("hash", "hash", "tells apart kernels that were generated"),
+    FieldRow("hash", "hash", "distinguishes generated kernels"),
     FieldRow("function", "function", ""),
     FieldRow("namespace", "namespace", ""),
     FieldRow("template", "template", "arguments of the C++ template"),

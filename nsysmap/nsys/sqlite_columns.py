@@ -247,7 +247,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             connection.set_progress_handler(count, _STEPS_BETWEEN)
             yield connection
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        endless = ValueError("its tables are no plain tables, or hold more than there is in the file")
+        endless = ValueError("its tables are not plain tables, or claim more data than the file contains")
         raise _damaged(path, endless if taken > steps else error) from error
 
 

@@ -227,7 +227,7 @@ def schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA,
         "title": "report of nsysmap analyze",
-        "description": "Times in ns, sizes in bytes, shares from 0 to 1; null where there is no value.",
+        "description": "Times in ns, sizes in bytes, shares from 0 to 1; null if there is no value.",
         **object_of(properties),
         "$defs": {"finding": finding},
     }
