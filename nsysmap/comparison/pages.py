@@ -162,8 +162,9 @@ def _answer(found: Comparison) -> Iterator[str]:
     yield from _conditions_told(found)
     if found.interval_ns is not None:
         low, high = found.interval_ns
+        alone = "of the inferences" if found.before.runs == 1 else "between the runs"
         yield f"95 % interval of the difference: {_signed(low)} to {_signed(high)}" + (
-            f" (from the noise of the inferences alone, {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])})."
+            f" (from the noise {alone} alone, {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])})."
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,9 @@ def together(runs: Sequence[Side]) -> Side:
             raise NsysmapError(one.source, "has no time per inference", "give captures with inferences, or one file per side")
         if [layer.name for layer in one.layers] != [layer.name for layer in first.layers]:
             raise NsysmapError(one.source, f"has other layers than {first.source}", "give captures of one program per side")
+    for one, other in combinations(runs, 2):
+        if other.is_capture_of(one):
+            raise NsysmapError(other.source, f"is the same run as {one.source}", "give each run once: copies do not show how runs differ")
     gpus = sorted({name for one in runs for name in one.tables["devices"].text("name").list() if name})
     alike = len({tuple(one.tables["devices"].text("name").list()) for one in runs}) == 1
     source = f"{first.source} and {len(runs) - 1} more"

@@ -161,13 +161,19 @@ def test_a_side_without_kernels_has_no_number_of_threads(tmp_path: Path) -> None
     assert not any("threads" in one.what for one in compare(none, SYNC).conditions)
 
 
+def test_copies_of_one_run_are_not_several_runs(tmp_path: Path) -> None:
+    shutil.copy(SYNC, copy := tmp_path / "copy.sqlite")
+    with pytest.raises(NsysmapError, match="is the same run as"):
+        compare([SYNC, copy], [SYNC, FIXTURES / "newer/bert_sync.sqlite"])
+
+
 def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
     engine = FIXTURES / "bert_trt10" / "engine.json"
     before = [FIXTURES / path for path in ("bert_trt10/sync.sqlite", "newer/bert_sync.sqlite")]
     after = tmp_path / "after"
     after.mkdir()
-    for at in range(2):
-        shutil.copy(FIXTURES / "bert_trt10" / "graph.sqlite", after / f"run{at}.sqlite")
+    for at, name in enumerate(("bert_trt10/graph.sqlite", "newer/bert_graph.sqlite")):
+        shutil.copy(FIXTURES / name, after / f"run{at}.sqlite")
     found = compare(before, after, engine_before=engine, engine_after=engine)
     assert (found.before.runs, found.after.runs) == (2, 2)
     assert "2 and 2 runs" in found.test
