@@ -148,7 +148,7 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[s
 
     *paths, which = files
     if not paths:
-        raise NsysmapError(which, "stands alone", "give a report, its engine files, and which inference: a number, slowest or p99")
+        raise NsysmapError(which, "is the only argument", "give a report, its engine files, and which inference: a number, slowest or p99")
     given = given_files(paths)
     for path in outputs:
         check_output(Path(path), SUFFIXES, [Path(one) for one in paths])

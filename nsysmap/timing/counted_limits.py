@@ -1,6 +1,7 @@
 """What limits a layer according to hardware counters: memory, tensor cores, issue slots and SMs, each relative to its peak.
 
-The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): what reaches 60 % of its peak is the limit; if nothing does, latency is.
+The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): a resource that reaches 60 % of its peak is the limit; if none does, latency
+is.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from dataclasses import dataclass
 from nsysmap.base.table import Table
 
 LIMITS = 60.0
-"""Percent of a peak from which it is what limits."""
+"""Percentage of its peak from which on a resource is the limit."""
 _FROM_CACHE = 0.7
-"""Times the bytes of the engine's tensors: less traffic than that shows that the level-2 cache held them."""
+"""Ratio to the bytes of the engine's tensors: with less traffic, the level-2 cache held them."""
 _EXCESS = 1.5
-"""Times those bytes: more traffic than that is not the tensors'."""
+"""Ratio to these bytes: more traffic does not come from the tensors."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What was measured of one layer, in percent of the peak; None if the samples do not tell it well enough."""
+    """The measurements of one layer, in percent of the peak; None if the samples do not determine them well enough."""
 
     duration_ns: float
     dram: float | None
@@ -44,14 +45,14 @@ class Counted:
         return ("memory-bound" if self.dram >= compute else "compute-bound"), told
 
     def dram_bytes(self, bandwidth_bytes_per_s: int | None) -> int | None:
-        """What went over the memory's interface while its kernels ran, per inference."""
+        """Traffic to device memory while its kernels ran, per inference."""
         if self.dram is None or not bandwidth_bytes_per_s:
             return None
         return round(self.dram / 100 * bandwidth_bytes_per_s * self.duration_ns / 1e9)
 
 
 def counted_layers(layer_counters: Table) -> dict[int, Counted]:
-    """By layer what was measured of it; a layer that several GPUs ran is the first one's."""
+    """The measurements by layer; for a layer that several GPUs ran, those of the first."""
     found: dict[int, dict[str, float]] = {}
     duration: dict[int, float] = {}
     device: dict[int, int] = {}

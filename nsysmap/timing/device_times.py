@@ -1,4 +1,4 @@
-"""How busy each GPU was, and why it was idle, within the window that counts."""
+"""How busy each GPU was, and why it was idle, within its window."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _without_copies_ns(trace: Trace, device: int, window: tuple[int, int], busy_
 
 
 def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) -> list[tuple[int, str, int, tuple[int, int]]]:
-    """Device, what its window is, inferences in it, begin and end: its steady-state inferences, else its GPU work."""
+    """Device, kind of window, number of inferences in it, begin and end: of its steady-state inferences, otherwise of its GPU work."""
     found = [
         (row.integer("device"), "inferences", row.integer("inferences"), (row.integer("start_ns"), row.integer("end_ns")))
         for row in steady_state
@@ -62,7 +62,7 @@ def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) ->
 
 
 def idle_totals(gaps: Table, devices: Table) -> Table:
-    """The table `idle_totals`, from GAPS and DEVICE_TIMES: gaps are cut at the ends of the windows."""
+    """The table `idle_totals`, from GAPS and DEVICE_TIMES: gaps are clipped to the windows."""
     cause = gaps.text("cause")
     found = []
     for row in devices:
@@ -88,6 +88,6 @@ def idle_totals(gaps: Table, devices: Table) -> Table:
 
 
 def hides_work(capture: Table) -> bool:
-    """Whether GPU work of the trace is hidden, in whole CUDA graphs of which there are no rows (capture is CAPTURE)."""
+    """Whether the trace hides GPU work, in CUDA graphs traced as a whole that have no rows (``capture`` is CAPTURE)."""
     row = capture.only()
     return row.text("cuda_graph_trace") == "graph" and row.integer("cuda_graph_traces") == 0

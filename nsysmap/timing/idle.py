@@ -1,17 +1,17 @@
 """Finds the idle time of each GPU and assigns every nanosecond of it one cause, with the host row that proves it.
 
-A hole is the time between two pieces of GPU work of one device (kernels, copies, memsets, hidden graph runs; all processes
-and streams together).  What ends it is the next piece's launch call, so the thread of that call is asked:
+An idle interval ("hole" in this code) is the time between two pieces of GPU work of one device (kernels, copies, memsets, hidden graph
+runs; all processes and streams together).  The launch call of the next piece ends it, so its cause is what the thread of that call did:
 
 - The call had returned when the GPU went idle: the work was queued in time and the hole is ``dispatch``, the hardware's own
-  1 to 2 us.  Between nodes of one graph launch likewise; before the first node of the next graph launch it is ``graph``.
+1 to 2 us.  Between nodes of one graph launch likewise; before the first node of the next graph launch it is ``graph``.
 - Else the part from the call's begin (or from where the GPU went idle, if later) to the start on the GPU is ``launch``, ``graph``
-  for a graph launch, ``copy`` for a copy that holds the host.  Where the nodes of the graph are traced and none began before the
-  call returned, the call is ``profiler`` but for what a graph launch takes without.
+for a graph launch, ``copy`` for a copy that holds the host.  Where the nodes of the graph are traced and none began before the call
+returned, the call is ``profiler`` but for what a graph launch takes without.
 - The part before the call's begin is cut where the thread turned to something else: see :meth:`nsysmap.timing.idle_causes.Host.causes`.
 
-So where a program synchronises once per inference, the hole between two inferences is split in up to three: ``sync`` from the
-GPU's last work to the return of the blocking call, ``host`` until the next enqueue begins, ``launch`` from there on.
+So where a program synchronises once per inference, the hole between two inferences is split in up to three: ``sync`` from the GPU's last
+work to the return of the blocking call, ``host`` until the next enqueue begins, ``launch`` from there on.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
 SLOW_DISPATCH_NS = 20_000
-"""Queued work starts within this; measured over all captures the longest was 7.6 us (a memset node of a graph), but for a switch
-between two processes (135 us, the time slice).  A longer wait is for something the trace does not show, and is ``unknown``."""
+"""Queued work starts within this time; the longest over all captures was 7.6 µs (a memset node of a graph), except for a switch
+between two processes (135 µs, the time slice). A longer wait has a cause that the trace does not show, and is ``unknown``."""
 
 GRAPH_CALL_NS = 2_000
-"""A graph launch without the profiler takes 1.3 to 2.4 us; with its nodes traced, 0.8 to 1.6 us a node (eight captures)."""
+"""A graph launch takes 1.3 to 2.4 µs without the profiler; if its nodes are traced, 0.8 to 1.6 µs per node (eight captures)."""
 
-_AT_ONCE = 1 << 18  # pieces of GPU work: what is worked out of the hole before one takes some hundred bytes
+_AT_ONCE = 1 << 18  # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
 _NO_LAUNCH = "its launch call is not in the trace"
 _HELD_BACK = "queued in time, then delayed: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"
@@ -65,7 +65,7 @@ _NODES_TRACED = "profiler: traces each node of the CUDA graph"
 
 @dataclass(frozen=True)
 class _Work:
-    """Pieces of GPU work, one row per piece: all there is, as tables hold it, or what stands beside some holes."""
+    """Pieces of GPU work, one row per piece: all of it in stored form, or those next to some idle intervals."""
 
     device: Ints
     start_ns: Ints
@@ -76,7 +76,7 @@ class _Work:
     kernel: Ints  # kernel_id, MISSING for copies and memsets
     graph: BoolArray  # launched by a graph launch
     node: BoolArray  # a node of a graph whose nodes are traced
-    holding: BoolArray  # a copy that holds the host
+    holding: BoolArray  # a copy that blocks the host
 
     def take(self, rows: IntArray) -> _Work:
         """Those at these positions."""
@@ -89,18 +89,18 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Idle:
-    """Holes; one row per hole."""
+    """Idle intervals, one row per interval."""
 
     start_ns: IntArray
     end_ns: IntArray
-    row: IntArray  # of the work after it, in all work
-    before: _Work  # the work that ends where it begins
-    after: _Work  # the work that begins where it ends
+    row: IntArray  # row in all work of the piece after it
+    before: _Work  # row of the work that ends where it begins
+    after: _Work  # row of the work that begins where it ends
 
 
 @dataclass(frozen=True)
 class _Known:
-    """All that the gaps are made of."""
+    """The data from which gaps are made."""
 
     trace: Trace
     inferences: Table
@@ -114,7 +114,7 @@ class _Known:
 def find_gaps(
     trace: Trace, inferences: Table, membership: Table, mapping: Table | None, progress: Callable[[str], None] | None = None
 ) -> Table:
-    """Every hole of every device from its first to its last GPU work, cut where the cause changes (GAPS, by device and time).
+    """Every idle interval of every device from its first to its last GPU work, split where the cause changes (GAPS, by device and time).
 
     The durations add up to all idle time, to the nanosecond.
     """
@@ -133,7 +133,7 @@ def _told(known: _Known, idle: _Idle, progress: Callable[[str], None] | None) ->
 
 
 def _gaps(known: _Known, idle: _Idle) -> Table:
-    """The gaps that these holes are; numbered by themselves."""
+    """The gaps of these idle intervals, with their own numbering."""
     inferences, calls = known.inferences, known.host.calls
     pieces = _pieces(idle, known.host)
     after = idle.after.take(pieces.owner)
@@ -212,20 +212,20 @@ def _node(table: Table) -> BoolArray:
 
 
 def _together(parts: list[NDArray[Values]]) -> NDArray[Values]:
-    """The columns one behind the other, stored once where all hold the same value."""
+    """The concatenated columns, stored as one value if all rows are equal."""
     if all(uniform(part) and part[0] == parts[0][0] for part in parts):  # type: ignore[arg-type]  # of one of the types that a column has
         return repeated(parts[0][0], sum(map(len, parts)))
     return np.concatenate(parts)
 
 
 def _all_holes(work: _Work) -> Iterator[_Idle]:
-    """The holes of each device, those between so many pieces of work at a time."""
+    """The idle intervals of each device, in batches of pieces of work."""
     device = work.ints("device")
     if not len(device):
         yield _idle(work, *(np.zeros(0, np.int64) for _ in range(4)))
     for one in distinct(device).tolist():
         first, last = np.searchsorted(device, [one, one + 1]).tolist() if not uniform(device) else (0, len(device))
-        held = first  # the piece of work that ends last of those so far
+        held = first  # the piece of work that ends last so far
         for begin in range(first, last, _AT_ONCE):
             rows = np.concatenate([[held], np.arange(begin, min(begin + _AT_ONCE, last))])
             start, end = work.start_ns.take(rows), work.end_ns.take(rows)
@@ -239,7 +239,7 @@ def _idle(work: _Work, start: IntArray, end: IntArray, before: IntArray, after: 
 
 
 def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
-    """The kernel at these positions among those of all devices, MISSING if that is none of this device."""
+    """The kernels at these positions among those of all devices; MISSING for a kernel of another device."""
     if len(known.kernels) == 0:
         return np.full(len(position), MISSING, np.int64)
     row = known.kernels[np.clip(position, 0, len(known.kernels) - 1)]
@@ -278,13 +278,13 @@ def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
 
 
 def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> Pieces:
-    """Holes of one cause; ``why`` is per hole of all."""
+    """The idle intervals of one cause; ``why`` has one entry per interval."""
     cause, (evidence, start, end) = why
     return Pieces(rows, idle.start_ns[rows], idle.end_ns[rows], cause[rows], evidence[rows], start[rows], end[rows])
 
 
 def _queued(idle: _Idle, rows: IntArray, host: Host) -> Pieces:
-    """Holes before work whose launch call had returned."""
+    """Idle intervals before work whose launch call had returned."""
     launch = idle.after.ints("launch")[rows]
     return Pieces(
         rows,
@@ -295,7 +295,7 @@ def _queued(idle: _Idle, rows: IntArray, host: Host) -> Pieces:
 
 
 def _why_queued(idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Cause and proof of work that was queued and took this long to start: (host, wait in ns, launch call)."""
+    """Cause and evidence for queued work that took this long to start: (host, wait in ns, launch call)."""
     host, wait, launch = of
     graph = idle.after.graph[rows]
     switched = (idle.before.ints("process") != idle.after.ints("process"))[rows]
@@ -307,7 +307,8 @@ def _why_queued(idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]
 
 
 def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
-    """Holes whose launch call had not returned when the GPU went idle: before the call, the call until its work began, what held it up."""
+    """Idle intervals whose launch call had not returned when the GPU went idle: the time before the call, and the call until its work
+    began."""
     after = idle.after.take(rows)
     launch = after.ints("launch")
     start, end = idle.start_ns[rows], idle.end_ns[rows]
@@ -318,7 +319,7 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     body_end = np.where(held_back, np.maximum(call_end, body), end)
     cause = np.select([holding, graph], [COPY, GRAPH], default=LAUNCH).astype(np.int64)
     label = host.call_label.at(launch)
-    traced = after.node & graph & (call_end <= end)  # the nodes wait for the call's end
+    traced = after.node & graph & (call_end <= end)  # the nodes wait for the end of the call
     left, right = np.clip(call_start + GRAPH_CALL_NS, body, body_end), np.clip(call_end, body, body_end)
     left, right = np.where(traced, left, body_end), np.where(traced, np.maximum(left, right), body_end)
     calling = Pieces(rows, body, left, cause, label, call_start, call_end)
@@ -336,7 +337,7 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
 
 
 def _inference(inferences: Table, following: IntArray, pieces: Pieces) -> IntArray:
-    """The inference on whose GPU span the piece lies: that of the kernel after it; MISSING between two inferences."""
+    """The inference whose GPU span contains the piece: that of the next kernel; MISSING between two inferences."""
     start, end = gather(inferences.ints("gpu_start_ns"), following), gather(inferences.ints("gpu_end_ns"), following)
     within = (following >= 0) & (pieces.start_ns >= start) & (pieces.end_ns <= end)
     return np.where(within, following, np.int64(MISSING))

@@ -1,4 +1,4 @@
-"""Says what a host thread was doing while the GPU waited for it, and so why the GPU was idle."""
+"""Determines what a host thread was doing while the GPU waited for it, and so why the GPU was idle."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nsysmap.trace.model import Trace
 CAUSES = ("launch", "host", "sync", "copy", "dispatch", "graph", "profiler", "no-work", "unknown")
 LAUNCH, HOST, SYNC, COPY, DISPATCH, GRAPH, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
 
-_ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # no part of launching, even inside an enqueue
+_ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # not part of launching, even inside an enqueue
 _LAUNCHING = ("launch", "graph-launch", "copy", "memset", "event", "stream-wait")
-_WORTH_NAMING_NS = 5_000  # a shorter call that neither launches nor blocks is part of what the thread does around it
+_WORTH_NAMING_NS = 5_000  # a shorter call that neither launches nor blocks counts as part of the surrounding host work
 # The OS calls in which a server's thread waits for the next request or for another thread.
 _WAITS = (
     "poll", "ppoll", "select", "pselect", "pselect6", "epoll_wait", "epoll_pwait", "accept", "accept4", "read", "recv", "recvfrom",
@@ -33,7 +33,7 @@ NO_CALL = "no CUDA call"
 class Pieces:
     """Pieces of idle time, each with one cause; one row per piece."""
 
-    owner: IntArray  # row of the idle time that it is a piece of
+    owner: IntArray  # row of the idle interval to which it belongs
     start_ns: IntArray
     end_ns: IntArray
     cause: IntArray  # position in CAUSES
@@ -47,7 +47,7 @@ class Pieces:
 
 
 def joined(parts: list[Pieces]) -> Pieces:
-    """All the pieces by owner and time; neighbours of one cause and one proof become one piece."""
+    """All pieces by owner and time; neighbours with the same cause and evidence become one piece."""
     columns = [np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__dataclass_fields__]
     rows = np.flatnonzero(columns[2] > columns[1])
     rows = rows[np.lexsort((columns[1][rows], columns[0][rows]))]
@@ -82,11 +82,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class Host:
-    """What the host threads of a trace did, ready to be asked."""
+    """What the host threads of a trace did, prepared for queries."""
 
     calls: Timed
     call_kind: Text
-    blocking_copy: BoolArray  # per API call: a copy that holds the host
+    blocking_copy: BoolArray  # per API call: whether it is a copy that blocks the host
     overheads: Timed
     enqueues: Timed  # of the inferences
     ranges: Timed
@@ -100,7 +100,7 @@ class Host:
 
     @staticmethod
     def of(trace: Trace, inferences: Table) -> Host:
-        """What the trace and its inferences say."""
+        """Made from the trace and its inferences."""
         labels: dict[str, int] = {NO_CALL: 0}
         calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
         enqueued = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
@@ -126,11 +126,12 @@ class Host:
 
     @cached_property
     def held_up(self) -> tuple[IntArray, IntArray]:
-        """The times that the profiler held any thread, one behind the other."""
+        """The times during which the profiler stopped any thread, concatenated."""
         return union(whole(self.overheads.start_ns), whole(self.overheads.end_ns))
 
     def profiler_pieces(self, pieces: Pieces, thread: IntArray) -> Pieces:
-        """The same pieces, with what the profiler held of their thread cut out and given to it; ``thread`` is per piece."""
+        """The same pieces, with the time during which the profiler stopped their thread attributed to it; ``thread`` has one entry per
+        piece."""
         if len(self.overheads) == 0 or len(pieces.owner) == 0:
             return pieces
         left, right = self.held_up
@@ -198,7 +199,7 @@ class Host:
             [PROFILER, COPY, SYNC, HOST, LAUNCH],
             default=HOST,
         ).astype(np.int64)
-        # Inside an enqueue the proof is the launch call that came too late; elsewhere it is the call that the thread was in.
+        # Inside an enqueue the evidence is the launch call that came too late; elsewhere it is the call in which the thread was.
         proof = np.where((cause == LAUNCH) & (enqueuing | (call < 0)), launch, safe_call)
         by_profiler = cause == PROFILER
         return Pieces(
@@ -212,7 +213,7 @@ class Host:
         )
 
     def _own_work(self, idle: Spans, owner: IntArray) -> Pieces:
-        """The pieces of a thread's time outside CUDA, named after its innermost range; waiting outside every range is no work."""
+        """The pieces of a thread's time outside CUDA, named after its innermost range; waiting outside all ranges is ``no-work``."""
         ranges, waits = self.ranges.near(idle), self.osrt_calls.near(idle)
         waits = waits[self.waiting[waits]]
         around, waiting = self.ranges.take(ranges), self.osrt_calls.take(waits)
@@ -254,7 +255,7 @@ def _label(names: Text, labels: dict[str, int], prefix: str) -> Labels:
 
 
 def _cut_by_thread(idle: Spans, cutting: list[Spans]) -> tuple[IntArray, IntArray, IntArray]:
-    """The idle times cut where a span of their own thread begins or ends; those of one thread must be disjoint."""
+    """The idle intervals split where a span of their own thread begins or ends; spans of one thread must be disjoint."""
     starts, ends, rows = [], [], []
     thread = np.concatenate([spans.thread for spans in cutting] * 2)
     moments = np.concatenate([spans.start_ns for spans in cutting] + [spans.end_ns for spans in cutting])

@@ -26,15 +26,15 @@ class InferenceFigures:
 
 @dataclass(frozen=True)
 class _Inferences:
-    """The rows of INFERENCES with what follows from their order."""
+    """The rows of INFERENCES with facts derived from their order."""
 
     table: Table
     steady: BoolArray
     loop: IntArray  # loop_id
     group: IntArray  # group_id
     order: IntArray  # rows by loop, then by end
-    end_ns: IntArray  # of its GPU work, or of its host call where it has none
-    time_ns: IntArray  # from the end of the one before it in its loop
+    end_ns: IntArray  # end of its GPU work, or of its host call if it has none
+    time_ns: IntArray  # from the end of the previous one in its loop to its own end
 
 
 def inference_figures(inferences: Table, gaps: Table) -> InferenceFigures:
@@ -57,7 +57,7 @@ def _numbered(inferences: Table) -> _Inferences:
 
 
 def _by_first_row(*columns: IntArray) -> IntArray:
-    """A number for each combination of values, by the first row that has it."""
+    """A number for each combination of values, in order of first appearance."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     distinct, number = numbered(*columns)
@@ -88,7 +88,7 @@ def _alike(values: IntArray) -> bool:
 
 
 def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
-    """The columns that the rows of engines and of groups have in common."""
+    """The columns common to the rows of engines and of groups."""
     steady = rows[known.steady[rows]]
     spreads = [_spread(f"{name}_", _known(known.table.ints(column)[steady])) for name, column in _SPREADS.items()]
     return {
@@ -182,7 +182,7 @@ def _or_none(value: int) -> int | None:
 
 
 def _texts(text: Text, rows: IntArray) -> str | None:
-    """The texts of the rows, the most frequent first, with a plus sign between."""
+    """The texts of the rows, the most frequent first, joined by plus signs."""
     codes = text.codes[rows]
     count = np.bincount(codes[codes >= 0], minlength=len(text.values))
     order = sorted(np.flatnonzero(count).tolist(), key=lambda code: (-int(count[code]), text.values[code]))
@@ -220,7 +220,7 @@ def _times(known: _Inferences, gaps: Table) -> Table:
 
 
 def _idle_by_cause(gaps: Table, device: IntArray, begin_ns: IntArray, end_ns: IntArray) -> IntArray:
-    """Idle time of the device between these moments, a column per cause."""
+    """Idle time of the device between these times, one column per cause."""
     cause = gaps.text("cause")
     result = np.zeros((len(device), len(cause.values)), np.int64)
     for one in np.unique(device).tolist():
@@ -233,7 +233,7 @@ def _idle_by_cause(gaps: Table, device: IntArray, begin_ns: IntArray, end_ns: In
 
 
 def _before(start: IntArray, end: IntArray, moment: IntArray) -> IntArray:
-    """How much of disjoint, sorted intervals lies before each moment."""
+    """The part of disjoint, sorted intervals that is before each time."""
     total = np.concatenate([[np.int64(0)], np.cumsum(end - start)])
     at = np.searchsorted(start, moment, side="right")
     last = np.maximum(at - 1, 0)

@@ -15,7 +15,7 @@ from nsysmap.base.result_schema import KERNEL_RUNS
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.names.fusion import NORM_PATTERNS, Told, told_by_name
 
-_STEPS = 4  # kernels between a product and the softmax
+_STEPS = 4  # most kernels between a product and the softmax
 _HALVES = frozenset({"layernorm-statistics", "rmsnorm-statistics"})
 _ENDS = frozenset({"layernorm-affine", "norm-scale"})
 _WHOLE_NORMS = NORM_PATTERNS - _HALVES - {"layernorm-affine"}
@@ -27,7 +27,7 @@ class _Run:
     fused: bool
     first: int  # places in the sequence
     last: int
-    kept: tuple[int, ...]  # what one kernel would still take
+    kept: tuple[int, ...]  # time that a single kernel would still take
 
 
 def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: IntArray) -> Table:
@@ -88,7 +88,7 @@ def hidden_layers(layers: Table, engines_with_tensors: Table) -> IntArray:
 
 
 def _sequences(rows: IntArray, kernels: Table, hidden: IntArray) -> Iterator[list[int]]:
-    """Places of the kernels that follow one another on a stream inside hidden layers of one engine."""
+    """Positions of the kernels that follow one another on a stream inside hidden layers of one engine."""
     stream, engine = kernels.ints("stream")[rows], kernels.ints("engine")[rows]
     inside = np.isin(kernels.ints("layer_id")[rows], hidden)
     for one in np.unique(stream):
@@ -129,7 +129,7 @@ def _around_softmax(told: Sequence[Told], place: int) -> Iterator[_Run]:
 
 
 def _first(told: Sequence[Told], start: int, wanted: Callable[[Told], bool]) -> int | None:
-    """The first place from `start` that is wanted, within a few steps over kernels that only move through memory."""
+    """The first wanted position from `start` on, skipping a few kernels that only move data."""
     for at in range(start, min(start + _STEPS, len(told))):
         if wanted(told[at]):
             return at
@@ -139,7 +139,8 @@ def _first(told: Sequence[Told], start: int, wanted: Callable[[Told], bool]) -> 
 
 
 def _kept_ns(run: _Run, time: IntArray) -> int:
-    """Attention: its products and the longest other kernel; pieces: the two longest; a fused block: all of it."""
+    """For attention its products and the longest other kernel; for a split norm or softmax the two longest; for a fused block
+    everything."""
     if run.fused:
         return int(time.sum())
     if run.kind == "attention":

@@ -18,8 +18,8 @@ _LARGEST = 2**62
 def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
     """The table `kernel_time`, by engine, layer and then the most time first; its times add up to all kernel time measured.
 
-    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences.  A kernel without a layer counts for the engine of its
-    inference.  Without steady-state inferences the whole trace counts.
+    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences.  A kernel without a layer counts towards the engine of
+    its inference.  Without steady-state inferences the whole trace counts.
     """
     part, name = kernels.text("part"), kernels.text("name")
     parts = []
@@ -53,7 +53,7 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
 
 
 def combinations(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
-    """What nsysmap.groups.numbered gives, sooner for columns of ids: small whole numbers, any negative one of which is no value."""
+    """The same as groups.numbered, but faster for columns of ids: small integers, of which negative ones stand for no value."""
     sizes = [max(int(column.max(initial=-1)), -1) + 2 for column in columns]
     if prod(sizes) >= _LARGEST or any((column < 0).any() and len(np.unique(column[column < 0])) > 1 for column in columns):
         return numbered(*columns)

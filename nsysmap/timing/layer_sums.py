@@ -9,7 +9,7 @@ from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
 from nsysmap.base.table import FloatArray, Row, Table
 
 NUMBER = re.compile(r"\d+")
-_ALIKE = 2.0  # layers in one row take at most that many times as long as each other
+_ALIKE = 2.0  # largest ratio of the times of layers in one row
 
 
 def layer_kinds(layers: Table) -> Table:
@@ -45,7 +45,7 @@ def repeated_layers(layers: Table, shares: FloatArray) -> Table:
 
 
 def alike(layers: Table) -> list[list[Row]]:
-    """The layers with time, those together of which `repeated_layers` makes one row."""
+    """The layers with time, in groups that are one row of `repeated_layers`."""
     found: dict[tuple[int | None, str, str], list[Row]] = {}
     for row in _timed(layers):
         found.setdefault((row.maybe_integer("engine"), row.text("kind"), NUMBER.sub("*", row.text("name"))), []).append(row)
@@ -53,7 +53,7 @@ def alike(layers: Table) -> list[list[Row]]:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """These names, which differ in numbers only, as one: a * for each number that is not the same in all."""
+    """One name for names that differ only in numbers: a * for each number that differs."""
     texts = NUMBER.split(names[0])
     numbers = [set(column) for column in zip(*(NUMBER.findall(name) for name in names), strict=True)]
     shown = [min(values) if len(values) == 1 else "*" for values in numbers]
@@ -65,7 +65,7 @@ def _timed(layers: Table) -> list[Row]:
 
 
 def _of_like_time(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows in parts, each with times within a factor of each other."""
+    """The rows in groups, each with times within a factor of each other."""
     parts: list[list[Row]] = []
     for row in sorted(rows, key=lambda row: -row.integer("time_ns")):
         if parts and parts[-1][0].integer("time_ns") <= _ALIKE * row.integer("time_ns"):

@@ -54,7 +54,7 @@ def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
 
 
 def profiled_layer_times(engines: Sequence[Engine]) -> Table:
-    """The same from the times of --exportProfile: one inference; no rows for engines without."""
+    """The same from the times of --exportProfile: one inference; no rows for engines without them."""
     rows: list[dict[str, object]] = []
     first_id = 0
     for number, engine in enumerate(engines):
@@ -77,7 +77,7 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
 
 
 def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
-    """Per group the one value that all its rows have; none if they differ."""
+    """Per group the value common to all its rows; none if they differ."""
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, MISSING)
     np.minimum.at(low, where, values)
     np.maximum.at(high, where, values)
@@ -85,7 +85,8 @@ def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
 
 
 def _inferences(engine: IntArray, inferences: Table, steady: IntArray, ran: IntArray) -> IntArray:
-    """How many of the steady-state inferences ran each engine; for layers known from ranges only, how many had kernels of layers at all."""
+    """How many of the steady-state inferences ran each engine; for layers known only from ranges, the number of inferences with any layer's
+    kernels."""
     of_inference = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
     numbers, counts = np.unique(of_inference, return_counts=True)
     known = dict(zip(numbers.tolist(), counts.tolist(), strict=True))

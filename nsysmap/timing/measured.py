@@ -1,4 +1,4 @@
-"""What a trace measured of the engines that ran in it: the step between the mapping and everything that needs times."""
+"""The times that a trace measured for the engines that ran: the step between the mapping and everything that needs times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Measured:
 
 
 def measure(kernels: Table, inferences: Table, layers: Table, steady: IntArray, engines: Sequence[Engine]) -> Measured:
-    """What the kernels (KERNELS) of these inferences (INFERENCES) took; `steady` are the numbers of the steady-state ones."""
+    """The times of the kernels (KERNELS) of these inferences (INFERENCES); `steady` are the numbers of the steady-state ones."""
     timed = layers_with_time(layers, kernels, steady)
     spent = kernel_time(kernels, inferences, steady)
     return Measured(

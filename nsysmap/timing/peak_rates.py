@@ -1,9 +1,10 @@
-"""Peak rates and capacities of NVIDIA GPUs by compute capability, with their sources; the trace's own clock and SMs make rates of them.
+"""Peak rates and capacities of NVIDIA GPUs by compute capability, with their sources; multiplied by the trace's clock and SMs they are
+rates.
 
-TENSOR and CORES are dense operations (two a multiply-add) per SM and clock; times SMs and clock they give the device's peak, which
-tests compare with the published datasheets.  Sources, all NVIDIA's: beside each line of TENSOR, for all three tables the CUDA C++
-Programming Guide, "Throughput of Native Arithmetic Instructions" and "Technical Specifications per Compute Capability".
-GeForce boards run FP16, BF16, TF32 and FP8 with FP32 accumulation at half the rate given: a floor worked out from it is still a floor.
+TENSOR and CORES are dense operations (two a multiply-add) per SM and clock; times SMs and clock they give the device's peak, which tests
+compare with the published datasheets.  Sources, all NVIDIA's: beside each line of TENSOR, for all three tables the CUDA C++ Programming
+Guide, "Throughput of Native Arithmetic Instructions" and "Technical Specifications per Compute Capability". GeForce boards run FP16, BF16,
+TF32 and FP8 with FP32 accumulation at half the rate given: a floor worked out from it is still a floor.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def operations_per_clock(capability: Capability, precision: str, *, tensor_cores
 def blocks_per_sm(capability: Capability, threads: int, registers: int, shared_bytes: int) -> int | None:
     """How many such thread blocks one SM holds at once; None if the architecture is not in the table.
 
-    Registers are given out per warp in units of 256, shared memory in units of 128 bytes plus 1 KiB a block from 8.0 on.
+    Registers are allocated per warp in units of 256, shared memory in units of 128 bytes, plus 1 KiB per block from 8.0 on.
     """
     limit = OCCUPANCY.get(capability)
     if limit is None or threads <= 0:

@@ -15,7 +15,7 @@ from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer
 _PRODUCTS = frozenset({"gemm", "gemv", "convolution", "deconvolution", "attention"})
 _MOVES = frozenset({"reformat", "copy", "shuffle", "slice", "concat", "gather", "scatter", "transpose"})
 _UNTOLD = frozenset({"myelin_kernel", "foreign_node", "plugin", "other", "unknown", "loop"})
-"""Kinds of layers that do not tell whether a matrix product is inside."""
+"""Kinds of layers that do not show whether they contain a matrix product."""
 _NO_WORK = frozenset({"shape", "signal", "noop", "constant"})
 _QUANTIZES = ("int8-quantize", "fp8-quantize", "fp4-quantize", "int8-dequantize", "dequantize")
 
@@ -107,7 +107,7 @@ def region_of(name: str, kind: str, region: int | None) -> str | None:
 def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
     """What each kernel of a layer does, by name.
 
-    Where all of them only move data by their names but the layer computes, what computes it cannot be told from them.
+    If by their names all of them only move data although the layer computes, their names do not show what computes.
     """
     uses = {name: use_of(name, layer) for name in names}
     if layer is not None and layer.type is not None and all(use.work in ("convert", "move") for use in uses.values()):
@@ -119,7 +119,7 @@ def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
 
 
 def use_of(name: str | None, layer: Layer | None) -> Use:
-    """What a kernel of that name does for a layer; what neither tells is None or unknown, never a guess."""
+    """What a kernel of that name does for a layer; facts that neither shows are None or unknown, never guessed."""
     decoded = decode(name) if name else None
     work = _work_by_name(decoded) or _work_by_layer(layer)
     source = layer.inputs[0].datatype if layer is not None and layer.inputs else None
@@ -133,7 +133,7 @@ def use_of(name: str | None, layer: Layer | None) -> Use:
 
 
 def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]) -> Use:
-    """A conversion or a copy: the types are those of the layer's tensors where the layer does nothing else, else those in the name."""
+    """A conversion or a copy: the types are those of the layer's tensors if the layer does nothing else, otherwise those in the name."""
     source, target = types
     told_by = "engine"
     alone = layer is not None and _only_moves(layer)
@@ -157,7 +157,7 @@ def _only_moves(layer: Layer) -> bool:
 
 
 def _work_by_name(decoded: KernelName | None) -> str | None:
-    """The work that a kernel's or tactic's name tells; None if it does not."""
+    """The work according to a kernel's or tactic's name; None if the name does not show it."""
     if decoded is None:
         return None
     operation = decoded.fields.get("operation")
@@ -197,7 +197,7 @@ def _work_by_layer(layer: Layer | None) -> str:
 
 
 def _tensor_cores(decoded: KernelName | None, layer: Layer | None, work: str) -> str:
-    """From the kernel's name; else from the layer's tactic where it is that kernel's; work without a product does not use them."""
+    """From the kernel's name, otherwise from the layer's tactic if it is that of the kernel; work without a product does not use them."""
     if decoded is not None and decoded.tensor_cores != "unknown":
         return decoded.tensor_cores
     if decoded is not None and layer is not None and layer.tactic and matches_tactic(decoded.name, layer.tactic):
@@ -219,7 +219,7 @@ def _undescribed(row: Row | None) -> Layer | None:
 
 @dataclass(frozen=True)
 class Total:
-    """Rows of the table `precision` added up; `layers` that have any of it, and None for what no row tells."""
+    """The sum of rows of the table `precision`; `layers` is the number of layers with any of it, and figures that no row has are None."""
 
     key: tuple[str | int | None, ...]
     layers: int

@@ -19,7 +19,7 @@ from nsysmap.names.fusion import part_words
 from nsysmap.timing.kernel_time import combinations
 from nsysmap.timing.precision import region_of
 
-_AT_ONCE = 1 << 19  # kernels whose parts are totalled together
+_AT_ONCE = 1 << 19  # kernels whose parts are totalled at a time
 _TOLD_BY = {"pattern": "kernel", "onnx": "onnx"}  # of part_by; the others are ranges of the trace
 
 
@@ -27,8 +27,8 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
     """The table `region_parts`, by engine and region, then in the order in which the parts run.
 
     A part of a region that the engine file opens is one of its layers.  In an opaque region it is the kernels' own `part`: a tag or range
-    of the trace, else what the kernels' names say, numbered in launch order within an inference ("layernorm #3"), or an ONNX node.
-    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences; without any the whole trace counts.
+    of the trace, otherwise the decoded kernel names, numbered in launch order within an inference ("layernorm #3"), or an ONNX node.
+    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences; without any, the whole trace counts.
     """
     region = _region_of_layer(layers)
     found: dict[tuple[int, int, str], _Part] = {}
@@ -61,9 +61,9 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
 
 @dataclass
 class _Part:
-    """What one part of a region took."""
+    """The time of one part of a region."""
 
-    first: int  # where its first kernel stands in launch order
+    first: int  # position of its first kernel in launch order
     kernels: int = 0
     by_name: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # time in ns
 
@@ -78,7 +78,7 @@ class _Part:
 
 
 def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator[IntArray]:
-    """The kernels in regions of the steady-state inferences, by inference and launch: those of some inferences at a time."""
+    """The kernels in regions of the steady-state inferences, by inference and launch, in batches of inferences."""
     parts = [np.zeros(0, np.int64)]
     for rows, inference, layer in in_pieces(kernels.held_ints("inference"), kernels.held_ints("layer_id")):
         wanted = np.isin(inference, steady) if len(steady) else np.ones(len(rows), np.bool_)
@@ -98,7 +98,7 @@ def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator
 
 
 def _add(found: dict[tuple[int, int, str], _Part], of: tuple[Table, Table, Text], order: IntArray, before: int) -> None:
-    """Add kernels, behind that many others in launch order."""
+    """Add kernels that follow that many others in launch order."""
     kernels, layers, region = of
     if not len(order):
         return
@@ -133,7 +133,7 @@ def _in_region(layer: IntArray, region: Text) -> np.ndarray[tuple[int], np.dtype
 
 
 def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
-    """What tells each kernel's part, a colon, and the part; kernels of one inference lie together, in launch order."""
+    """For each kernel the source of its part, a colon, and the part; kernels of one inference are contiguous, in launch order."""
     layer = kernels.held_ints("layer_id").take(order)
     part = kernels.held_text("part").take(order)
     opaque = layers.text("kind").equals("foreign_node")[layer]
@@ -168,7 +168,7 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
 
 
 def _occurrence(keys: IntArray) -> IntArray:
-    """For each column its number, from 1, among the equal columns before it."""
+    """For each column its number, from 1, among the equal columns up to it."""
     order = sorted_order(*keys)
     begins = np.concatenate([[True], (np.diff(keys[:, order], axis=1) != 0).any(axis=0)])[: len(order)]
     place = np.arange(len(order))

@@ -16,17 +16,17 @@ from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 
 FAR = 0.1
-"""Below this part of its limit, a short layer is held back by latency and not by the limit."""
+"""Below this share of its limit, a short layer is bound by latency and not by the limit."""
 SHORT_NS = 10_000
-"""What counts as short there: a few times a kernel's own start and end."""
+"""What counts as short: a few times the time that a kernel takes to start and end."""
 HALF = 0.5
-"""A layer with fewer blocks than SMs is latency-bound unless it reaches this much of its limit all the same."""
+"""A layer with fewer blocks than SMs is latency-bound unless it reaches this share of its limit."""
 _OVER = 1.02
 
 
 @dataclass(frozen=True)
 class Device:
-    """What limits a layer on one device; None if the trace does not tell."""
+    """The limits of one device; None if the trace does not have them."""
 
     name: str
     capability: Capability | None
@@ -65,7 +65,7 @@ class Needed:
 
 @dataclass(frozen=True)
 class Limit:
-    """Floors and verdict of one layer."""
+    """Bounds and verdict of one layer."""
 
     bytes_bound_ns: int | None
     flops_bound_ns: int | None
@@ -79,7 +79,7 @@ class Limit:
 def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *, counters: Table | None = None) -> Table:
     """The table `roofline`, one row per layer in the order of `layers`; layers that no engine file describes are unknown.
 
-    ``counters`` is the table `layer_counters`: what was measured decides the verdict, what the engine file says stands beside it.
+    ``counters`` is the table `layer_counters`: the measurement decides the verdict, the engine file's figures are shown beside it.
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
     needed = {row.integer("layer_id"): _needed(row) for row in work}
@@ -134,11 +134,11 @@ def _counted(counted: Counted | None, need: Needed, device: Device | None) -> di
 
 
 def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
-    """Floors of one layer and what holds it back."""
+    """The bounds of one layer and what limits it."""
     if device is None:
         return Limit(None, None, None, None, None, "unknown", "the trace does not describe the device")
     product = bool(need.macs)
-    cores = need.tensor_cores != "no" if product else False  # not told: the higher rate, so that the floor stays one
+    cores = need.tensor_cores != "no" if product else False  # unknown: the higher rate, so that the bound remains a lower one
     peak = device.peak_flops_per_s(need.precision if product else need.precision or "FP32", tensor_cores=cores)
     bytes_ns = _floor(need.bytes_moved, device.bandwidth_bytes_per_s)
     flops_ns = _floor(need.flops, peak)

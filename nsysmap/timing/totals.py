@@ -18,7 +18,7 @@ from nsysmap.base.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
 from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Row, Table, Text
 
-_AT_ONCE = 1 << 19  # kernels whose layers are totalled together
+_AT_ONCE = 1 << 19  # kernels whose layers are totalled at a time
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
@@ -44,7 +44,7 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
         of_engine[layer] = engines.at(inference, engine)
         runs[here] = np.where(own > 0, np.where(of_engine >= 0, engines.runs[of_engine + 1], own), 0)
         median_time[here] = _between(*_padded_middles(of_layer, time, runs[here]))
-        median_kernels[here], _ = _padded_middles(of_layer, size, runs[here])  # of two middles the lower: there is no half a kernel
+        median_kernels[here], _ = _padded_middles(of_layer, size, runs[here])  # the lower of two middle values: there is no half kernel
         np.add.at(totals[here], layer, end - start)
     engine_total = engines.total_of(engine_of_layer)
     measured = runs > 0
@@ -61,7 +61,7 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
 def in_steady_part(kernels: Table, steady: IntArray) -> BoolArray:
     """Whether each kernel lies in the steady-state part: on its device from the first to the last kernel of a steady-state inference.
 
-    All do where no inference is steady-state.
+    All do if no inference is steady-state.
     """
     start, device = kernels.ints("start_ns"), kernels.ints("device")
     mine = np.isin(kernels.ints("inference"), steady)
@@ -124,7 +124,7 @@ def _counting(kernels: Table, steady: IntArray, *names: str) -> Iterator[tuple[I
 
 
 def _by_layer(kernels: Table, steady: IntArray, layers: int) -> Iterator[tuple[slice, IntArray]]:
-    """Layers, so many at a time that together they have about so many kernels, and the rows of those kernels that count, by layer."""
+    """Batches of layers with about so many kernels together, and the rows of the counted kernels, by layer."""
     found: NDArray[Any] = np.full(len(kernels), layers, np.uint16 if layers < 2**16 else np.uint32)
     for rows, _, layer in _counting(kernels, steady, "layer_id"):
         found[rows] = np.where(layer >= 0, layer, layers)
@@ -147,22 +147,22 @@ def _summed(pair: IntArray, values: IntArray, wide: int) -> tuple[IntArray, IntA
 
 @dataclass(frozen=True)
 class _Engines:
-    """The engines that ran; that of number -1 stands for none, or layers known from ranges only, and comes first."""
+    """The engines that ran; number -1, which comes first, stands for no engine, or for layers known only from ranges."""
 
-    of_inference: IntArray  # the engine of each inference's kernels; one place more, for what is in none
-    runs: IntArray  # of each engine the inferences that count
-    time_ns: IntArray  # of each engine the time of the kernels that count
+    of_inference: IntArray  # the engine of each inference's kernels; one more entry for kernels outside inferences
+    runs: IntArray  # number of counted inferences of each engine
+    time_ns: IntArray  # time of the counted kernels of each engine
     wide: int  # more than there are inferences
 
     @staticmethod
     def of(kernels: Table, steady: IntArray) -> _Engines:
-        """As the kernels tell."""
+        """Made from the kernels."""
         columns = [kernels.held_ints(name) for name in ("inference", "engine")]
         top = [(int(inference.max()), int(engine.max())) for _, inference, engine in in_pieces(*columns)]
         inferences, engines = (max([-1, *numbers]) for numbers in zip(*top, strict=True)) if top else (-1, -1)
         of_inference = np.full(inferences + 2, -1, np.int64)
         for _, inference, engine in in_pieces(*columns):
-            np.maximum.at(of_inference, np.maximum(inference, -1), np.maximum(engine, -1))  # -1 is the last place, which none has
+            np.maximum.at(of_inference, np.maximum(inference, -1), np.maximum(engine, -1))  # -1 is the last entry, which no engine has
         known = _Engines(of_inference, np.zeros(engines + 2, np.int64), np.zeros(engines + 2, np.int64), inferences + 2)
         pairs = [np.zeros(0, np.int64)]
         for _, inference, engine, start, end in _counting(kernels, steady, "engine", "start_ns", "end_ns"):
@@ -185,7 +185,7 @@ class _Engines:
 
 
 def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[IntArray, IntArray]:
-    """Per group the two middle ones of its values and of as many zeros as it has fewer values than runs (groups sorted)."""
+    """Per group the two middle values, after padding its values with zeros up to its number of runs (groups sorted)."""
     lower, upper = np.zeros(len(runs), np.int64), np.zeros(len(runs), np.int64)
     if len(group) == 0:
         return lower, upper
@@ -279,7 +279,7 @@ def by_family(kernel_totals: Table) -> Table:
 
 
 def _most_first(codes: IntArray, time: IntArray, text: Text) -> list[int]:
-    """The codes by time, the most first, those of one time by their texts."""
+    """The codes by time, the largest first, equal ones by text."""
     return sorted(codes.tolist(), key=lambda code: (-int(time[code]), text.values[code]))
 
 

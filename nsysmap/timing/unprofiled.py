@@ -11,7 +11,7 @@ from nsysmap.engine.trtexec_times import MEASURES, Measure, TrtexecTimes
 _TRACED = {"enqueue": "enqueue_median_ns", "gpu_compute": "gpu_span_median_ns", "interval": "median_ns"}
 _WORDS = {"enqueue": "enqueue", "gpu_compute": "GPU compute", "h2d": "H2D", "d2h": "D2H", "latency": "latency", "interval": "per inference"}
 _SHOWN = ("interval", "enqueue", "gpu_compute", "latency")
-_ANOTHER = 3.0  # times as long, or as short: no cost of profiling
+_ANOTHER = 3.0  # a ratio of times beyond which the difference is not the cost of profiling
 _LEAST_NS = 1000
 _LEAST_SHARE = 0.01
 
@@ -50,7 +50,7 @@ def trtexec_table(times: TrtexecTimes | None, groups: Table) -> Table:
 
 
 def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
-    """The table in a sentence or two, and what keeps the two runs from being alike."""
+    """The table in a sentence or two, and what makes the two runs different."""
     if times is None:
         return []
     by_measure = {row.text("measure"): row for row in table}
