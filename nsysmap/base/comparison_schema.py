@@ -83,6 +83,8 @@ INFERENCE_KERNELS = Spec(
         integer("usual_gap_ns", "median idle time before the kernels at that position", "ns"),
         text("cause", "cause of the longest part of that idle time (see gaps)", null=True),
         text("evidence", "the host row that proves it", null=True),
+        integer("late_ns", "from the start of that idle time to its launch call; negative if launched before", "ns", null=True),
+        integer("call_ns", "duration of its launch call", "ns", null=True),
         integer("extra_ns", "how much longer the kernel and the gap before it are than the medians", "ns"),
     ),
     key=("position",),

@@ -161,6 +161,8 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
         return Table.empty(INFERENCE_KERNELS)  # cut at the end of the capture
     gap, longest = _gaps_before(kernels, gaps)
     length = kernels.ints("end_ns") - kernels.ints("start_ns")
+    begin, end = kernels.ints("launch_start_ns")[own], kernels.ints("launch_end_ns")[own]
+    idle_since = kernels.ints("start_ns")[own] - gap[own]
     usual, usual_gap = (np.rint(np.median(values[others].reshape(-1, len(own)), axis=0)).astype(np.int64) for values in (length, gap))
     return Table(
         INFERENCE_KERNELS,
@@ -175,6 +177,8 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
             "usual_gap_ns": usual_gap,
             "cause": gaps.text("cause").take(longest[own]),
             "evidence": gaps.text("evidence").take(longest[own]),
+            "late_ns": np.where(begin == MISSING, MISSING, begin - idle_since),
+            "call_ns": np.where((begin == MISSING) | (end == MISSING), MISSING, end - begin),
             "extra_ns": length[own] - usual + gap[own] - usual_gap,
         },
     )

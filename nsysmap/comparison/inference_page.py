@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from nsysmap.base.table import Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.comparison.inference import OneInference
@@ -50,7 +51,7 @@ def page_of_inference(found: OneInference) -> Page:
             str(row["position"]),
             f"{microseconds(row.integer('gap_ns'))} ({microseconds(row.integer('usual_gap_ns'))})",
             f"{microseconds(row.integer('time_ns'))} ({microseconds(row.integer('usual_ns'))})",
-            "" if row["cause"] is None else f"{row['cause']}: {escaped(str(row['evidence']))}",
+            "" if row["cause"] is None else escaped(f"{row['cause']}: {_evidence(row)}"),
             escaped(row.maybe_text("layer") or row.text("kernel")),
         )
         for row in kernels[:TOP]
@@ -82,6 +83,21 @@ def _answer(found: OneInference, extra: int) -> list[str]:
             own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))
             lines.append(
                 f"The gap that differs most is before kernel {worst['position']} ({worst['layer'] or worst['kernel']}): "
-                f"{own} instead of {usual}; {worst['cause']}: {worst['evidence']}."
+                f"{own} instead of {usual}; {worst['cause']}: {_why(worst)}."
             )
     return lines
+
+
+def _why(kernel: Row) -> str:
+    """What the host was late with before a kernel, where its launch call tells; else the row that proves the cause."""
+    late, call, gap = kernel.maybe_integer("late_ns"), kernel.maybe_integer("call_ns"), kernel.integer("gap_ns")
+    if kernel["cause"] != "launch" or late is None or call is None:
+        return _evidence(kernel)
+    if 2 * late > gap:
+        return f"the host began {_evidence(kernel)} {duration(late)} after the GPU went idle"
+    return f"{_evidence(kernel)} took {duration(call)}" if 2 * call > gap else _evidence(kernel)
+
+
+def _evidence(kernel: Row) -> str:
+    """The host row, without the cause that begins its name (profiler: Chunk Allocation)."""
+    return str(kernel["evidence"]).removeprefix(f"{kernel['cause']}: ")

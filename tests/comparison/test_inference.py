@@ -12,6 +12,7 @@ from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.lines import rendered
 from nsysmap.comparison.inference import OneInference, one_inference
+from nsysmap.comparison.inference_page import inference_text
 from nsysmap.comparison.pages import Grid, grid_lines
 from tests.commands import run
 from tests.places import FIXTURES
@@ -47,6 +48,20 @@ def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
     worst = max(found.kernels.records(), key=lambda row: int(str(row["extra_ns"])))
     assert (worst["position"], worst["cause"], worst["evidence"]) == (21, "launch", "cudaLaunchKernel")
     assert found.contributions[0].name == "idle: launch"
+    assert worst["call_ns"] == 274_586  # the longest launch call of the capture
+    assert "; launch: cudaLaunchKernel took 274.6 µs." in " ".join(inference_text(found).split())
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("decode_loop/sync.nsys-rep", "launch: the host began cudaLaunchKernel 466.0 µs after the GPU went idle."),
+        ("bert_trt10/hostgap.nsys-rep", "profiler: Chunk Allocation."),
+    ],
+)
+def test_what_the_host_was_late_with_is_told(file: str, why: str) -> None:
+    found = one_inference(analyze(FIXTURES / file, rules=[]).tables.by_name(), file, "slowest")
+    assert f"; {why}" in " ".join(inference_text(found).split())
 
 
 def test_an_inference_that_is_not_there_is_refused() -> None:
