@@ -28,7 +28,7 @@ def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Pl
         elif mine:
             row = _by_order(engine, mine, others_used=bool(used - {number}))
         elif any(verdict.chosen for verdict in placed.verdicts):
-            how = "the kernels of no inference follow its layers; those that were found are of other files given"
+            how = "the kernels of no inference follow its layers; the inferences that were found belong to other given files"
             row = {"verdict": DID_NOT_RUN, "compared": len(engine.layers), "how": how}
         else:
             row = {"verdict": CANNOT_TELL, "how": "no inferences were found in the trace: nothing in it repeats"}

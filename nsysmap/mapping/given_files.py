@@ -33,7 +33,7 @@ def given_files(paths: Sequence[str]) -> GivenFiles:
     A file that cannot be read is left to its reader, which says what is wrong with it.
     """
     if "" in paths:
-        raise NsysmapError("an empty text", "stands where a file is expected", "give the path of a report or an engine file")
+        raise NsysmapError("an empty text", "is given where a file is expected", "give the path of a report or an engine file")
     likely = [_likeness(path) for path in paths]
     if likely.count(_REPORT) > 1:
         second = [path for path, like in zip(paths, likely, strict=True) if like == _REPORT][1]

@@ -32,7 +32,7 @@ def explain(word: str) -> list[Entry]:
     if not entries:
         near = _near(wanted)
         raise NsysmapError(
-            word, "no such op code, pattern, family or word", f"see docs/names.md{'; do you mean ' + near + '?' if near else ''}"
+            word, "no such op code, pattern, family or word", f"see docs/names.md{'; did you mean ' + near + '?' if near else ''}"
         )
     return entries
 

@@ -87,7 +87,11 @@ def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables
     if progress is not None:
         database = replace(database, passed=_percent(path.stat().st_size, progress))
     views = [name for name in database.views if _NSYS_TABLE.match(name)]
-    notes = (Note("warning", f"Not read: {', '.join(views[:3])}, which nsys writes as tables and here are views."),) if views else ()
+    notes = (
+        (Note("warning", f"Not read: {', '.join(views[:3])}, which are views in this file but tables in what nsys writes."),)
+        if views
+        else ()
+    )
     return NsysTables(path, "SQLite", spelling(database.columns), database.read, notes=notes)
 
 

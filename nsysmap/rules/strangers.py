@@ -96,7 +96,7 @@ class Strangers:
             return self._own.run(query, tables, parameters, time_limit_s=time_limit_s, max_rows=max_rows)
         left_s = TOTAL_LIMIT_S - self._spent_s
         if left_s <= 0:
-            raise LimitError(f"was not run: the rules given have used up the {TOTAL_LIMIT_S:g} s that all of them may take")
+            raise LimitError(f"was not run: the given rules have used up the {TOTAL_LIMIT_S:g} s that are allowed for all of them")
         limit_s = min(time_limit_s, left_s)
         child = self._started()
         asked = {"do": "run", "query": plain(query), "parameters": dict(parameters), "time_limit_s": limit_s, "max_rows": max_rows}
@@ -116,7 +116,7 @@ class Strangers:
     def _check(self, request: Mapping[str, object]) -> dict[str, Any]:
         """The answer to a question about a statement; QueryError where it has none."""
         if self._spent_s >= TOTAL_LIMIT_S:
-            raise QueryError(f"is not checked: the rules given have used up the {TOTAL_LIMIT_S:g} s that all of them may take")
+            raise QueryError(f"is not checked: the given rules have used up the {TOTAL_LIMIT_S:g} s that are allowed for all of them")
         try:
             told = self._ask(self._started(), request, CHECK_LIMIT_S + KILL_AFTER_S)
         except _TooLongError:

@@ -155,7 +155,7 @@ def test_a_missing_column(nsysmap: Command, column: str) -> None:
 def test_strings_behind_a_view_are_not_read(nsysmap: Command) -> None:
     bad = altered("ALTER TABLE StringIds RENAME TO Real", "CREATE VIEW StringIds AS SELECT * FROM Real")
     told = nsysmap("analyze", bad).out
-    assert "warning: Not read: StringIds, which nsys writes as tables and here are views." in told
+    assert "warning: Not read: StringIds, which are views in this file but tables in what nsys writes." in told
     assert "error: The export has no table StringIds" in told
 
 
@@ -173,7 +173,7 @@ def test_kernels_behind_a_view_or_a_virtual_table_are_not_read(nsysmap: Command,
     assert (done.status, done.out) == (2, "")
     assert "no GPU kernels" in done.err
     told = nsysmap("analyze", bad, ENGINE)
-    assert f"warning: Not read: {KERNEL}, which nsys writes as tables and here are views." in told.out
+    assert f"warning: Not read: {KERNEL}, which are views in this file but tables in what nsys writes." in told.out
     assert "but no GPU work" in " ".join(told.out.split())
     assert "costliest kernels" not in told.out
     assert sorted(path.name for path in Path().iterdir()) == ["bad.sqlite"]
@@ -188,7 +188,7 @@ def test_times_beyond_any_session_are_left_out_and_counted(nsysmap: Command) -> 
     done = nsysmap("analyze", bad, ENGINE, "-o", "out.json")
     assert (done.status, done.err) == (0, "")
     assert "2 rows of kernels left out: time beyond any session" in done.out
-    assert "1 rows of kernels left out: ends before it starts, or has no time" in done.out
+    assert "1 row of kernels left out: ends before it starts, or has no time" in done.out
     told = json.loads(Path("out.json").read_text())
     assert (told["coverage"]["kernels"], told["trace"]["dropped_rows"]) == (2797, 3)
 

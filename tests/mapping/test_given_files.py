@@ -57,7 +57,7 @@ def test_two_reports_are_one_too_many() -> None:
 
 
 def test_an_empty_path_is_named_for_what_it_is() -> None:
-    with pytest.raises(NsysmapError, match="an empty text: stands where a file is expected"):
+    with pytest.raises(NsysmapError, match="an empty text: is given where a file is expected"):
         given_files([str(CAPTURE / "sync.sqlite"), ""])
 
 

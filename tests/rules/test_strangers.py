@@ -103,7 +103,7 @@ def test_all_rules_together_have_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_pa
     rule = one_rule(tmp_path)
     monkeypatch.setattr(strangers, "TOTAL_LIMIT_S", 0.0)
     (outcome,) = run_rules([rule], {"gaps": gaps(200), "inferences": inferences((0, 1000))})
-    assert outcome.skipped == "it was not run: the rules given have used up the 0 s that all of them may take"
+    assert outcome.skipped == "it was not run: the given rules have used up the 0 s that are allowed for all of them"
 
 
 def test_a_rule_that_is_killed_is_skipped_and_the_others_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
