@@ -246,7 +246,7 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "engine": engine,
                 "index": index,
                 "name": escaped(name),
-                "title": escaped(title or name),
+                "title": escaped(title or name_title(name)),
                 "kind": row.text("kind"),
                 "swatch": swatch_of.get(swatch, len(swatch_of) - 1),
                 "type": _text(row, "type"),

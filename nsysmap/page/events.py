@@ -44,6 +44,7 @@ def events_of(tables: Tables, windows: Windows) -> Events:
     """The events in these parts of the trace."""
     gpu = (tables.kernels, tables.memcpys, tables.memsets, tables.cuda_graph_traces)
     timed = [table for table in (*gpu, tables.api_calls, tables.inferences) if len(table)]
+    timed = timed or [table for table in (tables.nvtx_ranges, tables.osrt_calls) if len(table)]
     origin = min((int(table.ints("start_ns").min()) for table in timed), default=0)
     end = max((int(table.ints("end_ns").max()) for table in timed), default=0)
     where, lanes = numbered(*(np.concatenate([table.ints(name) for table in gpu]) for name in _LANE))

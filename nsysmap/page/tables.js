@@ -169,7 +169,7 @@ function idleOf(trace, place) {
       const part = selection.range || selection.inference !== null ? trace.idle(selection) : null;
       const rows = part ? [...part.found].map(([cause, { time, gaps }]) => ({ cause, time, gaps, share: time / part.window / doc.devices })) : doc.idle;
       const body = place.querySelector("tbody"), each = place.querySelector(".each");
-      each.hidden = Boolean(part) || rows.some(row => typeof row.each !== "number");
+      each.hidden = Boolean(part) || !rows.length || rows.some(row => typeof row.each !== "number");
       rows.sort((one, two) => two.time - one.time);
       body.replaceChildren(...rows.map(row => {
         const made = document.createElement("tr"), share = element("td", null, made, "right");

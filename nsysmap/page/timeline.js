@@ -196,7 +196,7 @@ function timelineOf(trace, place, on) {
       const x = Math.round(toX(time));
       pen.fillStyle = ink.rule;
       pen.fillRect(x, RULER - 6, 1, height);
-      label(duration(time, step), x + 3, 13, 105, ink.faint);
+      label(duration(time + 0, step), x + 3, 13, 105, ink.faint);
     }
   }
   /** The line from the launching call to the kernel. */

@@ -45,14 +45,14 @@ def unit_of(summary: Summary, tables: Tables) -> Unit:
 
 
 def run_words(summary: Summary, tables: Tables) -> str:
-    """Which inferences the answer's figures are means of; mean and median of all where they are of one loop."""
-    if not summary.steady:
+    """Which inferences the times at the top are of, and their median where all are of one loop."""
+    if not summary.steady or summary.traced is None:
         return ""
     one = REPETITION if REPETITION in summary.unit else INFERENCE
     loops = [row for row in tables.inference_loops if row.integer("steady")]
-    told = [(word, loops[0].maybe_integer(f"{word}_ns")) for word in ("mean", "median")] if len(loops) == 1 else []
-    spread = ", ".join(f"{word} {rounded(ns)}" for word, ns in told if ns is not None)
-    whole = f"{counted(summary.steady, f'steady-state {one}')}{f': {spread} per {summary.unit} with the profiler' if spread else ''}."
+    median = loops[0].maybe_integer("median_ns") if len(loops) == 1 else None
+    spread = f" (median {rounded(median)})" if median is not None else ""
+    told = f"The time with the profiler is the mean of {counted(summary.steady, f'steady-state {one}')}{spread}"
     if not len(tables.replayed_inferences):
-        return whole
-    return f"{whole} The times above are of a replay without outliers ({OUTLIER} × the median or more) and long pauses."
+        return f"{told}."
+    return f"{told}; the prediction leaves out outliers ({OUTLIER} × the median or more) and long pauses."

@@ -39,22 +39,30 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 def name_title(name: str) -> str:
     """The title of a layer of that name by itself: its whole path, and what it does."""
-    path, words = _of_nodes(split_layer_name(name).node)
+    node = split_layer_name(name).node
+    path, words = _of_reformat(node) or _of_nodes(node)
     return _joined(path, range(len(path)), words)
 
 
 def _split(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The path of a layer, and the words that describe it: those of its name, or the end of its path."""
     node = split_layer_name(layer.name).node
-    path = _path(layer.onnx)
-    if node.startswith("Reformatting CopyNode") and (reading := read_layer(node)) is not None and "of_layer" in reading.fields:
-        fields = reading.fields
-        within, words = _of_nodes(str(fields["of_layer"]))
-        what = f"{fields['direction']} {fields['tensor']} of " if "direction" in fields else ""
-        return within, (f"reformat {what}{words[0]}", *words[1:])
+    if reformat := _of_reformat(node):
+        return reformat
     if layer.kind in ("myelin_kernel", "attention") and (decoded := decode(node)).ops:
-        return path, (part_words(decoded),)
+        return _path(layer.onnx), (part_words(decoded),)
     return _of_nodes(node)
+
+
+def _of_reformat(node: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The path and words of a reformat that TensorRT inserted; None for another layer."""
+    reading = read_layer(node) if node.startswith("Reformatting CopyNode") else None
+    if reading is None or "of_layer" not in reading.fields:
+        return None
+    fields = reading.fields
+    within, words = _of_nodes(str(fields["of_layer"]))
+    what = f"{fields['direction']} {fields['tensor']} of " if "direction" in fields else ""
+    return within, (f"reformat {what}{words[0]}", *words[1:])
 
 
 def _of_nodes(node: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.table import Table
 from nsysmap.page.events import events_of
 from nsysmap.page.windows import windows_of
 from tests.places import FIXTURES
@@ -22,6 +25,15 @@ def test_a_trace_that_is_short_is_shown_whole(analysis: Analysis) -> None:
     events = events_of(analysis.tables, windows)
     assert len(events.tables["kernels"]["start"]) == len(analysis.tables.kernels)
     assert len(events.tables["left_out"]["start"]) == 0
+
+
+def test_a_trace_of_ranges_alone_lasts_as_long_as_they(analysis: Analysis) -> None:
+    tables = analysis.tables
+    shown = ("kernels", "memcpys", "memsets", "cuda_graph_traces", "api_calls", "inferences", "gaps", "inference_times")
+    bare = replace(tables, **{name: Table.empty(getattr(tables, name).spec) for name in shown})
+    events, ranges = events_of(bare, windows_of(bare)), tables.nvtx_ranges
+    assert events.origin_ns == ranges.ints("start_ns").min()
+    assert events.duration_ns == ranges.ints("end_ns").max() - events.origin_ns
 
 
 @pytest.mark.parametrize("most", [0, 100, 500, 1899])

@@ -62,6 +62,7 @@ def test_what_is_fused_is_named_or_counted() -> None:
 def test_a_name_by_itself_keeps_its_whole_path() -> None:
     assert name_title("/inception*/branch*/conv*/Conv + /inception*/branch*/relu*/Relu") == "inception*/branch*/conv*/Conv + Relu"
     assert name_title("__myl_AddMul_myl0_*") == "__myl_AddMul_myl0_*"
+    assert name_title("Reformatting CopyNode for Input Tensor 0 to /conv*/Conv") == "reformat input 0 of conv*/Conv"
 
 
 def test_regions_and_reformats_keep_what_they_are() -> None:
