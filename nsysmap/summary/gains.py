@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nsysmap.base.units import percent, ranged_rate, rate, rounded
 from nsysmap.summary.model import Action, Figure, Summary
 from nsysmap.summary.words import each, figure, idle_words, not_replayed, per_second, rate_of
@@ -53,11 +55,11 @@ def _more_per_second(summary: Summary, action: Action) -> str:
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one or two actions that shorten one inference most, as far as their lines to paste fit, then the best one for throughput
+    """The one or two actions that shorten one inference most, as far as their lines to paste fit, then the best one for throughput only.
 
-    only. Beyond the first, only those that save a few percent.
+    Beyond the first, only those that save a few percent.
     """
-    more = next((action for action in summary.actions if action.throughput_only), None)
+    more = next((one for one in summary.actions if one.throughput_only and not (one.basis == "rule" and summary.blocked)), None)
     more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
     shorter = [action for action in summary.actions if not action.throughput_only][: ACTIONS - (more is not None)]
     chosen: list[Action] = []
@@ -69,6 +71,16 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
         chosen.append(action)
         lines += takes
     return (*chosen, *((more,) if more else ()))
+
+
+def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:
+    """All but the action that says least: that of unknown gain, otherwise the last that shortens one inference; the first always stays."""
+    if len(shown) < 2:
+        return tuple(shown)
+    unknown = [one for one in shown if one.throughput_only and one.basis == "rule"]
+    shorter = [one for one in shown[1:] if not one.throughput_only]
+    least = (unknown or shorter or shown)[-1]
+    return tuple(one for one in shown if one is not least)
 
 
 def action_title(action: Action) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nsysmap.base.lines import Line, folded, prose_width, styled, table, wrapped
+from nsysmap.base.lines import WHOLE, Line, folded, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Action, Region, Summary
 
+_SCREEN = 24  # lines of the smallest terminal
 _TOP_LAYERS = 5
 _TOP_PARTS = 5
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
@@ -28,7 +29,28 @@ _LEAST_LAYER = 0.02  # share of the kernel time; if a region has the rest, its p
 
 
 def screen(summary: Summary, width: int) -> list[Line]:
-    """The answer in lines of at most ``width`` columns."""
+    """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave room for what costs most."""
+    see = [(escaped(command), what) for what, command in answer.commands(summary)]
+    short = [one for one in see if columns(one[0]) + _WORD <= width]
+    layers = any(command.startswith("nsysmap layers ") for command, _ in short)
+    below = 2 if layers else len(short) + 2  # the commands for layers and names, or all of them and the head of the table
+    shown = gains.first_actions(summary)
+    lines = _answer(summary, shown, width)
+    while width != WHOLE and len(lines) + below > _SCREEN and len(fewer := gains.without_least(shown)) < len(shown):
+        shown = fewer
+        lines = _answer(summary, shown, width)
+    lines += _see(short, width)
+    lines += [styled(""), *_costliest(summary, width)]
+    lines += _see([one for one in see if one not in short], width)
+    lines += _next_steps(summary, shown, width) if not summary.blocked else []
+    lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
+    for text in summary.warnings:
+        lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
+    return lines
+
+
+def _answer(summary: Summary, shown: Sequence[Action], width: int) -> list[Line]:
+    """The sentences of the answer, with these actions."""
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
@@ -37,23 +59,14 @@ def screen(summary: Summary, width: int) -> list[Line]:
     lines += _said("time", answer.times(summary), width)
     lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
     lines += _said("GPU", answer.where(summary), width)
-    lines += _actions(summary, width)
-    lines += _next_steps(summary, width) if summary.blocked else []
-    named = {action.name for action in gains.first_actions(summary)}
+    lines += _actions(summary, shown, width)
+    lines += _next_steps(summary, shown, width) if summary.blocked else []
+    named = {action.name for action in shown}
     if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
         lines += _said("CUDA graph", [answer.graph(summary)], width)
     rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
     for word, text in (*rows, ("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary))):
         lines += _said(word, [text] if text else [], width)
-    see = [(escaped(command), what) for what, command in answer.commands(summary)]
-    short = [one for one in see if columns(one[0]) + _WORD <= width]
-    lines += _see(short, width)
-    lines += [styled(""), *_costliest(summary, width)]
-    lines += _see([one for one in see if one not in short], width)
-    lines += _next_steps(summary, width) if not summary.blocked else []
-    lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
-    for text in summary.warnings:
-        lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
     return lines
 
 
@@ -66,22 +79,22 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
             yield ((" " * _WORD, ""), *line)
 
 
-def _actions(summary: Summary, width: int) -> Iterator[Line]:
-    shown = [action for action in gains.first_actions(summary) if not action.throughput_only]
-    if not shown:
+def _actions(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[Line]:
+    shorter = [action for action in shown if not action.throughput_only]
+    if not shorter:
         yield from _said("do first", [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
-    for number, action in enumerate(shown, 1):
+    for number, action in enumerate(shorter, 1):
         yield from _action(summary, action, number, width)
-    for action in gains.first_actions(summary):
+    for action in shown:
         if action.throughput_only:
             yield from _said("throughput", [f"{gains.action_title(action)}: {gains.gain(summary, action)}"], width)
             for paste in (action.paste, action.paste_pytorch):
                 yield from _pasted(paste, width) if paste else ()
 
 
-def _next_steps(summary: Summary, width: int) -> Iterator[Line]:
+def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[Line]:
     """The commands that answer what this analysis cannot: shown first if it is blocked, otherwise last."""
-    shorter = any(not action.throughput_only for action in gains.first_actions(summary))
+    shorter = any(not action.throughput_only for action in shown)
     for i, step in enumerate(summary.next_steps):
         head = "do first" if i == 0 and not shorter and summary.blocked else "next" if i == 0 else ""
         yield ((f"{head:<{_WORD}}", "bold"), (f"{step.why}:", ""))

@@ -95,7 +95,7 @@ def times(summary: Summary) -> list[str]:
         predicted = figure(summary.unprofiled)
         lines.append(f"{predicted} predicted without the profiler{_outliers(summary)}, {rate_of(summary.unprofiled)} {per_second(summary)}")
     elif summary.traced:
-        reason = not_replayed(summary)
+        reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     return lines
 

@@ -67,6 +67,32 @@ def test_the_first_24_lines_answer_ten_questions(name: str, width: int) -> None:
     assert [question for question, answer in QUESTIONS.items() if not re.search(answer, first, re.MULTILINE)] == []
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("bert_trt10/hostgap.nsys-rep", "bert_trt10/engine.json"),
+        ("bert_split_trt10/pageable.nsys-rep", "bert_split_trt10/engine.json"),
+        ("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json"),
+        ("decode_loop/nonvtx.nsys-rep", "decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+        ("two_shapes/sync.nsys-rep", "two_shapes/engine.json"),
+        ("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"),
+        ("two_processes/processes.nsys-rep",),
+        ("torch_mixed/sync.nsys-rep",),
+        ("newer/aux_graph.nsys-rep",),
+        ("newer/bert_sync.nsys-rep",),
+        ("newer/llama_graph_whole.nsys-rep",),
+    ],
+    ids=lambda files: files[0].partition(".")[0],
+)
+def test_so_do_those_of_other_programs(files: tuple[str, ...]) -> None:
+    first, *engines = (FIXTURES / part for part in files)
+    told = report_of(analyze(first, engines, rules=golden_rules()))
+    for width in WIDTHS:
+        lines = report_text(told, width=width).splitlines()[:FIRST_LINES]
+        whole = re.sub(r"\n {9,}", " ", "\n".join(lines))  # a sentence may be wrapped anywhere
+        assert [question for question, answer in QUESTIONS.items() if not re.search(answer, whole, re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize("name", SCREENS)
 def test_no_line_is_wider_than_the_terminal(name: str) -> None:
     for width in (80, 100, 140, 200):

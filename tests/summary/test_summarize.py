@@ -339,3 +339,13 @@ def test_a_gpu_that_copies_says_how_much_of_its_time_that_is() -> None:
     assert gpu.copies_share == 0
     copying = replace(summary, gpus=(replace(gpu, copies_share=0.71),))
     assert "73% busy in the trace (274 µs per inference, 71% of it copies)" in words.where(copying)[0]
+
+
+def test_where_the_screen_is_small_the_first_action_stays_and_what_says_least_goes_first() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    graph, attention, flight = gains.first_actions(summary)
+    assert gains.without_least((graph, attention, flight)) == (graph, flight)
+    assert gains.without_least((graph, flight)) == (graph,)
+    assert gains.without_least((graph,)) == (graph,)
+    batch = replace(flight, name="under-filled-gpu", basis="rule")
+    assert gains.without_least((graph, attention, batch)) == (graph, attention)
