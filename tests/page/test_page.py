@@ -500,6 +500,7 @@ def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., 
     assert "take the most time, per pass of 2 inferences" in page.inner_text("#answer")
     assert "times (µs): median per pass of 2 inferences" in page.inner_text("#layers .said")
     assert "mean per pass of 2 inferences" in page.inner_text("#regions summary")
+    assert "of any engine, of which a pass has 2" in page.inner_text("#findings")
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     assert "take the most time, per inference of its engine" in page.inner_text("#answer")
     others = page.locator("#layers tbody tr", has_text="without a layer")
