@@ -331,8 +331,13 @@ def engine_names(summary: Summary) -> list[str]:
 
 
 def replayed(summary: Summary) -> str:
-    """How well the replay behind the predictions reproduces the captured time."""
-    return "" if summary.replay_error is None else f"the replay reproduces the captured time to {percent(abs(summary.replay_error), 1)}"
+    """How well the replay that predictions rest on reproduces the captured time, and how much of that it leaves out."""
+    if summary.replay_error is None:
+        return ""
+    told = f"the replay reproduces the captured time to {percent(abs(summary.replay_error), 1)}"
+    if summary.traced is None or summary.replayed_ns is None or summary.traced.ns <= _LEFT_OUT * summary.replayed_ns:
+        return told
+    return f"{told}, without the {percent(summary.traced.ns - summary.replayed_ns, summary.traced.ns, 0)} that are pauses and outliers"
 
 
 def inside(summary: Summary) -> str:

@@ -149,6 +149,8 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     assert "predicted without the profiler and outliers (358 µs traced), " in words.times(summary)[1]
     longer = replace(summary, traced=replace(summary.traced, ns=2 * summary.traced.ns))
     assert "predicted without the profiler, pauses and outliers (358 µs traced), " in words.times(longer)[1]
+    assert words.certainty(summary).endswith("the replay reproduces the captured time to 0.4%")
+    assert words.certainty(longer).endswith("to 0.4%, without the 52% that are pauses and outliers")
     assert "predicted without the profiler, " in words.times(replace(summary, replayed_ns=summary.traced.ns))[1]
 
 
