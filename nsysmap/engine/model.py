@@ -30,7 +30,7 @@ class Tensor:
 
     name: str
     dimensions: tuple[int, ...] | None = None  # -1 is a dynamic extent
-    datatype: str | None = None  # see nsysmap.formats.TYPE_BITS
+    datatype: str | None = None  # see engine.tensor_formats.TYPE_BITS
     format: str | None = None  # the layout, as the file says it
     strides: tuple[int, ...] | None = None
     location: str | None = None  # Device or Host, where the file tells

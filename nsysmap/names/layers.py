@@ -126,7 +126,7 @@ def _ops_of(rows: list[NodeRow | None]) -> tuple[Op, ...]:
 
 
 def layer_kind(name: str, layer_type: str | None) -> str:
-    """The class (one of ``nsysmap.base.note.LAYER_KINDS``) of an engine layer, from its LayerType or, without one, from its name."""
+    """The class (one of ``engine.model.LAYER_KINDS``) of an engine layer, from its LayerType or, without one, from its name."""
     split = split_layer_name(name)
     words = layer_type.split() if layer_type else []
     if not words:

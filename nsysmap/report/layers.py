@@ -94,7 +94,7 @@ def _text(parts: Sequence[Sequence[Line]]) -> str:
 
 
 def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: bool = False) -> dict[str, object]:
-    """The same as one JSON object; times in nanoseconds, sizes in bytes.  What is measured and the precision are there where asked for."""
+    """The same as one JSON object; times in nanoseconds, sizes in bytes.  Measurements and precision are included on request."""
     rows = measured.layers if measured else {}
     layers = []
     for layer in engine.layers:
@@ -182,7 +182,7 @@ def _sum(rows: Rows, column: str) -> int:
 
 
 def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
-    """Of the trace; of the engine file alone where there is none, or where it shows no kernel of this engine."""
+    """From the trace; from the engine file alone if there is no trace, or if it shows no kernel of this engine."""
     rows = list(_of_engine(measured.times.precision)) if measured else []
     return rows or list(engine_precision_table(engine))
 
@@ -201,7 +201,7 @@ def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
 
 
 def _see(engine: Engine, room: int) -> Iterator[Line]:
-    """What else an engine file by itself answers, and what its times would need."""
+    """What else an engine file alone can answer, and how to get its times."""
     file = shlex.quote(escaped(engine.source))
     commands = [(f"nsysmap layers {file} --findings", "what did not fuse")] if engine.detailed else []
     commands += [(f"nsysmap graph {file} -o graph.html", "drawn"), (f"nsysmap layers {file} report.nsys-rep", "times; or --profile FILE")]
@@ -236,7 +236,7 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
 
 
 def _layer_lines(times: Mapping[str, Sequence[int | None]], order: Sequence[Layer], room: int) -> list[Line]:
-    """One line per layer under a heading; the names take the width that the others leave."""
+    """One line per layer under a heading; the names take the remaining width."""
     cells = [
         (
             str(layer.index),
@@ -256,7 +256,7 @@ def _tenths(time_ns: int | None) -> str:
 
 
 def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
-    """What each Myelin region spends: opaque ones by part, opened ones in one line with their costliest layers."""
+    """The time of each Myelin region: opaque ones by part, others in one line with their costliest layers."""
     regions = _regions(measured)
     whole = _sum(list(_of_engine(measured.times.kernel_time)), "time_ns")
     opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
@@ -277,7 +277,7 @@ def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
 
 
 def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int]) -> Iterator[list[Line]]:
-    """An opaque region by part: first those that are alike but for numbers in their names, then one by one.
+    """An opaque region by part: first those whose names differ only in numbers, together, then each part.
 
     ``of`` is all kernel time, and the columns there are.
     """
@@ -301,7 +301,7 @@ def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int
 
 
 def _unnumbered(part: str) -> str:
-    """The part without what numbers it: `layer.3` is `layer.*`, `gemm #7` is `gemm`."""
+    """The part without its numbers: `layer.3` is `layer.*`, `gemm #7` is `gemm`."""
     return _NUMBER.sub("*", _ORDINAL.sub("", part))
 
 
@@ -319,7 +319,7 @@ def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple
 
 
 def _time_cell(rows: Rows) -> str:
-    """Microseconds per steady-state inference; in all where there are no inferences."""
+    """Microseconds per steady-state inference; in total if there are no inferences."""
     means = [row.maybe_integer("mean_ns") for row in rows]
     return microseconds(sum(row.integer("time_ns") if mean is None else mean for row, mean in zip(rows, means, strict=True)))
 
@@ -366,7 +366,7 @@ def _name_lines(order: Sequence[Layer], room: int) -> list[Line]:
 
 
 def _tactic(layer: Layer) -> str:
-    """What the tactic's name says, without what the layer's own name says already."""
+    """What the tactic's name says beyond the layer's own name."""
     if not layer.tactic:
         return ""
     decoded = decode(layer.tactic)

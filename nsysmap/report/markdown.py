@@ -307,6 +307,6 @@ def _more(count: int, shown: int, what: str) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> str:
-    """A table whose cells are Markdown already; the first ``right`` columns (but for a nameless first one) are aligned right."""
+    """A table whose cells are already Markdown; the first ``right`` columns (except a first one without a name) are aligned right."""
     marks = ["--:" if i < right and (i or header[0]) else "---" for i in range(len(header))]
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, marks, *rows))

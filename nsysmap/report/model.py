@@ -1,4 +1,4 @@
-"""A report's figures as values, so that all writers write the same."""
+"""A report's figures as values, so that all writers show the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsysmap.summary.model import Summary
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle and the slow end of many times: the median, and the 95th percentile by linear interpolation; rounded to ns."""
+    """The middle and the upper end of many times: the median, and the 95th percentile by linear interpolation; rounded to ns."""
 
     median_ns: int
     p95_ns: int
@@ -92,7 +92,7 @@ class InferenceFigures:
 
 @dataclass(frozen=True)
 class ReplayFigures:
-    """What is known of CUDA graph replays whose kernels the trace hides; see hidden_graphs.Replays."""
+    """What is known about CUDA graph replays whose kernels the trace hides; see the table `hidden_replays`."""
 
     launches: int
     runs: int
@@ -105,7 +105,7 @@ class ReplayFigures:
 
 @dataclass(frozen=True)
 class IdleRow:
-    """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share_of_window`` is of the windows."""
+    """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share_of_window`` is their share of the windows."""
 
     cause: str
     gaps: int
@@ -124,7 +124,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report, in the order in which it is read."""
+    """The content of a report, in reading order."""
 
     summary: Summary
     trace: TraceFacts
@@ -132,12 +132,12 @@ class Report:
     engines: tuple[EngineFacts, ...]
     inferences: InferenceFigures
     by_engine: tuple[InferenceFigures, ...]  # empty if one engine, or none, ran
-    busy_share: float | None  # busy_ns of window_ns, over the GPUs that worked
-    busy_window: str  # what the window is: inferences or trace
+    busy_share: float | None  # busy_ns divided by window_ns, over the GPUs that worked
+    busy_window: str  # the kind of window: inferences or trace
     replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs
-    layer_time: str  # what the layers' figures are: "median per inference" or "total over the trace"
+    layer_time: str  # a description of the layers' figures: "median per inference" or "total over the trace"
     idle: tuple[IdleRow, ...]
-    tables: Tables  # the declared tables of the analysis: all that is shown row by row
+    tables: Tables  # the declared tables of the analysis: everything that is shown row by row
     outcomes: tuple[Outcome, ...]
     notes: tuple[Note, ...]  # errors first
 

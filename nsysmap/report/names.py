@@ -18,7 +18,7 @@ _LABEL = 17
 
 
 def printable(text: str) -> str:
-    """The text with every character that a terminal might obey written as an escape."""
+    """The text with every character escaped that a terminal might interpret."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() if ord(c) < 0xD800 or ord(c) > 0xDFFF else f"\\u{ord(c):04x}"
         for c in text
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def names_json(decoded: KernelName) -> dict[str, object]:
-    """All that is known of a name, as JSON holds it."""
+    """Everything known about a name, as JSON values."""
     return {
         "name": decoded.name,
         "family": decoded.family,
@@ -75,7 +75,7 @@ def names_text(decoded: KernelName, *, colour: bool) -> str:
 
 
 def explained_line(line: str) -> str:
-    """The line with each name in it followed by what it is, in square brackets; a line without names as it is."""
+    """The line with each name followed by its meaning in square brackets; a line without names is unchanged."""
     parts, at = [], 0
     for found in names_in(line):
         parts += [line[at : found.end], f" [{printable(summary(found.decoded))}]"]
@@ -88,7 +88,7 @@ def _op_word(op: Op) -> str:
 
 
 def _evidence(decoded: KernelName) -> str:
-    """What the marks mean, for those that this name has."""
+    """The meaning of the marks that this name has."""
     found = {_MARKS[evidence] for evidence in [op.evidence for op in decoded.ops] + [pattern.evidence for pattern in decoded.patterns]}
     words = {"~": "~ likely, not confirmed", "?": "? a guess", "??": "?? unknown"}
     return "; ".join(words[mark] for mark in ("~", "?", "??") if mark in found)

@@ -21,7 +21,7 @@ WORK = {
 """What each kind of work (schema.PRECISION) is."""
 
 TENSOR_CORES = {"yes": "used", "no": "not used", "unknown": "cannot tell"}
-"""What the table's answers about tensor cores mean: not to know is an answer of its own."""
+"""The meaning of the table's answers about tensor cores; "unknown" is an answer of its own."""
 
 TYPES_HEADER = ("type", "tensor cores", "work")
 REGIONS_HEADER = ("share", "µs", "on TC", "not on TC", "cannot tell", "convert", "types", "region")
@@ -30,7 +30,7 @@ _MOST_TYPES = 4
 
 
 def heading(rows: Rows) -> str:
-    """The section's heading, with what its times are."""
+    """The section's heading, which says what its times are."""
     measured = any(row["mean_ns"] is not None for row in rows)
     from_trace = any(row["kernels"] is not None for row in rows)
     if not any(row["time_ns"] is not None for row in rows):
@@ -48,7 +48,7 @@ def type_cells(rows: Rows) -> list[tuple[str, ...]]:
 
 
 def region_cells(rows: Rows, most: int | None = None) -> list[tuple[str, ...]]:
-    """One line a Myelin region and one for what lies outside: its share, µs, shares of its own time by tensor cores, conversions, types."""
+    """One line per Myelin region and one for everything else: share, µs, and shares of its own time by tensor cores, conversions, types."""
     regions = totals(rows, "region")
     if all(one.key == (None,) for one in regions):
         return []
@@ -73,7 +73,7 @@ def region_cells(rows: Rows, most: int | None = None) -> list[tuple[str, ...]]:
 
 
 def layer_cells(rows: Rows) -> list[tuple[int, tuple[str, ...]]]:
-    """Layer id, and share, µs, data type, tensor cores and work, in the order of the layers; several rows where its kernels differ."""
+    """Layer id, share, µs, data type, tensor cores and work, in the order of the layers; several rows if a layer's kernels differ."""
     found = totals((row for row in rows if row["layer_id"] is not None), "layer_id", "work", "datatype", "to_type", "tensor_cores")
     whole = sum(row.maybe_integer("time_ns") or 0 for row in rows)
     cells = [
@@ -109,7 +109,7 @@ def sentences(rows: Rows) -> list[str]:
 
 
 def by_engine(rows: Rows) -> list[tuple[int | None, Rows]]:
-    """The rows of each engine, in the order of the engine files; those of no engine file last."""
+    """The rows of each engine, in the order of the engine files; rows without an engine file last."""
     engines = {row.maybe_integer("engine") for row in rows}
     known = sorted(engine for engine in engines if engine is not None)
     found: list[tuple[int | None, Rows]] = [(engine, [row for row in rows if row["engine"] == engine]) for engine in known]
@@ -159,7 +159,7 @@ def _words(key: Sequence[object]) -> tuple[str, str, str]:
 
 
 def _types(rows: Rows, whole: int) -> str:
-    """The data types of the work that has one, with their shares."""
+    """The data types of the work with a known one, with their shares."""
     found: dict[str, int] = {}
     for one in totals(rows, "work", "datatype"):
         word = "converting" if one.key[0] == "convert" else str(one.key[1] or "cannot tell")

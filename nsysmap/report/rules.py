@@ -47,7 +47,7 @@ def rule_text(rule: Rule) -> str:
 
 
 def cases_text(results: Sequence[CaseResult]) -> str:
-    """What went wrong, and how many cases there were."""
+    """The failures, and the number of cases."""
     wrong = [result for result in results if result.wrong is not None]
     lines = [f"{result.rule}: {escaped(result.case)}: {escaped(result.wrong or '')}" for result in wrong]
     passed = len(results) - len(wrong)

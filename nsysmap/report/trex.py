@@ -35,11 +35,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class TrexFiles:
-    """What the three files hold, and what their reader must know."""
+    """The content of the three files, and notes on it."""
 
     graph: dict[str, object]
     profile: Rows
-    inferences: int  # that the times of profile.json are of
+    inferences: int  # covered by the times of profile.json
     timing: Rows
     notes: tuple[str, ...]
 
@@ -80,14 +80,14 @@ def trex_files(engine: Engine, times: Measured, kernels: Table, inferences: Tabl
 
 
 def trex_name(engine_file: Path) -> str:
-    """What the files are named after: the engine file, without `.json` or trex's own `.graph.json`."""
+    """The base name of the files: the engine file's, without `.json` or trex's own `.graph.json`."""
     return engine_file.name.removesuffix(".json").removesuffix(".graph")
 
 
 def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path], *, force: bool = False) -> list[Path]:
     """Write the three files into the folder, all of them or none, and return their paths.
 
-    A file that is there already is kept and refused unless forced; one of the inputs, always.  The folder is made where its parent is.
+    An existing file is not overwritten unless forced; one of the inputs never is.  The folder is made where its parent is.
     """
     contents = {"graph": files.graph, "profile": files.profile, "timing": files.timing}
     paths = {folder / f"{name}.{part}.json": content for part, content in contents.items()}
@@ -115,7 +115,7 @@ def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path]
 
 
 def _finite(value: object) -> object:
-    """The value with null for what JSON has no number for (an engine file may hold 1e999)."""
+    """The value with null in place of numbers that JSON lacks (an engine file may contain 1e999)."""
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -127,7 +127,7 @@ def _finite(value: object) -> object:
 
 
 def graph_of(engine: Engine) -> dict[str, object]:
-    """The engine in the form of `--exportLayerInfo`, as trex reads it; names only where that is all there is."""
+    """The engine in the form of `--exportLayerInfo`, as trex reads it; only names if the file has nothing else."""
     if not engine.detailed:
         return {"Layers": [layer.name for layer in engine.layers], "Bindings": list(engine.bindings)}
     return {"Layers": [_layer(layer) for layer in engine.layers], "Bindings": list(engine.bindings) or _edge_tensors(engine)}
@@ -152,7 +152,7 @@ def _layer(layer: Layer) -> dict[str, object]:
 
 
 def _tensor(tensor: Tensor) -> dict[str, object]:
-    """The tensor with type and layout in one text, as TensorRT wrote them before 11.3; apart as well where one text cannot say both."""
+    """The tensor with type and layout in one text, as TensorRT wrote them before 11.3; also separately if one text cannot say both."""
     word = _WORDS.get(tensor.datatype or "", tensor.datatype or "None")
     both = tensor.format if tensor.format and data_type(tensor.format) == tensor.datatype else word
     row: dict[str, object] = {"Name": tensor.name}
@@ -168,7 +168,7 @@ def _tensor(tensor: Tensor) -> dict[str, object]:
 
 
 def _edge_tensors(engine: Engine) -> list[str]:
-    """What is read but written by no layer, and what is written but read by none."""
+    """The tensors that are read but written by no layer, and those that are written but read by none."""
     read = dict.fromkeys(tensor.name for layer in engine.layers for tensor in layer.inputs)
     written = dict.fromkeys(tensor.name for layer in engine.layers for tensor in layer.outputs)
     return [*(name for name in read if name not in written), *(name for name in written if name not in read)]
@@ -201,7 +201,7 @@ def _profile(engine: Engine, layers: Table, spent: Sequence[Row], runs: int) -> 
 
 
 def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
-    """One row a steady-state inference, in milliseconds from the begin of the first: enqueue, input copies, compute, output copies.
+    """One row per steady-state inference, in milliseconds from the begin of the first: enqueue, input copies, compute, output copies.
 
     Compute goes from the first to the last kernel; what the GPU did before and after it counts as copies, as in trtexec.
     """
@@ -232,7 +232,7 @@ def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
 
 
 def trex_words(files: TrexFiles, paths: Sequence[Path]) -> list[str]:
-    """What was written, one line per file, and what the reader must know."""
+    """What was written, one line per file, and the notes."""
     layers = files.graph["Layers"]
     assert isinstance(layers, list)
     counts = (

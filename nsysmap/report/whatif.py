@@ -27,7 +27,7 @@ def whatif_text(answers: Table, source: str) -> str:
         cells = [(row.text("change"), *_figures([row.integer(name) for name in figures])) for row in told]
         lines += rendered(table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False).splitlines()
     for heading, reasons in unanswered(rows):
-        if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not of each change
+        if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not for each change
             return "\n".join(map(escaped, _wrapped(f"{source}: {heading.lower()} what any change would save: {next(iter(reasons))}", "  ")))
         lines += ["", f"{heading}:"]
         for reason, changes in reasons.items():
@@ -41,7 +41,7 @@ def whatif_text(answers: Table, source: str) -> str:
 
 
 def _figures(times_ns: Sequence[int]) -> list[str]:
-    """Times in µs, hardly finer than a tenth of the range that the last two span."""
+    """Times in µs, rounded to about a tenth of the range between the last two."""
     tenth = max(times_ns[-1] - times_ns[-2], 1) / 1e4
     digits = max(0, min(2, math.floor(-math.log10(tenth / 2))))
     return [f"{time_ns / 1e3:,.{digits}f}" for time_ns in times_ns]
@@ -53,7 +53,7 @@ def whatif_json(answers: Table) -> dict[str, object]:
 
 
 def unanswered(rows: Sequence[Row]) -> list[tuple[str, dict[str, list[str]]]]:
-    """The changes of which no saving is told, by what is said of them and why."""
+    """The changes without a saving, by answer and reason."""
     found = []
     for answer, heading in _UNANSWERED:
         reasons: dict[str, list[str]] = {}
@@ -66,16 +66,16 @@ def unanswered(rows: Sequence[Row]) -> list[tuple[str, dict[str, list[str]]]]:
 
 
 def assumptions(told: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:
-    """What all changes assume, once, and what each assumes beyond it."""
+    """The assumptions common to all changes, and those of each change."""
     common = _common([text for _, text in told])
     return common, [(change, rest) for change, text in told if (rest := text[len(common) :].strip())]
 
 
 def _common(texts: list[str]) -> str:
-    """The sentences that all texts (two or more) begin with."""
+    """The sentences with which all texts (two or more) begin."""
     if len(texts) < 2:
         return ""
-    first, last = min(texts), max(texts)  # what these two share, all between them share
+    first, last = min(texts), max(texts)  # what these two have in common, all texts between them have too
     same = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     return first[: first.rfind(". ", 0, same) + 1]
 

@@ -22,10 +22,10 @@ CAUSES = {
     "no-work": "there was no request to serve",
     "unknown": "the trace does not show why",
 }
-"""What each cause of a gap (schema.GAPS) means."""
+"""The meaning of each cause of a gap (schema.GAPS)."""
 
 ENDS = ("", "low_", "high_")
-"""What the columns of a predicted time begin with: the time, and the range that it is believed to lie in."""
+"""Prefixes of the columns of a predicted time: the time, and the ends of its expected range."""
 _SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
 _GRAPH_MODES = {
@@ -65,7 +65,7 @@ def captured(report: Report) -> list[tuple[str, str]]:
 
 
 def gpu_words(gpu: Gpu) -> str:
-    """A GPU's name and what matters of it."""
+    """A GPU's name and main properties."""
     facts = [
         gpu.chip,
         None if gpu.sm_count is None else f"{gpu.sm_count} SMs",
@@ -88,14 +88,14 @@ def found_by_words(figures: InferenceFigures) -> str:
 
 
 def excluded_words(figures: InferenceFigures) -> str:
-    """Which inferences the medians leave out."""
+    """Which inferences the medians exclude."""
     parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
     parts += [f"{figures.cut:,} cut off by the capture"] if figures.cut else []
     return f"; measured {figures.measured:,} ({' and '.join(parts)} excluded)" if parts else ""
 
 
 def idle_heading(report: Report) -> str:
-    """What the idle times by cause are of."""
+    """The heading of the idle times by cause."""
     window = sum(gpu.window_ns or 0 for gpu in report.gpus)
     total = sum(row.time_ns for row in report.idle)
     gpus = "GPUs were" if len(report.gpus) > 1 else "GPU was"
@@ -110,12 +110,12 @@ def mapping_words(report: Report) -> str:
 
 
 def window_words(report: Report) -> str:
-    """What busy and idle time is measured from the first to the last of."""
+    """What delimits the window of busy and idle time: "from the first to the last …"."""
     return "steady-state inference" if report.busy_window == "inferences" else "GPU work"
 
 
 def busy_words(report: Report, gpu: Gpu) -> str:
-    """How busy a GPU was; nothing if the trace does not show it."""
+    """How busy a GPU was; empty if the trace does not show it."""
     if gpu.busy_ns is None or gpu.window_ns is None:
         return ""
     which = f"GPU {gpu.device} busy" if len(report.gpus) > 1 else "GPU busy"
@@ -130,17 +130,17 @@ def engine_words(report: Report, engine: int | None) -> str:
 
 
 def whatif_unit(report: Report) -> str:
-    """What the times of what-if are of: an inference, or a pass of several."""
+    """The unit of what-if's times: an inference, or a pass of several."""
     return pass_words(next((count for row in report.tables.whatif if (count := row.maybe_integer("inferences"))), 1))
 
 
 def pass_words(inferences: int) -> str:
-    """What a time is of: an inference, or a pass of so many."""
+    """The unit of a time: an inference, or a pass of so many."""
     return "inference" if inferences == 1 else f"pass of {inferences} inferences"
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
-    """What what-if did not answer: whether it does not apply or cannot be determined, why, and the changes of which that holds."""
+    """The changes that what-if did not answer: whether they do not apply or cannot be determined, why, and their names."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in report.tables.whatif:
         if (answer := row.text("answer")) != "answered":
@@ -174,7 +174,7 @@ def number_words(row: Row, column: str) -> str:
 
 
 def change_words(change: str) -> str:
-    """A change (schema.WHATIF) by its name, and what it is."""
+    """A change (schema.WHATIF) by its name, and its description."""
     return f"{change}: {TITLES[change]}" if change in TITLES else change
 
 
@@ -186,7 +186,7 @@ def to_do(finding: Finding) -> str:
 
 
 def kernel_words(row: Row) -> str:
-    """What a kernel is, in a column of kernels."""
+    """The description of a kernel in a column of kernels."""
     return row.text("summary").replace(" kernel: ", ": ", 1)
 
 

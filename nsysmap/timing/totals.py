@@ -86,7 +86,7 @@ def layer_shares(kernels: Table, layers: int, steady: IntArray) -> FloatArray:
 
 
 def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:
-    """The table `other_kernels`; ``names`` is names.names_table of the kernels' names."""
+    """The table `other_kernels`; ``names`` is decode.names_table of the kernels' names."""
     inside = in_steady_part(kernels, steady)
     duration, text = kernels.ints("end_ns") - kernels.ints("start_ns"), kernels.text("name")
     rows = np.flatnonzero(inside & (kernels.ints("layer_id") == MISSING))
@@ -233,7 +233,7 @@ def unmapped(kernels: Table) -> Table:
 
 
 def by_kernel_name(kernels: Table, names: Table) -> Table:
-    """Every distinct kernel name with its total time over the trace, most first; ``names`` is names.names_table of them."""
+    """Every distinct kernel name with its total time over the trace, most first; ``names`` is decode.names_table of them."""
     text = kernels.text("name")
     duration = kernels.ints("end_ns") - kernels.ints("start_ns")
     count = np.bincount(text.codes, minlength=len(text.values))
