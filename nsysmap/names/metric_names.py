@@ -75,6 +75,8 @@ _TIME = {
     "pcie": ("pcie throughput",),
     "pcie_bar1_reads": ("pcie read requests to bar1",),
     "pcie_bar1_writes": ("pcie write requests to bar1",),
+    "c2c_receive": ("ctc rx throughput",),  # NVLink chip to chip, as between Grace and Hopper
+    "c2c_send": ("ctc tx throughput",),
     "nvlink_receive": ("nvlink bytes received",),
     "nvlink_send": ("nvlink bytes transmitted",),
     **{

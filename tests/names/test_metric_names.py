@@ -35,6 +35,8 @@ NAMES = [
     ("PCIe Write Requests to BAR1", "pcie_bar1_writes", "count", ""),
     ("NVLink RX Responses User Data [Throughput %]", "nvlink_receive_responses_user", "percent", ""),
     ("NVLink bytes transmitted", "nvlink_send", "percent", ""),
+    ("CTC RX Throughput [Throughput %]", "c2c_receive", "percent", ""),
+    ("CTC TX Throughput [Throughput %]", "c2c_send", "percent", ""),
     ("Async Copy Engine Active 1 [Throughput %]", "async_copy_engine", "percent", "sys"),
     ("Sync Copy Engine Active [Workloads]", "sync_copy_engine", "count", ""),
     ("Sync CS SM Warps [Occupancy %]", "", "percent", ""),
