@@ -14,7 +14,7 @@ async function start() {
     pick(event) { pick(event); reveal(event); },
   });
   const timeline = timelineOf(trace, document.getElementById("lanes"), {
-    pick, sampled(at) { details.sampled(at, timeline.lanes); }, range(range) { change({ range }); }, move() { overview.draw(); },
+    pick, sampled(at) { details.sampled(at, timeline.lanes); }, range: dragged, move() { overview.draw(); },
     drawn(milliseconds) { document.body.dataset.drawn = milliseconds.toFixed(1); },
   });
   const overview = overviewOf(trace, document.getElementById("overview"), timeline);
@@ -54,6 +54,12 @@ async function start() {
     if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
     const part = document.getElementById(location.hash.slice(1)) ? location.hash : "";  // a part of the page that the address names
     try { history.replaceState(null, "", told.size ? "#" + told : part || "#"); } catch { /* some browsers forbid this for local files */ }
+  }
+  let newest = null;
+  /** A drag asks for a part of time more often than all figures can follow: once a frame is enough. */
+  function dragged(range) {
+    if (!newest) requestAnimationFrame(() => { const last = newest; newest = null; change({ range: last }); });
+    newest = range;
   }
   function pick(event) {
     timeline.pick(event);

@@ -132,9 +132,9 @@ function kernelsOf(trace, place) {
   }
   /** Kernels of a selection by name: {time, each: their times}, and the time of all. */
   function within(chosen) {
-    const passes = trace.chosenBy({ ...chosen, found: null }), times = new Map(), [from, to] = chosen.range || [-Infinity, Infinity];
+    const passes = trace.chosenBy({ ...chosen, found: null }), times = new Map(), [from, to] = chosen.range || [-Infinity, Infinity], [first, last] = trace.kernelsIn(chosen);
     let whole = 0;
-    for (let row = 0; row < tables.kernels.rows; row++) {
+    for (let row = first; row < last; row++) {
       if (!passes(KERNEL, row)) continue;
       const code = tables.kernels_classes.name[tables.kernels.class[row]], spent = Math.min(tables.kernels.end[row], to) - Math.max(tables.kernels.start[row], from), sum = times.get(code) || { time: 0, each: [] };
       sum.time += spent;

@@ -92,10 +92,17 @@ function traceOf(doc, tables) {
     return launched.get(call) || NONE;
   }
 
+  /** The first and last of the rows among which the kernels of a selection are: they are by start, `reach` is the latest end so far. */
+  let reach = null;
+  function kernelsIn({ range, inference }) {
+    const [from, to] = range || (inference !== null && inferences.gpu_start[inference] >= 0 ? [inferences.gpu_start[inference], inferences.gpu_end[inference]] : [-Infinity, Infinity]);
+    if (!reach) { reach = Float64Array.from(kernels.end); for (let row = 1; row < reach.length; row++) reach[row] = Math.max(reach[row], reach[row - 1]); }
+    return [after(reach, from - 1), after(kernels.start, to)];
+  }
   /** Kernels of the selection by layer: {layer: {time, kernels}}, and their number. */
   function byLayer(selection) {
-    const passes = chosenBy(selection), found = new Map();
-    for (let row = 0; row < kernels.rows; row++) {
+    const passes = chosenBy(selection), found = new Map(), [first, last] = kernelsIn(selection);
+    for (let row = first; row < last; row++) {
       if (!passes(KERNEL, row)) continue;
       const layer = layerOf(row), sum = found.get(layer) || { time: 0, kernels: 0 };
       const [from, to] = selection.range || [-Infinity, Infinity];
@@ -159,7 +166,7 @@ function traceOf(doc, tables) {
     return total;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, idle, windowOf, waitOf, median,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, kernelsIn, idle, windowOf, waitOf, median,
     rangesAt, inCalls,
   };
 }

@@ -601,3 +601,24 @@ def test_idle_time_says_how_much_of_it_the_host_was_in_cuda_calls(browser: Brows
     assert min(shares.values()) < 0.1
     assert max(shares.values()) > 0.9
     assert all(0 <= share <= 1 for share in shares.values())
+
+
+@pytest.mark.parametrize("selected", ["range=2000000-2060000", "range=0-400000", "inference=0", "inference=9", "inference=48"])
+def test_a_selection_adds_up_the_kernels_that_are_in_it(browser: Browser, written: Callable[..., Path], selected: str) -> None:
+    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+    kernels = tables.kernels
+    start, end = kernels.ints("start_ns"), kernels.ints("end_ns")
+    events = (kernels, tables.memcpys, tables.memsets, tables.api_calls, tables.inferences)
+    origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
+    what, _, value = selected.partition("=")
+    if what == "range":
+        begin, stop = (origin + int(part) for part in value.split("-"))
+        spent = np.maximum(np.minimum(end, stop) - np.maximum(start, begin), 0)
+    else:
+        spent = np.where(kernels.ints("inference") == int(value), end - start, 0)
+    page = opened(browser, bert(written), selected)
+    page.select_option("#layer-rows", "each")
+    times = [float(text.replace(",", "")) for text in page.locator("#layers tbody td:nth-child(2)").all_inner_texts() if text != "–"]
+    assert sum(times) == pytest.approx(spent.sum() / 1000, abs=0.006 * len(times))
+    counts = page.locator("#kernels tbody tr:visible td:nth-child(3)").all_inner_texts()
+    assert sum(int(text.replace(",", "")) for text in counts) == np.count_nonzero(spent)
