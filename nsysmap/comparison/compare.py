@@ -42,8 +42,8 @@ class Timed:
     engines: tuple[str, ...]
     runs: int  # captures
     inferences: int  # counted inferences; the number of runs if the side has several captures
-    held_up: int  # inferences excluded because they took 1.5 times the median of their kind or more
-    held_up_ns: int | None  # what these would add to the mean
+    held_up: int  # inferences excluded because they took far longer than the median of their kind
+    held_up_ns: int | None  # what these would add to the mean as recorded
     time_ns: int | None  # without the profiler
     low_ns: int | None  # on a faster host and driver
     high_ns: int | None  # on a slower one

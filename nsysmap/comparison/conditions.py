@@ -72,7 +72,9 @@ def conditions(before: Side, after: Side, joined: Table, regions: Table | None =
         found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in (*_warm_up(side, own), *_mixed(side, own))]
         found += _grids(before, after)
     if before.traced == after.traced and _enough(before, after):
-        found += _clocks(joined)
+        known = ", ".join(one.what for one in found if one.other_work)
+        unknown = f"another clock, power limit{'' if before.traced else ', GPU'} or shape is why"
+        found += _clocks(joined, f"what differs above ({known}) may be why" if known else unknown)
     found += _network(joined)
     if regions is not None:
         told = "A build neither adds nor removes norms: these may be networks of different depth, which do a different amount of work."
@@ -222,8 +224,8 @@ def _mixed(name: str, side: Side) -> list[Condition]:
     return [Condition(f"GPUs of the runs of {name}", "", "", told, other_work=True)]
 
 
-def _clocks(joined: Table) -> list[Condition]:
-    """Whether the same kernels are slower or faster throughout."""
+def _clocks(joined: Table, reason: str) -> list[Condition]:
+    """Whether the same kernels are slower or faster throughout; ``reason`` says what that may come from."""
     rows = [row for row in joined if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
     if len(rows) < _FEWEST_KERNELS:
         return []
@@ -236,11 +238,8 @@ def _clocks(joined: Table) -> list[Condition]:
     throughout = float(np.mean(np.sign(ratios - 1) == np.sign(middle - 1)))
     if abs(middle - 1) < _CLOCK or (same_way < _TIGHT and throughout < _THROUGHOUT):
         return []
-    told = (
-        f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (median): "
-        "this comes from another clock, power limit, GPU or shape, not from the build."
-    )
-    return [Condition("speed of the same kernels", "1.000", f"{middle:.3f}", told, other_work=True)]
+    told = f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (median): {reason}, not the build."
+    return [Condition("times of the same kernels", "1.000", f"{middle:.3f}", told, other_work=True)]
 
 
 def _grids(before: Side, after: Side) -> list[Condition]:

@@ -47,7 +47,7 @@ class Pace:
     runs: int  # number of captures it averages; of several, `weight`, `kernels` and the noise are per run
     inferences: IntArray  # the counted ones, in chronological order
     held_up: int  # number of others that were held up
-    held_up_ns: float  # what these would add to the mean
+    held_up_ns: float  # what these would add to the mean as recorded
     weight: FloatArray  # weight of each; the sum is 1
     recorded: float  # mean
     likely: float  # without the profiler; as recorded if `profiled` gives a reason
@@ -330,7 +330,7 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
         recorded_noise=noise,
         parts=_none_negative(parts, kinds),
         recorded_parts=recorded_parts,
-        held_up_ns=slope * one.held_up_ns,
+        held_up_ns=one.held_up_ns,
     )
 
 

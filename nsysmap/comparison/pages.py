@@ -154,6 +154,8 @@ def _answer(found: Comparison) -> Iterator[str]:
     times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
     change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (f" ({share})" if before.time_ns else "")
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
+    if other := [one.what for one in found.conditions if one.other_work]:
+        verdict = f"Not like for like ({', '.join(other)}). {verdict}"
     if not before.inferences and not after.inferences:
         yield f"{change}; with one time per side, nothing says whether this is noise."
         yield from (*_conditions_told(found), *layers)
@@ -164,11 +166,13 @@ def _answer(found: Comparison) -> Iterator[str]:
         low, high = found.interval_ns
         alone = "of the inferences" if found.before.runs == 1 else "between the runs"
         yield f"95 % interval of the difference: {_signed(low)} to {_signed(high)}" + (
-            f" (from the noise {alone} alone, {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])})."
+            f" (from the noise {alone} alone, {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])}; Test says what widens it)."
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )
     yield from layers
+    if found.verdict == NO_DIFFERENCE and (beyond := sum(row.flag("significant") for row in found.layers)):
+        yield f"{counted(beyond, 'row')} of layers {'differs' if beyond == 1 else 'differ'} beyond the noise (*); the whole does not."
     if _only_runs_tell(found):
         yield (
             "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by about "
@@ -234,8 +238,8 @@ def _notes(found: Comparison) -> Iterator[str]:
     for name, side in (("before", found.before), ("after", found.after)):
         if side.held_up:
             yield (
-                f"{name}: {counted(side.held_up, 'inference')} took at least 1.5 times the median and "
-                f"{'does' if side.held_up == 1 else 'do'} not count; counting them would change the mean by "
+                f"{name}: {counted(side.held_up, 'inference')} took far longer than the median and "
+                f"{'does' if side.held_up == 1 else 'do'} not count; counting them would change the recorded mean by "
                 f"{_signed(side.held_up_ns or 0)}. `nsysmap inference` shows what held one up."
             )
 

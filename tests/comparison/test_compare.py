@@ -105,8 +105,16 @@ def test_profiles_of_the_same_kernels_that_are_slower_throughout_are_told(tmp_pa
             row[key] *= (1.2, 1.4, 3.0)[at % 3]
     (tmp_path / "slow.json").write_text(json.dumps(rows), encoding="utf-8")
     found = compare(folder / "profile.json", tmp_path / "slow.json", engine_before=ENGINE, engine_after=ENGINE)
-    assert [one.what for one in found.conditions] == ["speed of the same kernels"]
+    assert [one.what for one in found.conditions] == ["times of the same kernels"]
     assert not compare(folder / "profile.json", folder / "profile.json", engine_before=ENGINE, engine_after=ENGINE).conditions
+
+
+def test_what_outliers_would_add_is_of_the_recorded_times() -> None:
+    one = compare(SYNC, SYNC, engine_before=ENGINE, engine_after=ENGINE).before
+    times = analyze(SYNC, ENGINE).tables.inference_times.ints("time_ns")
+    assert one.held_up
+    assert one.recorded_ns is not None
+    assert one.held_up_ns == pytest.approx(times[times >= 0].mean() - one.recorded_ns, abs=1)
 
 
 def test_engine_files_alone_have_no_time() -> None:

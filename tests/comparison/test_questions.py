@@ -34,10 +34,12 @@ QUESTIONS = {
     ),
     "was it another GPU or profiler": (
         "bert_trt10/sync.sqlite", "newer/bert_sync.sqlite",
-        ["No difference beyond the noise", "GPU (NVIDIA H200 → NVIDIA H100 80GB HBM3)", "nsys (2023.4.4.54 → 2025.3", "speed of the same"],
+        ["Not like for like (GPU, times of the same kernels). No difference beyond the noise",
+         "GPU (NVIDIA H200 → NVIDIA H100 80GB HBM3)", "nsys (2023.4.4.54 → 2025.3", "times of the same"],
     ),
     "was the batch or the sequence another": (
-        "bert_split_trt10/sync.nsys-rep", "bert_trt10/sync.sqlite", ["input_ids 1x64", "input_ids 1x128", "A different amount of work"],
+        "bert_split_trt10/sync.nsys-rep", "bert_trt10/sync.sqlite",
+        ["Not like for like (shapes of inputs and outputs", "input_ids 1x64", "input_ids 1x128", "A different amount of work"],
     ),
     "are these two captures of one thing": (
         "bert_trt10/sync.sqlite", "aux_streams/sync.nsys-rep", ["different networks", "streams with GPU work"],
