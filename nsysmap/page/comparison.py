@@ -59,7 +59,11 @@ class Beside:
 def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
     """The page as HTML, with links to the pages of both sides if they are known; its policy lets the browser load and run nothing."""
     differences = {WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
-    return page_html(page_of(found), differences, tuple(_went_to(found.contributions, _SIDES)), beside=beside)
+    went_to = list(_went_to(found.contributions, _SIDES))
+    if went_to and found.before.inferences and not found.before.profiled:
+        told = "The bars show the inferences as replayed without the profiler; the page of each side shows its trace as recorded."
+        went_to.append(f'<p class="dim">{told}</p>')
+    return page_html(page_of(found), differences, went_to, beside=beside)
 
 
 def page_html(

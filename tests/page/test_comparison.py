@@ -37,6 +37,8 @@ def test_the_bars_of_one_inference_are_its_time_and_the_median_one_s(tmp_path: P
 def test_the_bars_of_a_comparison_are_both_times() -> None:
     found = compare_sides(*(side_of(analysis("bert_trt10", report)) for report in ("hostgap.nsys-rep", "sync.sqlite")))
     assert found.before.time_ns is not None and found.after.time_ns is not None
-    before, after = (sum(bar) for bar in widths(comparison_html(found)))
+    page = comparison_html(found)
+    assert "as replayed without the profiler" in page
+    before, after = (sum(bar) for bar in widths(page))
     assert before == pytest.approx(100, abs=0.01)
     assert after == pytest.approx(100 * found.after.time_ns / found.before.time_ns, abs=0.5)
