@@ -113,6 +113,14 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """One idle interval of the GPU."""
+
+    ns: int
+    in_calls_ns: int | None  # of that, how long the thread that ended it was in CUDA calls; None if unknown
+
+
+@dataclass(frozen=True)
 class Slowest:
     """The slowest steady-state inference beside the median of its kind."""
 
@@ -122,6 +130,8 @@ class Slowest:
     cause: str | None  # the cause of idle time with the largest excess
     extra_ns: int | None
     early: bool  # all earlier ones of its kind after the warm-up are outliers too, or there are none: it may be warm-up itself
+    before_ns: int | None  # from the end of the one before to its own begin, if most of its excess is in that
+    longest: Wait | None  # the longest idle interval of that cause, if most of its excess is in that
 
 
 @dataclass(frozen=True)

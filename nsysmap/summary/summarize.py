@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,11 +32,11 @@ from nsysmap.summary.model import (
     Part,
     Region,
     RuleAnswer,
-    Slowest,
     Summary,
 )
 from nsysmap.summary.paste import Version
-from nsysmap.trace.steady import OUTLIER, only_repeats
+from nsysmap.summary.slowest import slowest
+from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
 _TOLD = 2  # patterns or classes of a kernel's operations shown at most
@@ -97,7 +96,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         other_kernels=_other_kernels(tables["other_kernels"], counted_in),
         kernels=_kernels(tables["kernel_totals"]),
         kernel_kinds=_kernel_kinds(tables),
-        slowest=_slowest(tables["inference_times"]),
+        slowest=slowest(tables),
         regions=_regions(tables),
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
@@ -184,28 +183,6 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
     if homes.count((pid, device)) > 1:
         parts.append(f"thread {loop_id + 1}")
     return ", ".join(parts)
-
-
-def _slowest(times: Table) -> Slowest | None:
-    rows = [row for row in times if row.maybe_real("times_median") is not None]
-    alike = Counter(row.integer("group_id") for row in rows)
-    rows = [row for row in rows if alike[row.integer("group_id")] > 1]  # an inference alone is its own median
-    worst = max(rows, key=lambda row: row.real("times_median"), default=None)
-    if worst is None:
-        return None
-    before = [
-        row
-        for row in rows
-        if row.integer("group_id") == worst.integer("group_id") and row.integer("inference") < worst.integer("inference")
-    ]
-    return Slowest(
-        worst.integer("inference"),
-        worst.integer("time_ns"),
-        worst.real("times_median"),
-        worst.maybe_text("extra_cause"),
-        worst.maybe_integer("extra_ns"),
-        early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
-    )
 
 
 # --- where the time goes ----------------------------------------------------------------------------------------------

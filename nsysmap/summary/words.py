@@ -21,6 +21,7 @@ from nsysmap.summary.model import (
     LayerGroup,
     OtherKernels,
     RuleAnswer,
+    Slowest,
     Summary,
 )
 from nsysmap.trace.steady import OUTLIER
@@ -280,8 +281,18 @@ def slowest(summary: Summary) -> str:
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:
-        told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}"
+        told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}{_held_up(found)}"
+    if found.before_ns is not None:
+        told += f"; {rounded(found.before_ns)} passed before it began"
     return told + ("; one of the first, may be warm-up" if found.early else "")
+
+
+def _held_up(found: Slowest) -> str:
+    """What the host did in the one interval that the GPU mostly waited for launches, if that was not launching."""
+    longest = found.longest
+    if found.cause != "launch" or longest is None or longest.in_calls_ns is None or 2 * longest.in_calls_ns >= longest.ns:
+        return ""
+    return f": {rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it with the host in no CUDA call"
 
 
 def certainty(summary: Summary) -> str:

@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 
 from nsysmap.base.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
-from nsysmap.base.result_schema import WHATIF
+from nsysmap.base.result_schema import GAPS, WHATIF
 from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import CAPTURE
+from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, actions
-from nsysmap.summary.model import IdleCause
+from nsysmap.summary.model import IdleCause, Slowest, Wait
 from nsysmap.summary.paste import lines_for
+from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
 from tests.reports import analysis
 
@@ -82,6 +83,61 @@ def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_ma
     found = analysis("bert_trt10", "sync.sqlite").tables.by_name()
     rows = [{"inference": at, "group_id": 0, "time_ns": round(one * 1000), "times_median": one} for at, one in enumerate(times)]
     assert words.slowest(summarize({**found, "inference_times": Table.of_rows(INFERENCE_TIMES, rows)})) == told
+
+
+INFERENCE_ROW = {
+    "process": 0, "pid": 1, "thread": 7, "device": 0, "found_by": "range", "cuda_graph": False, "warmup": False,
+    "complete": True, "kernels": 1, "launches": 1,
+}  # fmt: skip
+GAP_ROW = {"gap_id": 0, "device": 0, "cause": "launch", "evidence": "cudaLaunchKernel", "thread": 7, "inference": 2}
+CALL_ROW = {"process": 0, "pid": 1, "thread": 7, "api": "cudaLaunchKernel", "kind": "launch", "result": 0}
+
+
+def slow_third(gap: tuple[int, int], calls: tuple[tuple[int, int], ...] = (), start_ns: int = 2000, cause: str = "launch") -> Slowest:
+    """The slowest of three inferences, of 1, 1 and 4 µs, the third with this idle interval and its thread in these calls."""
+    times = [(0, 0, 1000), (1, 1000, 2000), (2, start_ns, 6000)]
+    found = slowest(
+        {
+            "inferences": Table.of_rows(
+                INFERENCES,
+                [{**INFERENCE_ROW, "inference": at, "start_ns": begin, "end_ns": end, "gpu_end_ns": end} for at, begin, end in times],
+            ),
+            "inference_times": Table.of_rows(
+                INFERENCE_TIMES,
+                [
+                    {"inference": 0, "group_id": 0, "time_ns": 1000, "times_median": 1.0},
+                    {"inference": 1, "group_id": 0, "time_ns": 1000, "times_median": 1.0},
+                    {"inference": 2, "group_id": 0, "time_ns": 4000, "times_median": 4.0, "extra_cause": "launch", "extra_ns": 3000},
+                ],
+            ),
+            "gaps": Table.of_rows(GAPS, [{**GAP_ROW, "start_ns": gap[0], "end_ns": gap[1], "dur_ns": gap[1] - gap[0], "cause": cause}]),
+            "api_calls": Table.of_rows(API_CALLS, [{**CALL_ROW, "start_ns": begin, "end_ns": end} for begin, end in calls]),
+        }
+    )
+    assert found is not None
+    return found
+
+
+def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_host_was_in_cuda_calls() -> None:
+    one = (3000, 5000)
+    assert slow_third(one, ((2900, 3100), (3050, 3200), (4900, 5100))).longest == Wait(2000, 300)
+    assert slow_third(one).longest == Wait(2000, None)
+    assert slow_third((3000, 4400), ((2900, 3100),)).longest is None  # not most of the excess
+    assert slow_third(one, ((2900, 3100),), cause="sync").longest is None
+    told = "inference 2: 4.00 µs, 4.0 x median; 3.00 µs more waiting for launches"
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    late, launching = slow_third(one, ((2900, 3100),)), slow_third(one, ((2900, 4100),))
+    assert words.slowest(replace(summary, slowest=late)) == f"{told}: 2.00 µs at once, 1.90 µs of it with the host in no CUDA call"
+    assert words.slowest(replace(summary, slowest=launching)) == told
+
+
+def test_an_inference_that_is_slow_because_it_began_late_says_so() -> None:
+    one = (3000, 5000)
+    assert slow_third(one, cause="sync").before_ns is None
+    assert slow_third(one, start_ns=3500, cause="sync").before_ns is None  # half of the excess
+    late = slow_third(one, start_ns=4000, cause="sync")
+    assert late.before_ns == 2000
+    assert words.slowest(replace(analysis("bert_trt10", "sync.sqlite").summary, slowest=late)).endswith("; 2.00 µs passed before it began")
 
 
 def test_a_saving_below_one_percent_of_the_time_is_noise() -> None:
