@@ -72,7 +72,7 @@ def _answer(found: OneInference, extra: int) -> list[str]:
     if found.warmup:
         lines.append("It belongs to the warm-up.")
     else:
-        lines.append(f"It is number {found.rank} of them, counted from the slowest.")
+        lines.append("It is the slowest of them." if found.rank == 1 else f"It is number {found.rank} of them, counted from the slowest.")
     longer = sorted((one for one in found.contributions if one.ns * extra > 0), key=lambda one: -abs(one.ns))
     if extra and longer:
         most = longer[0]
