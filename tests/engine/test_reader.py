@@ -369,8 +369,17 @@ json_values = st.recursive(
 )
 
 
+engine_values = st.fixed_dictionaries(
+    {
+        "Layers": st.lists(
+            st.text() | st.fixed_dictionaries({"Name": st.text()}, optional={"LayerType": json_values, "TacticName": json_values})
+        )
+    }
+)
+
+
 @unhurried
-@given(json_values)
+@given(json_values | engine_values)
 def test_any_json_gives_an_engine_or_one_error(value: object) -> None:
     try:
         engine = engine_of(documents_of(parse_json(json.dumps(value), "made"), "made")[-1], "made")
