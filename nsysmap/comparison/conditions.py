@@ -10,6 +10,8 @@ from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import duration, percent
 from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.side import Side
+from nsysmap.engine.model import Engine
+from nsysmap.mapping.engine_match import DID_NOT_RUN
 from nsysmap.names.fusion import NORM_PATTERNS
 from nsysmap.trace.copies import hold_the_host
 
@@ -68,8 +70,9 @@ def conditions(before: Side, after: Side, joined: Table, regions: Table | None =
         differs("kernels per inference", (_kernels(before), _kernels(after)), told, work=bool(told))
         differs("copies per inference", (_copies(before), _copies(after)))
         differs("inferences per pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
-        differs("engines that ran", (len(before.engines) or None, len(after.engines) or None))
+        differs("engines that ran", (len(_engines_that_ran(before)) or None, len(_engines_that_ran(after)) or None))
         found += [one for side, own in zip(("before", "after"), sides, strict=True) for one in (*_warm_up(side, own), *_mixed(side, own))]
+        found += [*_wrong_engines(before, "before"), *_wrong_engines(after, "after")]
         found += _grids(before, after)
     if before.traced == after.traced and _enough(before, after):
         known = ", ".join(one.what for one in found if one.other_work)
@@ -133,7 +136,7 @@ def _counterpart(row: Row) -> bool:
 
 
 def _version(side: Side) -> str | None:
-    versions = [engine.tensorrt_version for engine in side.engines if engine.tensorrt_version]
+    versions = [engine.tensorrt_version for engine in _engines_that_ran(side) if engine.tensorrt_version]
     return versions[0] if versions else side.tables["capture"].only().maybe_text("tensorrt_version") if side.traced else None
 
 
@@ -141,11 +144,11 @@ def _binding_shapes(before: Side, after: Side) -> tuple[str | None, str | None]:
     """The shapes of inputs and outputs that both sides name; nothing if they are equal."""
     shapes: list[dict[str, tuple[int, ...]]] = []
     for side in (before, after):
-        names = {name for engine in side.engines for name in engine.bindings}
+        names = {name for engine in _engines_that_ran(side) for name in engine.bindings}
         shapes.append(
             {
                 tensor.name: tensor.dimensions
-                for engine in side.engines
+                for engine in _engines_that_ran(side)
                 for layer in engine.layers
                 for tensor in (*layer.inputs, *layer.outputs)
                 if tensor.name in names and tensor.dimensions is not None
@@ -156,6 +159,24 @@ def _binding_shapes(before: Side, after: Side) -> tuple[str | None, str | None]:
         return None, None
     words = [", ".join(f"{name} {'x'.join(map(str, held[name]))}" for name in other[:4]) for held in shapes]
     return words[0], words[1]
+
+
+def _engines_that_ran(side: Side) -> tuple[Engine, ...]:
+    """Its engines without those of which the trace shows that they did not run."""
+    if not side.traced:
+        return side.engines
+    wrong = {row.integer("engine") for row in side.tables["engine_fits"] if row.text("verdict") == DID_NOT_RUN}
+    return tuple(engine for at, engine in enumerate(side.engines) if at not in wrong)
+
+
+def _wrong_engines(side: Side, own: str) -> list[Condition]:
+    ran = _engines_that_ran(side)
+    wrong = ", ".join(engine.source for engine in side.engines if not any(engine is one for one in ran))
+    if not wrong:
+        return []
+    told = f"{wrong} did not run in {side.source}: give the engine file of that run. Its layers are those that the trace names."
+    ends = (wrong, "") if own == "before" else ("", wrong)
+    return [Condition(f"engine file of {own.upper()}", *ends, told)]
 
 
 def _known(number: int) -> int | None:

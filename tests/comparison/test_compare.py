@@ -346,3 +346,12 @@ def test_regions_with_other_numbers_of_norms_may_be_networks_of_other_depth() ->
     files = [FIXTURES / folder / "sync.nsys-rep" for folder in ("bert_trt85", "bert_trt86")]
     same = compare(*files, engine_before=files[0].parent / "engine.json", engine_after=files[1].parent / "engine.json")
     assert not [one for one in same.conditions if one.what == "norms in regions"]
+
+
+def test_an_engine_that_did_not_run_is_told_and_tells_nothing_of_the_run() -> None:
+    other = FIXTURES / "bert_trt103" / "engine.json"
+    found = compare(SYNC, FIXTURES / "bert_trt10" / "graph.sqlite", engine_before=other, engine_after=ENGINE)
+    told = {one.what: one.told for one in found.conditions}
+    assert told["engine file of BEFORE"].startswith("engine.json did not run in sync.sqlite: give the engine file of that run.")
+    assert "shapes of inputs and outputs" not in told
+    assert not any("did not run" in one.told for one in compared("graph").conditions)
