@@ -17,12 +17,12 @@ from nsysmap.cli.main import cli
 from tests.commands import run
 from tests.places import FIXTURES, ROOT
 
-BERT, SPLIT = FIXTURES / "bert_trt10", FIXTURES / "bert_split_trt10"
+BERT, SPLIT, NEWER = FIXTURES / "bert_trt10", FIXTURES / "bert_split_trt10", FIXTURES / "newer"
 FILES = {
     "report.nsys-rep": BERT / "sync.sqlite", "engine.json": BERT / "engine.json", "profile.json": BERT / "profile.json",
     "old.nsys-rep": BERT / "sync.sqlite", "new.nsys-rep": BERT / "graph.sqlite", "old.json": BERT / "engine.json",
-    "new.json": BERT / "engine.json", "old1.nsys-rep": BERT / "sync.sqlite", "old2.nsys-rep": BERT / "sync.sqlite",
-    "new1.nsys-rep": BERT / "graph.sqlite", "new2.nsys-rep": BERT / "graph.sqlite", "old.engine.json": BERT / "engine.json",
+    "new.json": BERT / "engine.json", "old1.nsys-rep": BERT / "sync.sqlite", "old2.nsys-rep": NEWER / "bert_sync.sqlite",
+    "new1.nsys-rep": BERT / "graph.sqlite", "new2.nsys-rep": NEWER / "bert_graph.sqlite", "old.engine.json": BERT / "engine.json",
     "new.engine.json": SPLIT / "engine.json", "budget.toml": ROOT / "examples" / "gate" / "budget.toml",
 }  # fmt: skip
 """An export is read under any name: what a file is, its content says."""
