@@ -65,7 +65,7 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str =
     remedies = remedies_for(estimates, estimate, group)
     if remedies:
         ways = " or ".join(f"{each.executions} {repeats} at {each.frequency_hz // 1000} kHz" for each in remedies)
-        return f"{said}; {ways} would be enough"
+        return f"{said}; {ways} would be enough: {command(remedies[0].frequency_hz)}"
     other = ": use Nsight Compute" if what == "kernel" else ""
     if estimates.concurrent[group] > _TOGETHER:
         return f"{said}; samples cannot separate work that always runs together{other}"

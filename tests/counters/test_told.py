@@ -20,6 +20,7 @@ def test_short_kernels_between_long_samples_are_not_told() -> None:
     assert told(found, metric).tolist() == [False, True]
     reason = why_not(found, metric, 0)
     assert "2.0 µs" in reason and "100 µs" in reason and "40 executions" in reason and "200 kHz would be enough" in reason
+    assert command(remedies_for(found, metric, 0)[0].frequency_hz) in reason
     assert why_not(found, metric, 1) == ""
 
 
