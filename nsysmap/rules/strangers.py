@@ -176,7 +176,7 @@ class _Child:
             start_new_session=True,  # an interrupt of the terminal is for nsysmap, which ends it
         )
         self._answers: queue.Queue[bytes | None] = queue.Queue()
-        self._tables: dict[int, tuple[int, pyarrow.Table]] = {}  # by the identity of a table that is kept here
+        self._tables: list[pyarrow.Table] = []  # those that the process has, by number
         threading.Thread(target=self._listen, daemon=True).start()
         try:
             self.ask({"do": "start"}, _START_S)
@@ -194,18 +194,18 @@ class _Child:
                 return
 
     def given(self, table: pyarrow.Table) -> int:
-        """The number under which the process has this table; it is sent where it has not got it yet."""
-        known = self._tables.get(id(table))
-        if known is None:
+        """The number under which the process has this table, which is sent the first time."""
+        number = next((number for number, known in enumerate(self._tables) if known is table), len(self._tables))
+        if number == len(self._tables):
             import pyarrow as pa
 
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            known = self._tables[id(table)] = (len(self._tables), table)
-            self._send({"do": "table", "number": known[0]})
+            self._tables.append(table)
+            self._send({"do": "table", "number": number})
             self._write(sink.getvalue())
-        return known[0]
+        return number
 
     def ask(self, request: Mapping[str, object], seconds: float) -> dict[str, Any]:
         """Its answer."""
