@@ -32,6 +32,8 @@ class Part:
     fill: str
     left: float
     wide: float
+    cause: str = ""  # of idle time
+    device: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,16 +145,16 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     parts: list[Part] = []
     left = 0.0
 
-    def add(word: str, means: str, share: float, fill: str, time_ns: int | None) -> None:
+    def add(word: str, means: str, share: float, time_ns: int | None, cause: str = "") -> None:
         nonlocal left
-        time = "" if time_ns is None else rounded(time_ns)
-        parts.append(Part(word, means, percent(share, 1), time, fill, round(left * 100, 3), round(share * 100, 3)))
+        time, fill = "" if time_ns is None else rounded(time_ns), CAUSES[cause] if cause else BUSY
+        parts.append(Part(word, means, percent(share, 1), time, fill, round(left * 100, 3), round(share * 100, 3), cause, gpu.device))
         left += share
 
-    add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, BUSY, gpu.busy_ns)
+    add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
     for one in gpu.idle:
         word = words.idle_words(one.cause)
-        add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, CAUSES[one.cause], one.ns)
+        add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
     between = "from the first to the last steady-state inference" if gpu.window == "inferences" else "from the first to the last GPU work"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:

@@ -120,7 +120,7 @@ def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iter
         yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}{shown}</tr>"
     yield "</table>"
     if grid.more:
-        yield f'<p class="dim">… and {grid.more:,} more</p>'
+        yield f'<p class="dim">… and {grid.more:,} more, not on this page: <code>-o FILE.json</code> writes all</p>'
 
 
 def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> Iterator[str]:

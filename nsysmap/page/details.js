@@ -36,12 +36,13 @@ function detailsOf(trace, panel, on) {
   }
   function kernel(row) {
     const of = tables.kernels.class[row], layer = trace.layers.get(trace.layerOf(row)), told = doc.kernels[tables.kernels_classes.name[of]];
-    const { median, count } = trace.median(row), spent = tables.kernels.dur[row];
+    const { median, count } = trace.median(row), named = trace.timesOf(tables.kernels_classes.name[of]), spent = tables.kernels.dur[row];
     const three = name => ["x", "y", "z"].map(axis => tables.kernels_classes[name + axis][of]).join(" × ");
     element("h2", layer ? layer.title : "Kernel without a layer", panel);
     rows(null, [
       ["kernel", shared(KERNEL, "name", row)], ["what it is", told.summary], ["patterns", told.patterns], ...at(KERNEL, row),
-      ["median of this kernel and layer", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null],
+      ["median of those like it", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null, null, `the same kernel${layer ? ", layer" : ""} and grid`],
+      named.length > count && ["median of its name", `${duration(named[named.length >> 1])} of ${named.length.toLocaleString("en")}`, null, `with any grid${layer ? ", of any layer" : ""}`],
       inferenceRow(tables.kernels.inference[row]),
     ]);
     const counted = measuredOf(row);
@@ -110,7 +111,7 @@ function detailsOf(trace, panel, on) {
     rows(null, [["layer", one.name], ["#", one.index], ["engine", one.engine === null ? null : doc.engines[one.engine]]]);
     layerRows(one, null);
     const ran = doc.kernel_time.filter(row => row.layer === id);
-    rows(`Its kernels (${doc.mean})`, ran.map(row => [`${row.kernels} × ${duration(row.time)}`, `${row.summary}\n${row.name}`]));
+    rows(`Its kernels (${doc.mean})`, ran.map(row => [kernelsWords(row), `${row.summary}\n${row.name}`]));
     for (const name of new Set(ran.map(row => row.name))) { const at = doc.texts.kernels_classes.name.indexOf(name); if (at >= 0) remarks(doc.kernels[at], one, Object.keys(doc.capabilities)[0]); }
     const found = doc.findings.filter(finding => finding.layers.includes(id));
     rows("Findings about it", found.map(finding => [finding.severity, finding.rule, () => on.finding(finding.number)]));
@@ -118,12 +119,23 @@ function detailsOf(trace, panel, on) {
     button("first kernel in the timeline", tools, () => on.first(id));
     if (one.engine !== null && one.index !== null) { tools.append(" · "); button("in the engine graph", tools, () => on.graph(id)); }
   }
-  /** The layers that a finding is about. */
+  function kernelsWords({ kernels, time }) { return `${duration(time)} in ${counted(+kernels.toFixed(2), "kernel")}`; }
+  /** Several layers: those that a finding is about, or that are alike. */
   function layers(ids, title) {
     open();
     element("h2", title, panel);
     if (!ids.length) return element("p", "It is not about particular layers.", panel, "note");
-    rows(`${counted(ids.length, "layer")}, marked in every figure`, ids.map(id => { const one = trace.layers.get(id); return [one.time === null ? one.kind : duration(one.time), one.title, () => on.layer(id)]; }));
+    const mine = ids.map(id => trace.layers.get(id)), chosen = new Set(ids), kernels = new Map();
+    const sum = column => mine.every(one => one[column] === null) ? null : mine.reduce((total, one) => total + (one[column] || 0), 0), only = column => [...new Set(mine.map(one => one[column]).filter(Boolean))].join(", ");
+    const time = sum("time"), share = sum("share");
+    rows(null, [
+      [doc.median, time === null ? null : duration(time), null, "the sum of theirs"], ["share of kernel time", share === null ? null : percent(share)], ["kind", only("kind")], ["type", only("type")],
+      ["data type", only("precision")],
+    ]);
+    for (const row of doc.kernel_time) if (chosen.has(row.layer)) kernels.set(row.name, { summary: row.summary, kernels: row.kernels + (kernels.get(row.name)?.kernels || 0), time: row.time + (kernels.get(row.name)?.time || 0) });
+    const ran = [...kernels].sort(([, one], [, two]) => two.time - one.time);
+    rows(`Their kernels (${doc.mean})`, ran.map(([name, one]) => [kernelsWords(one), `${one.summary}\n${name}`]));
+    rows(`${counted(ids.length, "layer")}, marked in every figure`, mine.map(one => [one.time === null ? one.kind : duration(one.time), one.title, () => on.layer(one.id)]));
     button("first kernel in the timeline", element("p", null, panel), () => on.first(ids[0]));
   }
   function copy(row, type) {

@@ -5,8 +5,8 @@ async function start() {
   const doc = (await inflated("doc")).head;
   const trace = traceOf(doc, unpacked(await inflated("rows")));
   const { tables } = trace;
-  let selection = { inference: null, layer: null, layers: null, range: null, found: null };  // layers: those of a finding, instead of a single one
-  const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"] };
+  let selection = { inference: null, layer: null, layers: null, range: null, found: null, cause: null };  // layers: those of a finding, instead of a single one
+  const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"] };
   let hits = [], next = -1, byType = new Map();
 
   const details = detailsOf(trace, panel, {
@@ -20,7 +20,7 @@ async function start() {
   const overview = overviewOf(trace, document.getElementById("overview"), timeline);
   const layers = layersOf(trace, document.getElementById("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
   const kernels = kernelsOf(trace, document.getElementById("kernels"));
-  const idle = idleOf(trace, document.getElementById("idle"));
+  const idle = idleOf(trace, document.getElementById("idle"), { cause: name => cause(name) });
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
   const graphs = graphsOf(doc, { layer: id => layer(id), within: chosen => trace.byLayer({ ...chosen, found: null }) });
@@ -45,6 +45,7 @@ async function start() {
     if (selection.layer !== null) chip(`layer ${fitted(trace.layers.get(selection.layer).title, 40)}`, { layer: null });
     if (selection.layers) chip(`${fitted(selection.title, 40)}: ${counted(selection.layers.length, "layer")}`, { layers: null });
     if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });
+    if (selection.cause) button(`idle: ${selection.cause} ×`, chips, search, "chip");
     chips.hidden = !chips.children.length;
     heading();
     const told = new URLSearchParams();
@@ -68,6 +69,7 @@ async function start() {
     details.event(event);
   }
   function reveal({ type, row }) {
+    timeline.uncover(type, row);
     const [from, to] = [trace.startOf(type, row), trace.endOf(type, row)], view = timeline.view, span = view.to - view.from;
     if (from < view.from || to > view.to || to - from < span / 400) {
       const half = Math.max((to - from) * 12, 20000);
@@ -115,6 +117,26 @@ async function start() {
   function to(id) {
     document.getElementById(id).scrollIntoView({ block: "start" });
   }
+  /** Scrolls to the timeline unless its lanes are in sight. */
+  function toLanes() {
+    const { top, bottom } = document.getElementById("lanes").getBoundingClientRect(), head = document.querySelector("header").offsetHeight;
+    if (top < head || Math.min(bottom, top + window.innerHeight / 2) > window.innerHeight) to("timeline");
+  }
+  /** Selects the idle time of a cause and shows its longest interval in a typical inference, or of all; next and previous go through them. */
+  function cause(name, device = null) {
+    const passes = row => trace.shared(GAP, "cause", row) === name && (device === null || trace.shared(GAP, "device", row) === device);
+    hits = [];
+    for (let row = 0; row < tables.gaps.rows; row++) if (passes(row)) hits.push({ type: GAP, row });
+    if (!hits.length) return to("idle");
+    find.value = "";
+    byType = new Map();
+    list();
+    graphs.search(null);
+    change({ cause: name, found: (type, row) => type === INFERENCE || (type === GAP && passes(row)) });
+    const [from, till] = typicalInference() || [0, doc.duration], long = hit => trace.endOf(GAP, hit.row) - trace.startOf(GAP, hit.row);
+    const within = hits.filter(hit => trace.startOf(GAP, hit.row) >= from && trace.endOf(GAP, hit.row) <= till);
+    go(hits.indexOf((within.length ? within : hits).reduce((best, hit) => long(hit) > long(best) ? hit : best)));
+  }
   function toGraph(id) {
     layer(id);
     to("graph");
@@ -160,7 +182,8 @@ async function start() {
     article.querySelector("h3").after(tools);
   }
   for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
-  for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); listed.hidden = true; jump(1); to("timeline"); });
+  for (const one of document.querySelectorAll("[data-cause]")) one.addEventListener("click", () => cause(one.dataset.cause, +one.dataset.device));
+  for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); typicalKernel(one.dataset.find); });
   for (const one of document.querySelectorAll("[data-repeat]")) {
     const mine = doc.layers.filter(other => other.repeat !== null && other.kind === one.dataset.kind && String(other.engine ?? "") === one.dataset.engine && doc.repeats[other.repeat] === one.dataset.repeat);
     const repeat = mine.length ? mine[0].repeat : null, ids = mine.filter(other => other.repeat === repeat).map(other => other.id);
@@ -202,12 +225,12 @@ async function start() {
       }
       if (byType.size) [hits] = byType.values();  // next and previous go through kernels if any, otherwise copies, ranges, calls
       const found = (type, row) => type === INFERENCE || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
-      change({ found });
+      change({ found, cause: null });
       count.textContent = hits.length ? told(hits) : "nothing found";
       list();
     } else {
       count.textContent = "";
-      change({ found: null });
+      change({ found: null, cause: null });
       list();
     }
     graphs.search(passes);
@@ -224,35 +247,47 @@ async function start() {
       element("h3", told(mine), listed);
       const groups = new Map();
       mine.forEach((hit, at) => {
-        const name = trace.titleOf(hit.type, hit.row), group = groups.get(name) || { places: [], time: 0 };
+        const name = trace.titleOf(hit.type, hit.row), layer = hit.type === KERNEL ? trace.layers.get(trace.layerOf(hit.row)) : undefined, key = layer ? layer.id : name;
+        if (!groups.has(key)) groups.set(key, { name, places: [], time: 0, engine: layer && doc.engines.length > 1 ? doc.short_engines[layer.engine] : null });
+        const group = groups.get(key);
         group.places.push(at);
         group.time += trace.endOf(hit.type, hit.row) - trace.startOf(hit.type, hit.row);
-        groups.set(name, group);
       });
-      const rows = [...groups].sort(([, one], [, two]) => two.time - one.time), lines = element("ul", null, listed);
-      for (const [name, { places, time }] of rows.slice(0, MOST_LISTED)) {
+      const rows = [...groups.values()].sort((one, two) => two.time - one.time), lines = element("ul", null, listed);
+      for (const { name, places, time, engine } of rows.slice(0, MOST_LISTED)) {
         const row = element("li", null, lines);
         button(name, row, () => {
           hits = mine;
           const ahead = places.find(at => at > next && trace.startOf(hits[at].type, hits[at].row) >= timeline.view.from);
           go(ahead ?? places[0]);
-          to("timeline");
         }, "link name");
-        element("small", ` ${places.length.toLocaleString("en")} ×, ${duration(time)}`, row);
+        element("small", ` ${engine ? engine + ", " : ""}${places.length.toLocaleString("en")} ×, ${duration(time)}`, row);
       }
       if (rows.length > MOST_LISTED) element("p", `and ${counted(rows.length - MOST_LISTED, "more name")}`, listed, "note");
     }
   }
-  function go(at) {
+  /** Shows a match; `where` says which one it is, where that is not the next one. */
+  function go(at, where = "") {
     next = at;
-    count.textContent = `${(next + 1).toLocaleString("en")} of ${hits.length.toLocaleString("en")}`;
+    count.textContent = `${(next + 1).toLocaleString("en")} of ${hits.length.toLocaleString("en")}${where}`;
+    listed.hidden = true;  // it would cover the details
     pick(hits[next]);
     reveal(hits[next]);
+    toLanes();
   }
   function jump(by) {
     if (!hits.length) return;
-    if (next < 0) next = Math.max(0, hits.findIndex(hit => trace.startOf(hit.type, hit.row) >= timeline.view.from)) - (by > 0 ? 1 : 0);
-    go((next + by + hits.length) % hits.length);
+    if (next >= 0) return go((next + by + hits.length) % hits.length);
+    const seen = hits.findIndex(hit => trace.startOf(hit.type, hit.row) >= timeline.view.from);
+    if (by > 0) go(Math.max(0, seen), seen > 0 ? ", first in view" : ""); else go((Math.max(0, seen) - 1 + hits.length) % hits.length);
+  }
+  /** Shows an execution of the kernel of that name that takes its median time. */
+  function typicalKernel(name) {
+    const code = doc.texts.kernels_classes.name.indexOf(name);
+    const mine = hits.filter(({ type, row }) => type === KERNEL && tables.kernels_classes.name[tables.kernels.class[row]] === code);
+    if (!mine.length) return jump(1);
+    const sorted = [...mine].sort((one, two) => tables.kernels.dur[one.row] - tables.kernels.dur[two.row]);
+    go(hits.indexOf(sorted[sorted.length >> 1]));
   }
   find.addEventListener("focus", () => { if (byType.size) listed.hidden = false; });
   document.addEventListener("pointerdown", event => { if (!event.target.closest(".find")) listed.hidden = true; });
@@ -264,18 +299,37 @@ async function start() {
   document.getElementById("next").addEventListener("click", () => jump(1));
   document.getElementById("previous").addEventListener("click", () => jump(-1));
 
+  /** The next inference in that direction of those with a time, which are the dots; of all where none has one. */
+  function beside(by) {
+    const all = [...tables.inferences.time.keys()], timed = all.filter(row => tables.inferences.time[row] >= 0), some = timed.length ? timed : all;
+    if (selection.inference === null) return some[0];
+    return by > 0 ? some.find(row => row > selection.inference) : some.findLast(row => row < selection.inference);
+  }
+  function inSight(id) {
+    const { top, bottom } = document.getElementById(id).getBoundingClientRect();
+    return top < window.innerHeight / 2 && bottom > window.innerHeight / 2;
+  }
   document.addEventListener("keydown", event => {
     const typed = event.target.closest("input, select, textarea");
-    if (event.key === "Escape" && find.value) { find.value = ""; search(); return; }
-    if (event.key === "Escape") { timeline.pick(null); details.close(); change({ inference: null, layer: null, range: null }); return; }
+    if (event.key === "Escape") {
+      const searched = find.value;
+      clearTimeout(typing);
+      if (event.target === find) find.blur();
+      find.value = "";
+      if (searched || selection.cause) search();
+      if (!searched) { timeline.pick(null); details.close(); change({ inference: null, layer: null, range: null }); }
+      return;
+    }
     if (typed || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") { event.preventDefault(); find.select(); }
     else if (event.key === "n") jump(1);
     else if (event.key === "p") jump(-1);
     else if (event.key === "?") document.getElementById("keys").showModal();
     else if (event.key === "[" || event.key === "]") {
-      const row = selection.inference === null ? 0 : selection.inference + (event.key === "]" ? 1 : -1);
-      if (row >= 0 && row < tables.inferences.rows) inference(row);
+      const row = beside(event.key === "]" ? 1 : -1);
+      if (row === undefined) return;
+      inference(row);
+      if (!inSight("inferences")) toLanes();
     } else if ("wasdf0".includes(event.key.toLowerCase())) timeline.key(event);
   });
   document.getElementById("in").addEventListener("click", () => timeline.zoom(1.6));
@@ -313,8 +367,14 @@ async function start() {
   if (asked.has("range")) { const range = asked.get("range").split("-").map(Number); if (range.length === 2 && range[1] > range[0]) { change({ range }); timeline.show(...range); } }
   if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
   const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
-  if (marked.length > 1) mark(marked, "selected");
+  const alike = new Set(marked.map(id => trace.layers.get(id).repeat));
+  if (marked.length > 1) mark(marked, (alike.size === 1 && doc.repeat_titles[[...alike][0]]) || "selected");
   if (asked.has("layer") && trace.layers.has(+asked.get("layer"))) layer(+asked.get("layer"));
+  if (selection.layer !== null || selection.layers) {
+    const timed = selection.range || selection.inference !== null;
+    to(timed ? "timeline" : "layers");
+    if (!timed) layers.uncover();
+  }
   if (named) named.scrollIntoView({ block: "start" });  // the figures above it are there only now
   document.body.dataset.ready = Math.round(performance.now());
 }

@@ -109,7 +109,14 @@ function layersOf(trace, place, on) {
     if (row.layers.length > 1) button(`${row.layers.length} × ${isOpen(row) ? "▾" : "▸"}`, last, () => { if (!opened.delete(row.key)) opened.add(row.key); update(); }).title = "each of them";
     return made;
   }
-  return { update(given) { selection = given; update(); } };
+  return {
+    update(given) { selection = given; update(); },
+    /** Scrolls the table so that the first selected row is in sight. */
+    uncover() {
+      const row = body.querySelector("tr.on"), scroll = place.querySelector(".scroll");
+      if (row) scroll.scrollTop = row.offsetTop - scroll.clientHeight / 3;
+    },
+  };
 }
 
 /** The kernels' table, which stands in the page already: its filter, and within a selection the kernels of that. */
@@ -161,8 +168,8 @@ function meanMeasured(layers) {
   return found;
 }
 
-/** Idle time by cause, of the whole trace or within a selection. */
-function idleOf(trace, place) {
+/** Idle time by cause, of the whole trace or within a selection; `on.cause(name)` is called for clicks. */
+function idleOf(trace, place, on) {
   const { doc } = trace;
   return {
     update(selection) {
@@ -178,7 +185,8 @@ function idleOf(trace, place) {
         if (!each.hidden) element("td", duration(row.each), made, "right");
         element("td", duration(row.time), made, "right");
         element("td", row.gaps.toLocaleString("en"), made, "right");
-        element("td", row.cause, made);
+        button(row.cause, element("td", null, made), () => on.cause(row.cause)).title = "show its longest interval";
+        made.classList.toggle("on", selection.cause === row.cause);
         element("td", doc.causes[row.cause].words, made);
         return made;
       }));

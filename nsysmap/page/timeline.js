@@ -344,7 +344,12 @@ function timelineOf(trace, place, on) {
       passes = any ? trace.chosenBy(given) : null;
       redraw();
     },
-    pick(event) { picked = event; redraw(); },
+    pick(event) { picked = event; if (!event) tip.hidden = true; redraw(); },
+    /** Scrolls the lanes so that the event's one is in sight. */
+    uncover(type, row) {
+      const lane = lanes.find(one => one.types.includes(type) && one.row.some((other, at) => other === row && one.types[at] === type));
+      if (lane && (lane.top < place.scrollTop || lane.top + lane.height > place.scrollTop + place.clientHeight)) place.scrollTop = lane.top + lane.height / 2 - place.clientHeight / 2;
+    },
     get view() { return view; },
     xOf: toX, lanes,
   };

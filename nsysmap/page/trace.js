@@ -135,7 +135,11 @@ function traceOf(doc, tables) {
     const time = inferences.time[inference], ended = inferences.gpu_end[inference];
     return time < 0 ? inferences.start[inference] : (ended < 0 ? inferences.end[inference] : ended) - time;
   }
-  /** Other executions of the same kernel for the same layer: their median. */
+  /** The times of all executions of a kernel name that the page shows, ascending. */
+  function timesOf(name) {
+    return [...kernels.dur].filter((_, row) => tables.kernels_classes.name[kernels.class[row]] === name).sort((one, two) => one - two);
+  }
+  /** Other executions of the same kernel with the same grid for the same layer: their median. */
   function median(row) {
     const times = [];
     for (let other = 0; other < kernels.rows; other++) if (kernels.class[other] === kernels.class[row]) times.push(kernels.dur[other]);
@@ -166,7 +170,7 @@ function traceOf(doc, tables) {
     return total;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, kernelsIn, idle, windowOf, waitOf, median,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, kernelsIn, idle, windowOf, waitOf, median, timesOf,
     rangesAt, inCalls,
   };
 }

@@ -117,6 +117,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         outcomes={row.text("rule"): row for row in analysis.tables.rule_outcomes},
         numbers=numbers,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
+        predicted={row.text("change") for row in answered},
         assumed=common,
         unanswered=unanswered(list(analysis.tables.whatif)),
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],

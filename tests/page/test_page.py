@@ -336,7 +336,7 @@ def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(browser: Browser
     row = page.locator("#kernels tbody tr", has_text="_gemm_mha_v2")
     assert "attention" in row.inner_text()
     row.locator("button").click()
-    page.get_by_text("of 150").wait_for()
+    page.locator("#count", has_text="of 150").wait_for()
     assert "_gemm_mha_v2_0x" in page.inner_text("#details")
 
 
@@ -489,7 +489,7 @@ def test_what_an_address_names_stands_below_the_header(browser: Browser, written
     head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
     assert head <= page.locator(f"#{fragment}").evaluate(place) < head + 300
     assert page.url.endswith(f"#{fragment}")
-    page.keyboard.press("]")  # a selection: the header grows
+    page.keyboard.press("]")  # a selection
     page.locator("#answer a", has_text="all of it").click()
     head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
     assert page.locator("#sure").evaluate(place) >= head - 1
@@ -622,3 +622,127 @@ def test_a_selection_adds_up_the_kernels_that_are_in_it(browser: Browser, writte
     assert sum(times) == pytest.approx(spent.sum() / 1000, abs=0.006 * len(times))
     counts = page.locator("#kernels tbody tr:visible td:nth-child(3)").all_inner_texts()
     assert sum(int(text.replace(",", "")) for text in counts) == np.count_nonzero(spent)
+
+
+def top(page: Page, place: str) -> float:
+    """How far below the header the first of these elements begins, in pixels."""
+    head = page.locator("header").evaluate("one => one.getBoundingClientRect().bottom")
+    return float(page.locator(place).first.evaluate("one => one.getBoundingClientRect().top")) - float(head)
+
+
+def test_links_to_findings_and_predictions_show_what_they_are_about(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    for link in page.locator('#answer a[href^="#finding-"]').all():
+        link.click()
+        card = f"article{link.get_attribute('href')}"
+        assert 0 <= top(page, f"{card} h3") < 60 or page.evaluate("scrollY + innerHeight >= document.body.scrollHeight - 1"), card
+    link = page.get_by_text("how predicted").first
+    change = str(link.get_attribute("href"))
+    link.click()
+    assert page.locator(f"tr{change}").inner_text().startswith(change.removeprefix("#change-"))
+    assert 0 <= top(page, change) < 60
+
+
+def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.keyboard.press("/")
+    page.keyboard.type("gemm_mha")
+    page.locator("#hits li").first.wait_for()
+    page.keyboard.press("Enter")
+    assert page.locator("#hits").is_hidden()  # it would cover the details
+    assert 0 <= top(page, "#lanes") < 400
+    assert page.inner_text("#count").endswith(" of 150, first in view")  # the search goes on from what the timeline shows
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement === document.body")
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    assert page.input_value("#find") == ""
+
+
+def test_matches_of_two_engines_are_listed_layer_by_layer(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    page.fill("#find", "gate")
+    page.locator("#hits li").first.wait_for()
+    layers = re.search(r"of (\d+) layers", page.inner_text("#hits h3"))
+    assert layers is not None
+    assert page.locator("#hits ul").first.locator("li").count() == int(layers[1])
+    said = page.locator("#hits ul").first.inner_text()
+    assert "context" in said and "generation" in said
+
+
+def test_an_address_with_layers_opens_at_their_rows(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]), "layers=3.9.15")
+    box = page.locator("#layers tr.on").first.bounding_box()
+    assert page.locator("#layers tr.on").count() >= 1
+    assert box is not None and 42 < box["y"] < 900
+    assert 0 <= top(page, "#layers h2") < 60
+
+
+def test_the_header_stays_together_beside_links_to_other_pages(browser: Browser, tmp_path: Path) -> None:
+    whole = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"])
+    write_page(whole, report_of(whole), tmp_path / "x.html", links=[("comparison", "c.html"), ("after", "c.after.html")])
+    page = opened(browser, tmp_path / "x.html")
+    tops = [top(page, one) for one in ("#find", "#theme", "#help")]
+    assert max(tops) - min(tops) < 10
+    assert page.locator("header").evaluate("one => one.offsetHeight") < 70
+
+
+def test_a_cause_of_idle_time_is_selected_by_a_click_on_the_bar_its_legend_or_its_row(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, bert(written))
+    longest: set[str] = set()
+    for place in ("#answer .legend [data-cause=launch]", "#answer .whole [data-cause=launch]", "#idle tbody button:text-is('launch')"):
+        page.locator(place).click()
+        assert "idle: launch" in page.inner_text("#chips")
+        assert page.inner_text("#details h2") == "GPU 0 idle: launch"
+        assert 0 <= top(page, "#lanes") < 400
+        assert "launch" in page.inner_text("#idle tr.on")
+        longest.add(page.inner_text("#details"))
+        page.keyboard.press("n")
+        assert page.inner_text("#details h2") == "GPU 0 idle: launch"
+        page.keyboard.press("Escape")
+        assert page.locator("#chips").is_hidden()
+        assert page.inner_text("#count") == ""
+    assert len(longest) == 1
+
+
+def test_layers_that_are_alike_say_what_they_are_and_nothing_moves(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    before = top(page, "#answer h2")
+    row = page.locator("#answer .ranked tr").first
+    share = row.locator("td").first.inner_text()
+    row.locator("button").click()
+    assert top(page, "#answer h2") == before
+    details = page.inner_text("#details")
+    assert share in details
+    assert "Their kernels" in details
+    page.keyboard.press("Escape")
+    assert top(page, "#answer h2") == before
+
+
+def test_keys_go_through_the_inferences_that_have_a_dot(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.keyboard.press("]")
+    assert "excluded" not in page.inner_text("#details")
+    assert "inference 1" in page.inner_text("#chips")  # 0 is a warm-up
+    assert 0 <= top(page, "#lanes") < 400
+    page.keyboard.press("[")
+    assert "inference 1" in page.inner_text("#chips")
+    page.keyboard.press("]")
+    assert "inference 2" in page.inner_text("#chips")
+
+
+def test_a_kernel_s_name_opens_an_execution_of_its_median_time(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["no engine file"]))
+    seen = False
+    for row in page.locator("#kernels tbody tr").all()[:6]:
+        median = row.locator("td").nth(3).inner_text()
+        row.locator("button").click()
+        details = page.inner_text("#details")
+        takes = re.search(r"takes\s+([\d.]+ \S+)", details)
+        assert takes is not None
+        assert takes[1].split()[1] == median.split()[1]
+        assert float(takes[1].split()[0]) == pytest.approx(float(median.split()[0]), rel=0.02)
+        seen |= "median of its name" in details  # it runs with several grids
+    assert seen
