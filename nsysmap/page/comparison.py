@@ -106,7 +106,7 @@ def _inert(text: str) -> str:
 
 
 def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iterator[str]:
-    kinds = [' class="r"' if kind == "r" else "" for kind in grid.align]
+    kinds = [f' class="{kind}"' if kind in "lr" else "" for kind in grid.align]
     linked = bool(grid.places) and any(beside)
     yield "<table>"
     if any(grid.header):

@@ -12,7 +12,21 @@ from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import TOP
 from nsysmap.comparison.side import side_of
 from nsysmap.page.comparison import comparison_html, write_inference
+from tests.browser import Browser
 from tests.reports import analysis
+
+BROKEN = """() => {
+  const broken = [];
+  const nodes = [...document.querySelectorAll("th, td.l")].flatMap(cell => [...cell.childNodes]).filter(node => node.data);
+  for (const node of nodes) for (const word of node.data.matchAll(/[^\\s-]+/g)) {
+    const range = new Range();
+    range.setStart(node, word.index);
+    range.setEnd(node, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(one => one.top)).size > 1) broken.push(word[0]);
+  }
+  return broken;
+}"""
+"""The words of short columns that stand on several lines, apart from hyphens."""
 
 
 def widths(page: str) -> list[list[float]]:
@@ -42,3 +56,12 @@ def test_the_bars_of_a_comparison_are_both_times() -> None:
     before, after = (sum(bar) for bar in widths(page))
     assert before == pytest.approx(100, abs=0.01)
     assert after == pytest.approx(100 * found.after.time_ns / found.before.time_ns, abs=0.5)
+
+
+def test_no_word_of_a_heading_or_a_short_column_is_broken(browser: Browser, tmp_path: Path) -> None:
+    found = compare_sides(side_of(analysis("bert_trt85", "sync.nsys-rep")), side_of(analysis("bert_trt10", "sync.sqlite")))
+    (tmp_path / "c.html").write_text(comparison_html(found), encoding="utf-8")
+    page = browser.open(tmp_path / "c.html")
+    assert page.locator("td.l").count() > 10
+    assert page.evaluate(BROKEN) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
