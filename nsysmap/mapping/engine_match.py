@@ -54,7 +54,7 @@ def fit_notes(fits: Table) -> tuple[Note, ...]:
 
 def _by_ranges(fit: EngineFit) -> dict[str, object]:
     row: dict[str, object] = {"compared": fit.ranges, "known": fit.known}
-    how = f"it has {fit.known} of the {fit.ranges} layers that the trace's ranges name"
+    how = f"it has {fit.known} of the {fit.ranges} layer names in the trace's ranges"
     if fit.accepted:
         return {**row, "verdict": RAN, "how": how}
     if fit.several:

@@ -154,10 +154,9 @@ def _failed(report: Path, nsys: Nsys, written_by: str | None, line: str) -> Nsys
     if re.search(r"\bfull\b|no space", line, re.IGNORECASE):
         remedy = f"free disk space under {export_cache.cache_folder()}, or set NSYSMAP_CACHE to a folder with more"
     elif written_by is None and _UNPARSED.search(line):
-        what = f"cannot be read by nsys {nsys.version}, found at {nsys.path}, and does not say which nsys wrote it"
-        return NsysmapError(
-            str(report), what, f"install the newest Nsight Systems, or {EXPORT_THERE}; if the file is cut off, copy it again"
-        )
+        what = f"cannot be read by nsys {nsys.version}, found at {nsys.path}"
+        remedy = f"its first line does not say which nsys wrote it: install the newest Nsight Systems, or {EXPORT_THERE}"
+        return NsysmapError(str(report), what, f"{remedy}; if the file is cut off, copy it again")
     else:
         remedy = "if the file is cut off or damaged, copy it again from where it was captured; an nsys of the same version may read more"
     by = f" (report by {written_by})" if written_by else ""

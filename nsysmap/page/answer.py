@@ -122,7 +122,12 @@ def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
     if summary.inferences:
         yield Answered("CUDA graph", words.graph(summary), "whatif", "all changes")
-    yield Answered("inside the region", words.inside(summary), "regions" if regions else "", "all parts")
+    yield Answered(
+        "inside regions" if len(summary.regions) > 1 else "inside the region",
+        words.inside(summary),
+        "regions" if regions else "",
+        "all parts",
+    )
     if summary.rules:
         yield Answered("not fused", words.not_fused(summary))
     slowest = summary.slowest

@@ -14,6 +14,7 @@ SEVERAL_AT_ONCE = "several requests at once, none faster"
 """The condition of a change that only raises throughput."""
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
+_FAR_LESS = 2  # ratio of the idle time by launches to a CUDA graph's saving from which the difference is explained
 
 
 def gain(summary: Summary, action: Action, per: str = "") -> str:
@@ -26,7 +27,7 @@ def gain(summary: Summary, action: Action, per: str = "") -> str:
     of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}{of}{per}"
-    return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}"
+    return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}{_less_than_idle(summary, action)}"
 
 
 def _whole(summary: Summary, action: Action) -> str:
@@ -36,9 +37,26 @@ def _whole(summary: Summary, action: Action) -> str:
 
 
 def _made_of(action: Action) -> str:
-    """The idle time in the trace that a saving is made of, where that of its own cause is less."""
+    """The idle time in the trace that a saving is part of, where that of its own cause is less."""
     parts = [f"{rounded(one.ns)} {idle_words(one.cause)}" for one in action.idle]
-    return f"; from idle time: {', '.join(parts)}" if parts else ""
+    total = rounded(sum(one.ns or 0 for one in action.idle))
+    return f"; of {total} idle: {', '.join(parts)}" if parts else ""
+
+
+def _less_than_idle(summary: Summary, action: Action) -> str:
+    """Why a CUDA graph saves far less than the GPU waits for launches in the trace: the profiler makes launches longer."""
+    if action.name != "cuda-graph" or len(summary.gpus) != 1 or summary.unprofiled is None or summary.replayed_ns is None:
+        return ""
+    waited = sum(one.ns or 0 for one in summary.gpus[0].idle if one.cause == "launch")
+    profiler = summary.replayed_ns - summary.unprofiled.ns
+    if waited < _FAR_LESS * action.saving.ns or profiler < waited - action.saving.ns - _outliers_ns(summary):
+        return ""
+    return f"; the {rounded(waited)} waiting for launches are with the profiler, which adds {rounded(profiler)}"
+
+
+def _outliers_ns(summary: Summary) -> int:
+    """What outliers and pauses add to the mean time in the trace."""
+    return max((summary.traced.ns if summary.traced else 0) - (summary.replayed_ns or 0), 0)
 
 
 def _more_per_second(summary: Summary, action: Action) -> str:

@@ -98,6 +98,7 @@ class Part:
     """Parts of a Myelin region whose names differ only in numbers."""
 
     name: str
+    does: str  # what its kernel computes according to its name; empty if the name is not of a kernel that Myelin generated
     parts: int
     kernels: float  # per inference
     time_ns: int  # per inference
@@ -109,6 +110,8 @@ class Region:
     """What runs inside an opaque Myelin region."""
 
     name: str
+    engine: int | None
+    share_of_all_kernel_time: float
     parts: tuple[Part, ...]  # the most time first
 
 

@@ -138,8 +138,8 @@ _BETWEEN_LAUNCHES = {
 }
 """Lines against the host's own work where that is Python's between one launch and the next; with engines, or without."""
 
-_OF_THE_PROGRAM = ("no-host-gap",)
-"""Changes to the program around the engine: if that is PyTorch, only PyTorch's line applies."""
+_OF_THE_PROGRAM = ("no-host-gap", "under-filled-gpu", "copy-not-overlapped")
+"""Changes to the program around the engine, and rules about it: if that is PyTorch, only PyTorch's line applies."""
 
 
 def lines_for(
@@ -169,4 +169,6 @@ def rule_line(rule: str, tensorrt: Version | None, *, engine: bool, engine_file:
     lines = _RULE_LINES.get(rule)
     if lines is None or (rule == "split-inside-region" and not (engine_file and lines.fits(tensorrt))):
         return f"nsysmap rules show {rule}"
-    return (lines.of(tensorrt) if engine else lines.pytorch if pytorch else lines.cuda) or f"nsysmap rules show {rule}"
+    return (
+        lines.of(tensorrt) if engine and not (pytorch and rule in _OF_THE_PROGRAM) else lines.pytorch if pytorch else lines.cuda
+    ) or f"nsysmap rules show {rule}"

@@ -175,7 +175,10 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
         f"costliest layers {per}, of all kernel time" if kinds_too or not several else "costliest layers, of all kernel time",
     )
     lines = table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
-    region = next((one for one in summary.regions if any(group.opaque and group.name == one.name for group in large)), None)
+    region = next(
+        (one for one in summary.regions if any(group.opaque and (group.engine, group.name) == (one.engine, one.name) for group in large)),
+        None,
+    )
     return lines if region is None else [*lines, *_inside(region, width)]
 
 

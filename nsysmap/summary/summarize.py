@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -268,14 +269,23 @@ def _does(name: str) -> str:
 
 
 def _regions(tables: Mapping[str, Table]) -> tuple[Region, ...]:
-    """The opaque regions by part, with those whose names differ only in numbers together."""
+    """The opaque regions of each engine by part, with those whose names differ only in numbers together."""
     opaque = {row.text("name") for row in tables["layers"] if row.text("kind") == "foreign_node"}
-    rows: dict[str, list[Row]] = {}
+    rows: dict[tuple[int | None, str], list[Row]] = {}
     for row in tables["region_parts"]:
         if row.text("region") in opaque:
-            rows.setdefault(row.text("region"), []).append(row)
-    regions = sorted(rows.items(), key=lambda item: -sum(row.integer("time_ns") for row in item[1]))
-    return tuple(Region(name, _parts(mine)) for name, mine in regions)
+            rows.setdefault((row.maybe_integer("engine"), row.text("region")), []).append(row)
+    times = {key: sum(row.integer("time_ns") for row in mine) for key, mine in rows.items()}
+    of_engine, shares = Counter[int | None](), dict.fromkeys((engine for engine, _ in times), 0.0)
+    for (engine, _), time_ns in times.items():
+        of_engine[engine] += time_ns
+    for row in tables["repeated_layers"]:
+        if row.text("kind") == "foreign_node" and row.maybe_integer("engine") in shares:
+            shares[row.maybe_integer("engine")] += row.real("share_of_all_kernel_time")
+    return tuple(
+        Region(name, engine, shares[engine] * times[engine, name] / (of_engine[engine] or 1), _parts(rows[engine, name]))
+        for engine, name in sorted(times, key=lambda key: -times[key])
+    )
 
 
 def _parts(rows: Sequence[Row]) -> tuple[Part, ...]:
@@ -289,8 +299,10 @@ def _parts(rows: Sequence[Row]) -> tuple[Part, ...]:
         mean_ns = sum(row.maybe_integer("mean_ns") or row.integer("time_ns") for row in mine)
         inferences = round(time_ns / mean_ns) if mean_ns else 1
         kernels = sum(row.integer("kernels") for row in mine) / max(inferences, 1)
-        shown = name if len(mine) > 1 else mine[0].text("part")
-        found.append(Part(shown, len(mine), kernels, mean_ns, time_ns / total if total else 0.0))
+        first = mine[0].text("part")
+        shown = name if len(mine) > 1 else first
+        does = _does(first) if first.startswith("__myl_") else ""
+        found.append(Part(shown, does, len(mine), kernels, mean_ns, time_ns / total if total else 0.0))
     return tuple(sorted(found, key=lambda one: -one.time_ns))
 
 

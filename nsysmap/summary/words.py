@@ -48,6 +48,7 @@ _SLOW = 1.1  # ratio to the median from which the slowest inference is an outlie
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
+_ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something else: what could run at the same time
 _PARTS = 5  # of a region
 _NOT_SAMPLED = "no hardware counters were sampled ("
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
@@ -231,7 +232,12 @@ def figure(value: Figure) -> str:
 
 
 def graph(summary: Summary) -> str:
-    """Whether a CUDA graph is worth it."""
+    """Whether a CUDA graph is worth it: of an inference's enqueue, and where PyTorch runs engines, of nothing between them."""
+    of = "engines alone: " if summary.pytorch and summary.engines else ""
+    return of + _graph(summary)
+
+
+def _graph(summary: Summary) -> str:
     verdict = summary.graph
     if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
         told = f"{figure(verdict.saving)} per {summary.unit}"
@@ -245,7 +251,7 @@ def graph(summary: Summary) -> str:
 
 
 def _of_fusion(answer: RuleAnswer) -> bool:
-    return answer.group == _FUSION or answer.rule in _NOT_FUSED
+    return (answer.group == _FUSION and answer.rule not in _ALONGSIDE) or answer.rule in _NOT_FUSED
 
 
 def not_fused(summary: Summary) -> str:
@@ -352,15 +358,30 @@ def replayed(summary: Summary) -> str:
 
 
 def inside(summary: Summary) -> str:
-    """What runs in the opaque region with the most time, by part."""
-    if not summary.regions:
-        return ""
-    shown = summary.regions[0].parts[:_PARTS]
+    """What runs in the opaque region, by part; of several regions what their parts do, in shares of all kernel time."""
+    if len(summary.regions) > 1:
+        return _inside_all(summary)
     told = [
         f"{percent(part.share_of_region_time, 1, 0)} {part.name.removeprefix('$$myelin$$')}{f' x {part.parts}' if part.parts > 1 else ''}"
-        for part in shown
+        for region in summary.regions
+        for part in region.parts[:_PARTS]
     ]
     return ", ".join(told)
+
+
+def _inside_all(summary: Summary) -> str:
+    shares: dict[str, float] = {}
+    parts: Counter[str] = Counter()
+    for region in summary.regions:
+        for part in region.parts:
+            what = part.does.replace(", ", " + ") or part.name.removeprefix("$$myelin$$")
+            shares[what] = shares.get(what, 0.0) + region.share_of_all_kernel_time * part.share_of_region_time
+            parts[what] += part.parts
+    largest = sorted(shares.items(), key=lambda one: -one[1])
+    told = [f"{percent(share, 1, 1)} {what}{f' x {parts[what]}' if parts[what] > 1 else ''}" for what, share in largest[:_PARTS]]
+    more = f" and {len(shares) - _PARTS} more" if len(shares) > _PARTS else ""
+    share = percent(sum(region.share_of_all_kernel_time for region in summary.regions), 1, 1)
+    return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
 
 
 @dataclass(frozen=True)

@@ -147,10 +147,7 @@ def _python_reason(model: Model, changed: Timeline, saving: float, between: tupl
     share, (low, high) = (model.outside_share(changed) if model.python else 0.0), between
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""
-    return (
-        f"Python's own work would then be {share:.0%} of the time, and varies by a quarter or more between runs: "
-        f"it may save {_between(low, high)}"
-    )
+    return f"Python's own work, then {share:.0%} of the time, varies by a quarter or more between runs: it may save {_between(low, high)}"
 
 
 def _replayed(model: Model) -> str:

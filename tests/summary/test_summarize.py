@@ -14,8 +14,8 @@ from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, actions
-from nsysmap.summary.model import IdleCause, Slowest, Wait
-from nsysmap.summary.paste import lines_for
+from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
+from nsysmap.summary.paste import lines_for, rule_line
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
 from tests.reports import analysis
@@ -275,6 +275,25 @@ def test_kernels_of_which_their_names_say_the_same_are_told_apart_by_them() -> N
     assert words.kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
 
 
+def test_layers_that_could_run_at_the_same_time_are_not_unfused() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    beside = RuleAnswer("parallel-small-kernels", "fusion", "info", "found", 2, 8130, "A. B.")
+    assert words.not_fused(replace(summary, rules=(*summary.rules, beside))) == words.not_fused(summary)
+    clean = tuple(replace(one, outcome="clean", places=0) for one in summary.rules if one.rule != "parallel-small-kernels")
+    assert words.not_fused(replace(summary, rules=(*clean, beside))).startswith("nothing found by ")
+
+
+def test_regions_of_several_engines_are_told_apart_and_their_parts_add_up() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    norm, swiglu = (
+        Part(name, does, 1, 1.0, 10, share) for name, does, share in (("__myl_a", "residual-add, rmsnorm", 0.75), ("b", "", 0.25))
+    )
+    one = Region("{ForeignNode[a...b]}", 0, 0.2, (norm, swiglu))
+    assert words.inside(replace(summary, regions=(one,))) == "75% __myl_a, 25% b"
+    both = (one, replace(one, engine=1, share_of_all_kernel_time=0.4, parts=(replace(norm, share_of_region_time=1.0),)))
+    assert words.inside(replace(summary, regions=both)) == "2 regions, 60.0% of all kernel time: 55.0% residual-add + rmsnorm x 2, 5.0% b"
+
+
 def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     alone = replace(summary.rules[0], rule="unfused-quantize", group="precision", outcome="found", places=17, at_most_ns=88_600)
@@ -295,7 +314,7 @@ def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> N
     ("saving", "told"),
     [
         (400, "saves 400 ns (360 to 440), 40% of 1.22 ms"),
-        (600, "saves 600 ns (560 to 640), 60% of 1.22 ms; from idle time: 488 ns host busy elsewhere, 388 ns waiting for launches"),
+        (600, "saves 600 ns (560 to 640), 60% of 1.22 ms; of 876 ns idle: 488 ns host busy elsewhere, 388 ns waiting for launches"),
     ],
 )
 def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of(saving: int, told: str) -> None:
@@ -347,6 +366,43 @@ def test_a_line_to_paste_is_one_that_the_version_has() -> None:
     assert lines_for("cuda-graph", (10, 14), engine=True, pytorch=False)[0].endswith("--useCudaGraph")
     assert lines_for("aux-streams", (8, 5), engine=True, pytorch=False)[0].endswith("--maxAuxStreams=2  # from TensorRT 8.6 on")
     assert lines_for("aux-streams", (8, 5), engine=True, pytorch=True) == ("with torch.cuda.stream(side): branch = module(x)", None)
+
+
+@pytest.mark.parametrize("rule", ["under-filled-gpu", "copy-not-overlapped"])
+def test_the_line_for_a_program_of_pytorch_is_pytorchs_where_it_is_about_the_program_around_the_engine(rule: str) -> None:
+    torch = rule_line(rule, (10, 3), engine=False, engine_file=False, pytorch=True)
+    assert "torch" in torch
+    assert "torch" not in rule_line(rule, (10, 3), engine=True, engine_file=True, pytorch=False)
+    assert rule_line(rule, (10, 3), engine=True, engine_file=True, pytorch=True) == torch
+    assert rule_line("pointwise-chain", (10, 3), engine=True, engine_file=True, pytorch=True).startswith("trtexec ")
+
+
+def test_a_graph_that_saves_far_less_than_the_gpu_waits_for_launches_says_that_the_profiler_is_in_that_wait() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    action, gpu = next(one for one in summary.actions if one.name == "cuda-graph"), summary.gpus[0]
+
+    def told(waited_ns: int, replayed_ns: int, traced_ns: int = 0) -> str:
+        idle = replace(gpu, idle=(IdleCause("launch", waited_ns, 0.5),))
+        made = replace(
+            summary,
+            gpus=(idle,),
+            unprofiled=Figure(300_000, 290_000, 310_000),
+            replayed_ns=replayed_ns,
+            traced=Figure(traced_ns or replayed_ns),
+        )
+        return gains.gain(made, replace(action, saving=Figure(50_000, 40_000, 60_000), share=0.2))
+
+    explained = "; the 200 µs waiting for launches are with the profiler, which adds 150 µs"
+    assert told(200_000, 450_000).endswith(explained)
+    assert "profiler" not in told(99_000, 450_000)  # not even twice the saving
+    assert "profiler" not in told(200_000, 449_000)  # the profiler does not explain it
+    assert told(200_000, 440_000, 450_000).endswith("which adds 140 µs")  # but outliers explain the rest
+
+
+def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    assert words.graph(replace(summary, pytorch=True)) == f"engines alone: {words.graph(summary)}"
+    assert words.graph(replace(summary, pytorch=True, engines=())) == words.graph(summary)
 
 
 def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() -> None:

@@ -374,7 +374,7 @@ def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
 def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_than_python_varies_by() -> None:
     mixed = answers("torch_mixed/sync")
     assert (mixed["cuda-graph"]["answer"], mixed["two-in-flight"]["answer"]) == ("cannot-tell", "cannot-tell")
-    assert "Python's own work would then be" in str(mixed["cuda-graph"]["reason"])
+    assert "Python's own work, then" in str(mixed["cuda-graph"]["reason"])
     assert "interpreter lock (GIL)" in str(mixed["two-in-flight"]["reason"])
     row = mixed["no-host-gap"]
     assert row["answer"] == "answered"
