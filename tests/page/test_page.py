@@ -368,6 +368,8 @@ def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) 
     page = opened(browser, tmp_path / "x.html")
     assert "none recognised" in page.inner_text("#answer")
     assert "No kernel is in the trace" in page.inner_text("#answer")
+    assert page.locator("#layers").is_hidden()  # there is none, and no link leads there
+    assert page.locator("a[href='#layers']").count() == 0
     page.keyboard.press("w")
     page.keyboard.press("]")
 
@@ -684,6 +686,13 @@ def test_the_header_stays_together_beside_links_to_other_pages(browser: Browser,
     page = opened(browser, tmp_path / "x.html")
     tops = [top(page, one) for one in ("#find", "#theme", "#help")]
     assert max(tops) - min(tops) < 10
+    script = """one => {
+      const pen = document.createElement("canvas").getContext("2d"), { font, paddingLeft, paddingRight } = getComputedStyle(one);
+      pen.font = font;
+      return one.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - pen.measureText(one.placeholder).width;
+    }"""
+    for box in page.locator("input[type=search]").all():  # what may be searched for is said in full
+        assert box.evaluate(script) >= 0, box.get_attribute("placeholder")
     assert page.locator("header").evaluate("one => one.offsetHeight") < 70
 
 
