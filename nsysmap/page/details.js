@@ -42,7 +42,7 @@ function detailsOf(trace, panel, on) {
     rows(null, [
       ["kernel", shared(KERNEL, "name", row)], ["what it is", told.summary], ["patterns", told.patterns], ...at(KERNEL, row),
       ["median of those like it", count > 1 ? `${duration(median)} of ${count.toLocaleString("en")} (this one ${(spent / median).toFixed(2)} ×)` : null, null, `the same kernel${layer ? ", layer" : ""}, grid and graph node`],
-      named.length > count && ["median of its name", `${duration(named[named.length >> 1])} of ${named.length.toLocaleString("en")}`, null, "wherever it ran"],
+      named.length > count && ["median of its name", `${duration(medianOf(named))} of ${named.length.toLocaleString("en")}`, null, doc.reduced ? "of those on this page" : "wherever it ran"],
       inferenceRow(tables.kernels.inference[row]),
     ]);
     const counted = measuredOf(row);

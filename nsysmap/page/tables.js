@@ -132,7 +132,7 @@ function kernelsOf(trace, place) {
       const found = some && some.times.get(code);
       row.hidden = (passes && !passes(text)) || Boolean(unmapped && unmapped.checked && !("unmapped" in row.dataset)) || Boolean(some && !found);
       left += row.hidden ? 0 : 1;
-      const told = found ? [percent(found.time / some.time), duration(found.time), found.each.length.toLocaleString("en"), duration(median(found.each))] : whole;
+      const told = found ? [percent(found.time / some.time), duration(found.time), found.each.length.toLocaleString("en"), duration(medianOf(found.each.sort((one, two) => one - two)))] : whole;
       cells.forEach((cell, at) => { cell.textContent = told[at]; });
     }
     said.textContent = (some ? "within the selection; " : "") + (left < rows.length ? `${left} of ${counted(rows.length, "row")}` : counted(rows.length, "row"));
@@ -151,7 +151,6 @@ function kernelsOf(trace, place) {
     }
     return { times, time: whole };
   }
-  function median(values) { return values.sort((one, two) => one - two)[values.length >> 1]; }
   filter.addEventListener("input", update);
   if (unmapped) unmapped.addEventListener("change", update);
   for (const link of document.querySelectorAll("a[data-family]")) link.addEventListener("click", () => { filter.value = link.dataset.family; if (unmapped) unmapped.checked = true; update(); });

@@ -144,7 +144,7 @@ function traceOf(doc, tables) {
     const times = [];
     for (let other = 0; other < kernels.rows; other++) if (kernels.class[other] === kernels.class[row]) times.push(kernels.dur[other]);
     times.sort((one, two) => one - two);
-    return { median: times[times.length >> 1], count: times.length };
+    return { median: medianOf(times), count: times.length };
   }
   /** The NVTX ranges of a thread that are open at a time, the outermost first. */
   function rangesAt(thread, moment) {

@@ -31,6 +31,10 @@ function percent(share) {
 function counted(number, noun, nouns = noun + "s") {
   return `${number.toLocaleString("en")} ${number === 1 ? noun : nouns}`;
 }
+/** The median of ascending numbers: of an even number of them the mean of the middle two. */
+function medianOf(sorted) {
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+}
 /** How many times the median, to two digits; what is below the limit of outliers is never rounded up to it. */
 function timesWords(times, limit) {
   return (times < limit && +times.toFixed(2) >= limit ? Math.floor(times * 100) / 100 : times).toFixed(2) + " ×";

@@ -461,6 +461,19 @@ def test_what_an_inference_waited_before_it_began_is_part_of_its_time(browser: B
     assert within[1] in details  # the time of the inference is what the figures of the selection are of
 
 
+def test_a_kernel_has_one_median(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["no engine file"]))
+    assert page.evaluate("[[1], [1, 9], [1, 2, 9]].map(medianOf)") == [1, 5, 2]
+    told = 0
+    for row in page.locator("#kernels tbody tr").all()[:8]:
+        median = row.locator("td").nth(3).inner_text()
+        row.locator("button").click()
+        if found := re.search(r"median of its name\s+([\d.]+ \S+) of", page.inner_text("#details")):
+            told += 1
+            assert float(found[1].split()[0]) == pytest.approx(float(median.split()[0]), abs=0.006)
+    assert told
+
+
 def test_an_inference_just_below_an_outlier_is_not_called_one(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     said = page.evaluate("[1.4963, 1.5, 1.4949, 1.504].map(times => timesWords(times, 1.5))")
