@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     help="With a report: the ONNX model that the engine was built from; names what opaque regions run.",
 )
 @click.option("--precision", is_flag=True, help="Instead, show time by data type, tensor cores and conversions.")
-@click.option("--findings", is_flag=True, help="Instead, show what the rules find in the engine, with the times of a report or --profile.")
+@click.option(
+    "--findings",
+    is_flag=True,
+    help="Instead, show what the rules find: in the engine, with the times of --profile, or with a report all that analyze finds.",
+)
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings: also run the rules in this folder. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings: set a rule's parameter. Repeatable.")
 @click.option("--sort", type=click.Choice(["index", "time", "name"]), default="index", help="The order of the layers.")
@@ -58,7 +62,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
       nsysmap layers engine.json report.nsys-rep --precision
       nsysmap layers engine.json report.nsys-rep --findings
     """
-    from nsysmap.analysis import ENGINE_GROUPS, analyze, engine_outcomes, engine_run
+    from nsysmap.analysis import analyze, engine_outcomes, engine_run
     from nsysmap.mapping.given_files import one_engine
     from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
 
@@ -74,10 +78,9 @@ def layers(  # noqa: PLR0913  # one parameter an option
         if report is None:
             click.echo(findings_text(engine_outcomes(engine_run(engine_file, profile=profile).engine, rules=rules)))
             return
-        inside = [rule for rule in rules if rule.group in ENGINE_GROUPS]
         with progress() as tell:
             analysis = analyze(
-                report, engine_file, profile=profile, onnx=onnx_file, rules=inside, reader=reader, selection=chosen(), progress=tell
+                report, engine_file, profile=profile, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(), progress=tell
             )  # fmt: skip
         click.echo(findings_text(analysis.outcomes, analysis.tables.steady_state))
         return

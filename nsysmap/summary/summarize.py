@@ -155,11 +155,15 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
             other for other in groups if other.maybe_integer("engine") == engine and other.integer("loop_id") == row.integer("loop_id")
         ]
         what = sources.get(engine, "") if engine is not None and len(sources) > 1 else ""
-        if len(alike) > 1 and len({other.maybe_integer("kernels") for other in alike}) > 1:
-            what += (", " if what else "") + counted(row.maybe_integer("kernels") or 0, "kernel")
+        kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
+        hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
+        if len(alike) > 1 and len({other.maybe_integer("kernels") for other in alike}) > 1 and not hidden:
+            what += (", " if what else "") + counted(kernels or 0, "kernel")
+        if hidden and not what and not place:
+            what = "CUDA graphs"
         found.append(
             InferenceKind(
-                what=", ".join(part for part in (what, _place(loops, row.integer("loop_id"))) if part),
+                what=", ".join(part for part in (what, place) if part),
                 **{name: row.integer(name) for name in ("inferences", "warmup", "cut")},
                 kernels=row.maybe_integer("kernels"),
                 median_ns=row.maybe_integer("median_ns"),

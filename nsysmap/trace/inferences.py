@@ -261,7 +261,7 @@ class _Ran:
     busy_ns: IntArray
     kernels: IntArray
     hashes: NDArray[np.uint64]  # of the sequence of its kernels' names
-    home: tuple[IntArray, IntArray, IntArray]  # device, context and stream of most of its kernels
+    home: tuple[IntArray, IntArray, IntArray]  # device, context and stream of most of its kernels, or of its whole-graph runs
     position: IntArray  # of each kernel in its inference
     launched: BoolArray  # per API call: it launched a kernel of an inference
 
@@ -296,6 +296,13 @@ def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _R
         here = slice(first, last)
         work = _gpu_work(trace, parts, [number[rows] - first for number, rows in zip(numbers, parts, strict=True)])
         ran.first_ns[here], ran.last_ns[here], ran.busy_ns[here] = _gpu_times(work, last - first)
+        for table_rows, number, work_table in zip(
+            (parts[-1], parts[0]), (numbers[-1], of_kernel), (trace.cuda_graph_traces, table), strict=True
+        ):
+            if not len(table_rows):
+                continue
+            for target, column in zip(ran.home, _home(work_table, table_rows, number[table_rows] - first, last - first), strict=True):
+                target[here] = np.where(column == MISSING, target[here], column)
         rows = parts[0]
         if not len(rows):
             continue
@@ -303,8 +310,6 @@ def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _R
         present, begin, size = runs(of_kernel[order])
         position[order] = positions(of_kernel[order])
         hashes[present] = sequence_hashes(codes[order], begin, size)
-        for target, column in zip(ran.home, _home(table, rows, of_kernel[rows] - first, last - first), strict=True):
-            target[here] = column
         launch = table.held_ints("launch").take(rows)
         ran.launched[launch[launch >= 0]] = True
     return ran
@@ -362,12 +367,12 @@ def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArra
     return result
 
 
-def _home(kernels: Table, rows: IntArray, of_kernel: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Device, context and stream of most of each inference's kernels, which are these rows."""
+def _home(work: Table, rows: IntArray, of_row: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Device, context and stream of most of each inference's work, which are these rows."""
     result = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
-    columns = (taken(kernels.columns[name], rows) for name in ("device", "context", "stream"))
+    columns = (taken(work.columns[name], rows) for name in ("device", "context", "stream"))
     places, place = numbered(*columns)  # type: ignore[arg-type]  # of integers
-    pair, size = counts(of_kernel * len(places[0]) + place)
+    pair, size = counts(of_row * len(places[0]) + place)
     order = np.lexsort((size, pair // len(places[0])))  # an inference's commonest place comes last
     for target, column in zip(result, places, strict=True):
         target[pair[order] // len(places[0])] = column[pair[order] % len(places[0])]

@@ -162,6 +162,8 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         return NoModel(hidden or (_WHOLE_GRAPHS if len(trace.cuda_graph_traces) else window.reason))
     if hidden and _hides_work(trace, window):
         return NoModel(hidden)
+    if len(window.rows(trace.cuda_graph_traces)):
+        return NoModel(_WHOLE_GRAPHS)
     costs = calibrate(trace, window)
     profiler = profiler_costs(trace, window)
     timeline = read_timeline(trace, inferences, window, (costs, profiler), lambda kernels: _roofline(observed, facts, kernels))

@@ -111,6 +111,8 @@ def test_findings_on_an_engine_have_the_times_of_a_report(capfd: pytest.CaptureF
     told = run(capfd, "layers", ENGINE, REPORT, "--findings")
     assert told.status == 0
     assert re.search(r"attention-not-fused, 1\d\.\d+ µs per inference", told.out)
+    found = {row["rule"] for row in json.loads(run(capfd, "analyze", REPORT, ENGINE, "--json").out)["findings"]}
+    assert {rule for rule in found if rule not in told.out} == set()
 
 
 @pytest.mark.parametrize("color", ["time", "kind", "precision"])

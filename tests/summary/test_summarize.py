@@ -463,3 +463,12 @@ def test_where_the_screen_is_small_the_first_action_stays_and_what_says_least_go
     assert gains.without_least((graph,)) == (graph,)
     batch = replace(flight, name="under-filled-gpu", basis="rule")
     assert gains.without_least((graph, attention, batch)) == (graph, attention)
+
+
+def test_hidden_replays_between_ranges_take_turns_with_them() -> None:
+    """A context engine runs with ranges, then steps as CUDA graphs: the times of all add up to the run's, and each kind is named."""
+    analysed = analysis("decode_loop", "graph_whole.nsys-rep", engine=False)
+    (loop,) = analysed.tables.inference_loops
+    times = analysed.tables.inference_times.ints("time_ns")
+    assert loop.maybe_integer("window_ns") == pytest.approx(times.sum(), rel=0.02)
+    assert {kind.what for kind in analysed.summary.kinds} >= {"CUDA graphs"}

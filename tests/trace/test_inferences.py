@@ -81,6 +81,17 @@ def test_hidden_graph_launches_are_inferences_beside_one_without_a_graph_if_an_e
     assert found(file, tmp_path).table.text("found_by").list() == ["range", *["graph-launch"] * (3 * captured)]
 
 
+def test_a_whole_run_of_a_graph_tells_the_device_of_its_inference(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.call("cudaGraphLaunch_v10000", 100, 110, 7)
+    file.add(
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=120, end=150, deviceId=1, contextId=2, streamId=3, correlationId=7, globalPid=PROCESS,
+        graphId=1, graphExecId=1,
+    )  # fmt: skip
+    (row,) = found(file, tmp_path).table.records()
+    assert (row["device"], row["context"], row["stream"], row["gpu_busy_ns"]) == (1, 2, 3, 30)
+
+
 def test_two_threads_enqueueing_at_once_are_not_mixed_up(tmp_path: Path) -> None:
     file = NsysFile()
     other = THREAD + 1
