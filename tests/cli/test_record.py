@@ -79,13 +79,16 @@ def test_counters_are_sampled_as_often_as_nsys_keeps_up_with(version: str, optio
     assert command[6:9] == ["--cuda-graph-trace=node", f"{option}=1", f"--gpu-metrics-frequency={METRICS_HZ}"]
 
 
-def test_an_earlier_report_says_how_often_its_kernels_need_to_be_sampled(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
-    """60 inferences of kernels of 1 to 20 µs, and as few as 20 of the same kernels three times as long."""
+@pytest.mark.parametrize(("report", "hz"), [("bert_trt10/graph", 50_000), ("torch_encoder/graph", 200_000)])
+def test_an_earlier_report_says_how_often_its_kernels_need_to_be_sampled(
+    report: str, hz: int, stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The shorter the kernels and the fewer the inferences, the more often."""
     stand_in()
-    earlier = FIXTURES / "bert_trt10" / "graph.nsys-rep"
+    earlier = FIXTURES / f"{report}.nsys-rep"
     done = run(capfd, "record", "--print", "--gpu-metrics", "--kernels-of", str(earlier), "--", "x")
     assert done.status == 0, done.err
-    assert "--gpu-metrics-frequency=50000" in done.out or "--gpu-metrics-frequency=100000" in done.out
+    assert f"--gpu-metrics-frequency={hz} " in done.out
     assert "add --gpu-metrics" in run(capfd, "record", "--print", "--kernels-of", str(earlier), "--", "x").err
 
 

@@ -157,7 +157,7 @@ def test_a_side_of_too_few_inferences_is_compared_as_recorded_layer_by_layer_too
     for files in ((few, SYNC), (SYNC, few)):
         found = compare(*files, engine_before=ENGINE, engine_after=ENGINE)
         assert found.verdict == "too few inferences"
-        assert not any("pace" in one.what for one in found.conditions)
+        assert "times of the same kernels" not in [one.what for one in found.conditions]
 
 
 def test_a_side_without_kernels_has_no_number_of_threads(tmp_path: Path) -> None:
