@@ -156,6 +156,9 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
     cut(trace, 0.12)
     later = folder / "after" / "report.sqlite"
     shutil.copyfile(trace, later)
+    other = folder / "other.sqlite"
+    planted(FIXTURES / "bert_trt10/graph.sqlite", other)
+    cut(other, 0.4)
     shutil.copyfile(FIXTURES / "bert_trt10/engine.json", layers)
     shutil.copyfile(FIXTURES / "bert_trt10/profile.json", profile)
     budget, ignored = folder / "budget.toml", folder / "ignored.toml"
@@ -171,7 +174,8 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
     commands: list[tuple[int, list[str | Path]]] = [
         (0, ["analyze", trace, layers, "--profile", profile, *to("a", "html perfetto-trace md db")]),
         (0, ["compare", trace, later, "--engine-before", layers, "--engine-after", layers, *to("c", "html md json")]),
-        (0, ["compare", trace, trace, "--", later, later]),
+        (0, ["compare", trace, other, "--", later, other]),
+        (2, ["compare", trace, trace, "--", later, later]),
         (0, ["compare", folder / "after", later, "--json"]),
         (0, ["compare", layers, layers]),
         (0, ["compare", profile, profile, *to("p", "html md json")]),
