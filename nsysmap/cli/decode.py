@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 
 import click
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.lines import WHOLE
+from nsysmap.cli.console import colour, width
 
 
 @click.command(short_help="Explain kernel, tactic and layer names.")
@@ -21,7 +22,7 @@ from nsysmap.base.errors import NsysmapError
 def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: str | None) -> None:
     """Explain kernel, tactic and layer names.
 
-    Names are taken from the command line, or from standard input.  There, a line that is a single name is
+    Names are taken from the command line, or from standard input.  There, a line that is a single known name is
     explained; any other line, such as a log's, is copied with each name in it followed by its meaning, as c++filt does (--filter:
     all lines).
 
@@ -36,7 +37,7 @@ def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: s
         from nsysmap.names.reference import explain as entries
         from nsysmap.report.names import entry_text
 
-        click.echo("\n\n".join(entry_text(entry) for entry in entries(explain)))
+        click.echo("\n\n".join(entry_text(entry, width=width() or WHOLE) for entry in entries(explain)))
         return
     if as_filter and (as_json or names):
         raise click.UsageError("--filter copies standard input: leave names and --json out.")
@@ -59,8 +60,7 @@ def _explain(name: str, *, as_json: bool) -> None:
 
         click.echo(json.dumps(names_json(decoded)))
     else:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        click.echo(names_text(decoded, colour=colour), color=colour)
+        click.echo(names_text(decoded, colour=colour(), width=width() or WHOLE), color=colour())
 
 
 def _copy(*, every_line: bool) -> None:
@@ -69,7 +69,9 @@ def _copy(*, every_line: bool) -> None:
     from nsysmap.report.names import explained_line, printable
 
     on_terminal = sys.stdout.isatty()
-    for line in _lines_in(empty=True):
+    for raw in sys.stdin.buffer:
+        whole = raw.decode("utf-8", "surrogateescape")  # bytes that are no UTF-8 are kept as they are
+        line = whole.rstrip("\r\n")
         if not every_line and line and is_name(line):
             _explain(line.strip(), as_json=False)
             continue
@@ -78,13 +80,12 @@ def _copy(*, every_line: bool) -> None:
             click.echo("\t".join(printable(part) for part in told.split("\t")))
         else:
             sys.stdout.flush()
-            sys.stdout.buffer.write(told.encode("utf-8", "surrogateescape") + b"\n")
+            sys.stdout.buffer.write((told + whole[len(line) :]).encode("utf-8", "surrogateescape"))
             sys.stdout.buffer.flush()  # so that a log can be followed
 
 
-def _lines_in(*, empty: bool = False) -> Iterator[str]:
-    """The lines of standard input, those that are not empty unless asked for; bytes that are no UTF-8 are kept as they are."""
+def _lines_in() -> Iterator[str]:
+    """The lines of standard input that are not empty."""
     for line in sys.stdin.buffer:
-        text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        if text or empty:
+        if text := line.decode("utf-8", "surrogateescape").rstrip("\r\n"):
             yield text

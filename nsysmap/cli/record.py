@@ -47,8 +47,7 @@ def record_command(  # noqa: PLR0913  # one parameter an option
 
     The flags depend on the nsys version: CUDA, NVTX and operating system calls, every node of CUDA graphs, and from nsys
     2026.4 on the ranges of graphs that were built before.  A layer file that trtexec writes (--exportLayerInfo=FILE) is
-    used as the engine.  The exit status is the
-    program's.
+    used as the engine.  The exit status is the program's.
 
     \b
     Examples:
@@ -62,7 +61,7 @@ def record_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.nsys.program import find_nsys
     from nsysmap.nsys.record import METRICS_HZ, Sampling, capture_command, check_gpu_metrics, layer_files, record
 
-    report = Path(output)
+    report = Path(output) if Path(output).suffix else Path(f"{output}.nsys-rep")  # as nsys does
     check_output(report, (".nsys-rep",), [Path(engine) for engine in engines])
     nsys = find_nsys()
     if kernels_of is not None and gpu_metrics is None:
@@ -75,7 +74,7 @@ def record_command(  # noqa: PLR0913  # one parameter an option
         click.echo(shlex.join(["nsys", *command[1:]]))
         return 0
     if report.exists() and not force:
-        raise NsysmapError(output, "exists already", "give another -o FILE, or --force to overwrite it")
+        raise NsysmapError(str(report), "exists already", "give another -o FILE, or --force to overwrite it")
     if gpu_metrics is not None:
         check_gpu_metrics(nsys)
     click.echo(f"nsysmap: nsys {nsys.version}: {escaped(shlex.join(command[1:]))}", err=True)

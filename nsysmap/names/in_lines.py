@@ -14,6 +14,7 @@ _START = re.compile(r"(?<![\w/.:-])(?:void )?[A-Za-z_]")
 _CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
 _TRAILING = ",;:.!?\"'`|"
 _VAGUE = frozenset({"unknown", "cuda", "layer", "nvtx", "api"})
+_UNTOLD = frozenset({"unknown", "layer", "other"})
 _SHORTEST = 6
 _LONGEST = 4096
 
@@ -28,11 +29,11 @@ class NameInLine:
 
 
 def is_name(line: str) -> bool:
-    """Whether the line is one name and nothing else: a single word, or what decodes as the name of a kernel or layer from end to end."""
+    """Whether the line is one name and nothing else: a word that tells something, or what decodes whole as the name of a kernel or layer."""
     text = line.strip()
-    if len(text.split()) == 1:
-        return True
     decoded = decode(text)
+    if len(text.split()) == 1:
+        return bool(decoded.ops) or decoded.family not in _UNTOLD
     return decoded.family not in _VAGUE - {"cuda"} and not decoded.rest
 
 

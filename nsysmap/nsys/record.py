@@ -79,21 +79,31 @@ def check_gpu_metrics(nsys: Nsys) -> None:
 def record(command: Sequence[str], report: Path) -> Recorded:
     """Run such a command on the caller's terminal until it ends; Ctrl-C is for nsys, which then writes what it has.
 
-    Raises NsysmapError if nsys cannot be started, or leaves no report.
+    Raises NsysmapError if nsys cannot be started, or leaves no new report.
     """
+    earlier = _state(report)
     try:
         process = subprocess.Popen(list(command))
     except OSError as error:
         raise NsysmapError(command[0], f"cannot be started ({error.strerror or error})", "repair that installation of nsys") from error
     with _passed_on(process):
         status = process.wait()
-    if not report.is_file():
+    if _state(report) in (None, earlier):
+        kept = "" if earlier is None else "; the file there is an earlier one"
         raise NsysmapError(
             str(report),
-            f"was not written by nsys, which ended with status {status}",
+            f"was not written by nsys, which ended with status {status}{kept}",
             "see what nsys says above; `nsysmap record --print` shows the command",
         )
     return Recorded(status, report)
+
+
+def _state(report: Path) -> tuple[int, int, int] | None:
+    """What is another for a file that was written again; None where there is none."""
+    if not report.is_file():
+        return None
+    found = report.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def layer_files(program: Sequence[str]) -> list[str]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysmap.base.lines import folded
+from nsysmap.base.lines import WHOLE, folded
 from nsysmap.names.decode import KernelName, Op, summary
 from nsysmap.names.in_lines import names_in
 
 if TYPE_CHECKING:
     from nsysmap.names.reference import Entry
 
-WIDTH = 80
 _MARKS = {"confirmed": "", "aligned": "~", "likely": "~", "guess": "?", "none": "??"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _LABEL = 17
+_NARROWEST = 40
 
 
 def printable(text: str) -> str:
@@ -45,29 +45,31 @@ def names_json(decoded: KernelName) -> dict[str, object]:
     }
 
 
-def names_text(decoded: KernelName, *, colour: bool) -> str:
-    """A decoded name in lines of at most 80 columns: the name, what it is, its operations and patterns, its fields and what they mean."""
+def names_text(decoded: KernelName, *, colour: bool, width: int = WHOLE) -> str:
+    """A decoded name in lines of at most ``width`` columns: the name, what it is, its operations and patterns, what its fields mean.
+
+    By default each of these is one line, whatever its length.
+    """
     from nsysmap.names.reference import field_words
 
-    lines = _entry("is", printable(summary(decoded)))
+    entries = [("is", printable(summary(decoded)))]
     if decoded.ops:
-        lines += _entry("ops", "  ".join(_op_word(op) for op in decoded.ops))
+        entries.append(("ops", "  ".join(_op_word(op) for op in decoded.ops)))
     for pattern in decoded.patterns:
         span = f"{pattern.first + 1}-{pattern.last + 1}" if pattern.last > pattern.first else f"{pattern.first + 1}"
-        lines += _entry("pattern", f"{pattern.name}{_MARKS[pattern.evidence]} (ops {span}): {pattern.text}")
-    for label, value, means in field_words(decoded):
-        lines += _entry(label, printable(value) + (f"  ({means})" if means else ""))
+        entries.append(("pattern", f"{pattern.name}{_MARKS[pattern.evidence]} (ops {span}): {pattern.text}"))
+    entries += [(label, printable(value) + (f"  ({means})" if means else "")) for label, value, means in field_words(decoded)]
     if decoded.generation:
-        lines += _entry(
-            "codes", f"{decoded.generation} letters: TensorRT {'10.9 or later' if decoded.generation == 4 else '10.8 or earlier'}"
-        )
+        since = "10.9 or later" if decoded.generation == 4 else "10.8 or earlier"
+        entries.append(("codes", f"{decoded.generation} letters: TensorRT {since}"))
     if decoded.kind == "kernel":
-        lines += _entry("tensor cores", {"yes": "yes", "no": "no", "unknown": "unknown from the name"}[decoded.tensor_cores])
+        entries.append(("tensor cores", {"yes": "yes", "no": "no", "unknown": "unknown from the name"}[decoded.tensor_cores]))
     if marks := _evidence(decoded):
-        lines += _entry("evidence", marks)
+        entries.append(("evidence", marks))
     if decoded.rest:
-        lines += _entry("rest", printable(decoded.rest) + "  (not understood)")
-    title = _wrap(printable(decoded.name), 0)
+        entries.append(("rest", printable(decoded.rest) + "  (not understood)"))
+    lines = [line for label, text in entries for line in _entry(label, text, width)]
+    title = _wrap(printable(decoded.name), 0, width)
     if colour:
         title = [_BOLD + line + _RESET for line in title]
         lines = [_DIM + line[: _LABEL + 2] + _RESET + line[_LABEL + 2 :] for line in lines]
@@ -94,20 +96,20 @@ def _evidence(decoded: KernelName) -> str:
     return "; ".join(words[mark] for mark in ("~", "?", "??") if mark in found)
 
 
-def _entry(label: str, text: str) -> list[str]:
-    lines = _wrap(text, _LABEL + 2)
+def _entry(label: str, text: str, width: int) -> list[str]:
+    lines = _wrap(text, _LABEL + 2, width)
     return [f"  {label:<{_LABEL}}{lines[0].lstrip()}", *lines[1:]]
 
 
-def _wrap(text: str, indent: int) -> list[str]:
+def _wrap(text: str, indent: int, width: int) -> list[str]:
     pad = " " * indent
-    return folded(text, WIDTH, first=pad, later=pad)
+    return [pad + text] if width >= WHOLE else folded(text, max(width, _NARROWEST), first=pad, later=pad)
 
 
-def entry_text(entry: Entry) -> str:
+def entry_text(entry: Entry, *, width: int = WHOLE) -> str:
     """One entry of the reference, for people."""
     lines = [printable(entry.title)]
     for label, text in (("is", entry.text), ("evidence", entry.evidence), ("source", entry.source), ("example", entry.example)):
         if text:
-            lines += _entry(label, printable(text))
+            lines += _entry(label, printable(text), width)
     return "\n".join(lines)

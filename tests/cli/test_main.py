@@ -185,7 +185,7 @@ def test_decode_copies_a_log_as_it_is_but_for_the_names_in_it() -> None:
         capture_output=True,
         check=True,
     )
-    assert done.stdout == b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn [cublas gemm kernel: FP32, tile 128x64]\nlast \x1b[1mline\n"
+    assert done.stdout == b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn [cublas gemm kernel: FP32, tile 128x64]\r\nlast \x1b[1mline"
     assert shell("printf 'ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.startswith(b"ampere_sgemm_128x64_tn\n  is ")
     assert shell("printf 'a b ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.endswith(b"[cublas gemm kernel: FP32, tile 128x64]\n")
 

@@ -120,6 +120,17 @@ def test_a_report_that_is_there_is_kept(stand_in: StandIn, capfd: pytest.Capture
     assert "--force-overwrite=true" in run(capfd, "record", "--print", "--force", "--", "x").out
 
 
+def test_an_earlier_report_is_not_taken_for_one_that_nsys_did_not_write(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+    """As when the program does not exist: nsys ends with status 1."""
+    Path("run.nsys-rep").write_bytes((CAPTURE / "sync.nsys-rep").read_bytes())
+    stand_in("sys.exit(1)")
+    done = run(capfd, "record", "-o", "run", "--force", "--", "x")
+    assert (done.status, done.out) == (2, "")
+    assert "run.nsys-rep: was not written by nsys, which ended with status 1; the file there is an earlier one" in done.err
+    stand_in()
+    assert run(capfd, "record", "-o", "run", "--force", "--", "x").status == 0
+
+
 @pytest.mark.parametrize("name", ["run.sqlite", "none/run.nsys-rep"])
 def test_an_output_that_cannot_be_is_refused_before_anything_runs(name: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
     stand_in()

@@ -46,7 +46,11 @@ def test_what_a_name_is_stands_behind_it() -> None:
     )
 
 
-@pytest.mark.parametrize(("line", "one"), [(GEMM, True), (POINTWISE, True), ("kernel", True), ("hello world", False), (f"1 {GEMM}", False)])
+@pytest.mark.parametrize(
+    ("line", "one"),
+    [(GEMM, True), (POINTWISE, True), ("kernel", True), ("conv1", True), ("hello world", False), (f"1 {GEMM}", False), ("Done", False),
+     ("{", False), ("[I]", False), ("/usr/lib/libcuda.so", False)],
+)  # fmt: skip
 def test_a_line_that_is_one_name_is_told_from_a_line_with_names(line: str, one: bool) -> None:
     assert is_name(line) is one
 

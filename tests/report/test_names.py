@@ -14,7 +14,7 @@ from nsysmap.names.decode import decode
 from nsysmap.names.families import FAMILY_ROWS
 from nsysmap.names.myelin_tables import OPS, PATTERNS
 from nsysmap.names.reference import explain, page
-from nsysmap.report.names import WIDTH, names_json, names_text, printable
+from nsysmap.report.names import names_json, names_text, printable
 from tests.places import ROOT
 
 LAYERNORM = "__myl_AddCastMeanSubMulMeanAddSqrtDivMulCastMulAdd_0x1f_com_vec"
@@ -66,16 +66,19 @@ def test_what_is_not_confirmed_is_marked_and_the_marks_are_explained() -> None:
     assert "Zork  (not understood)" in text
 
 
-@given(st.text())
-def test_lines_fit_and_hold_nothing_that_a_terminal_obeys(name: str) -> None:
-    lines = names_text(decode(name), colour=False).split("\n")
-    assert all(len(line) <= WIDTH for line in lines)
+@given(st.text(), st.integers(40, 200))
+def test_lines_fit_and_hold_nothing_that_a_terminal_obeys(name: str, width: int) -> None:
+    lines = names_text(decode(name), colour=False, width=width).split("\n")
+    assert all(len(line) <= width for line in lines)
     assert all(printable(line) == line for line in lines)
 
 
-def test_long_names_wrap_at_80_columns() -> None:
-    decoded = decode("void at::native::vectorized_elementwise_kernel<(int)4, " + "ns::Functor<float, " * 40 + "int" + ">" * 40 + ">(int)")
-    assert max(len(line) for line in names_text(decoded, colour=False).split("\n")) <= WIDTH
+def test_long_names_wrap_on_a_terminal_and_are_whole_in_a_pipe() -> None:
+    name = "void at::native::vectorized_elementwise_kernel<(int)4, " + "ns::Functor<float, " * 40 + "int" + ">" * 40 + ">(int)"
+    assert max(len(line) for line in names_text(decode(name), colour=False, width=80).split("\n")) <= 80
+    done = _run("--", name)
+    assert done.stdout.decode().splitlines()[0] == name
+    assert all(line[2:19].strip() for line in done.stdout.decode().splitlines()[1:]), "one line an entry"
 
 
 def test_explain_prints_one_entry() -> None:
