@@ -29,7 +29,7 @@ class NameInLine:
 
 
 def is_name(line: str) -> bool:
-    """Whether the line is one name and nothing else: a word that tells something, or what decodes whole as the name of a kernel or layer."""
+    """Whether the line is one name and nothing else: a word that tells something, or what decodes whole as a kernel or layer."""
     text = line.strip()
     decoded = decode(text)
     if len(text.split()) == 1:

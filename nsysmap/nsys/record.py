@@ -27,8 +27,8 @@ PERMISSION = (
 """How to get permission to read the GPU's performance counters."""
 
 _PRECAPTURE_SINCE = "2026.4"
-_SEVERAL_DEVICES_SINCE = "2024.2"
 _GRAPH_TRACE_SINCE = "2021.5"
+_UNKNOWN_OPTION = "unrecognised option"
 _REFUSED = re.compile(r"ERR_NVGPUCTRPERM|[Ii]nsufficient privilege|not have permission to access")
 _NONE_THERE = re.compile(r"feature is not available|GPUs not found|None of the installed GPUs")
 
@@ -58,7 +58,7 @@ def capture_command(
     if not older(version, _GRAPH_TRACE_SINCE):
         flags.append("--cuda-graph-trace=node" + ("" if older(version, _PRECAPTURE_SINCE) else ":nvtx-precapture"))
     if gpu_metrics is not None:
-        flags += [f"{_devices(version)}={gpu_metrics.gpus}", f"--gpu-metrics-frequency={gpu_metrics.hertz}"]
+        flags += [f"{_devices(nsys)}={gpu_metrics.gpus}", f"--gpu-metrics-frequency={gpu_metrics.hertz}"]
     if force:
         flags.append("--force-overwrite=true")
     return [str(nsys.path), "profile", *flags, "-o", str(report), *program]
@@ -66,7 +66,7 @@ def capture_command(
 
 def check_gpu_metrics(nsys: Nsys) -> None:
     """Nothing, where nsys may sample the counters of a GPU; NsysmapError with what to do where it may not, or there is none."""
-    option = _devices(nsys.version)
+    option = _devices(nsys)
     said = asked([nsys.path, "profile", f"{option}=help"])
     if _REFUSED.search(said):
         raise NsysmapError(
@@ -111,8 +111,10 @@ def layer_files(program: Sequence[str]) -> list[str]:
     return [found.group(1) for part in program if (found := re.match(r"--exportLayerInfo=(.+)", part))]
 
 
-def _devices(version: str) -> str:
-    return "--gpu-metrics-device" if older(version, _SEVERAL_DEVICES_SINCE) else "--gpu-metrics-devices"
+def _devices(nsys: Nsys) -> str:
+    """The option that names the GPUs to sample, as this nsys spells it: it got its last letter in 2024."""
+    several = "--gpu-metrics-devices"
+    return several[:-1] if _UNKNOWN_OPTION in asked([nsys.path, "profile", f"{several}=help"]) else several
 
 
 @contextmanager

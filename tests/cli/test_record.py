@@ -35,13 +35,16 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     here.mkdir()
     monkeypatch.chdir(here)
 
-    def make(body: str = "capture()", *, version: str = "2023.4.4.54", metrics: str = "0: NVIDIA H100") -> Path:
+    def make(
+        body: str = "capture()", *, version: str = "2023.4.4.54", metrics: str = "0: NVIDIA H100", devices: str = "--gpu-metrics-device"
+    ) -> Path:
         script = tmp_path / "nsys"
         script.write_text(
             f"#!{sys.executable}\n"
             "import json, os, shutil, signal, subprocess, sys, time\n"
             f"if '--version' in sys.argv:\n    print('NVIDIA Nsight Systems version {version}'); sys.exit()\n"
-            f"if sys.argv[-1].startswith('--gpu-metrics-device') and sys.argv[-1].endswith('=help'):\n    print({metrics!r}); sys.exit()\n"
+            f"if sys.argv[-1] == '{devices}=help':\n    print({metrics!r}); sys.exit()\n"
+            "if sys.argv[-1].endswith('=help'):\n    print('unrecognised option', repr(sys.argv[-1])); sys.exit(1)\n"
             "at = sys.argv.index('-o') + 1 if '-o' in sys.argv else 0\n"
             "out = sys.argv[at]\n"
             "json.dump(sys.argv[1:], open('asked.json', 'w'))\n"
@@ -73,9 +76,10 @@ def test_the_flags_fit_the_version_that_is_found(version: str, graphs: str, stan
     assert not Path("asked.json").exists()
 
 
-@pytest.mark.parametrize(("version", "option"), [("2023.4.4", "--gpu-metrics-device"), ("2024.2.1", "--gpu-metrics-devices")])
-def test_counters_are_sampled_as_often_as_nsys_keeps_up_with(version: str, option: str) -> None:
-    command = capture_command(Nsys(Path("nsys"), version), ["x"], Path("r.nsys-rep"), gpu_metrics=Sampling("1"))
+@pytest.mark.parametrize("option", ["--gpu-metrics-device", "--gpu-metrics-devices"])
+def test_counters_are_sampled_as_often_as_nsys_keeps_up_with(option: str, stand_in: StandIn) -> None:
+    nsys = Nsys(stand_in(devices=option), "2024.1.1")
+    command = capture_command(nsys, ["x"], Path("r.nsys-rep"), gpu_metrics=Sampling("1"))
     assert command[6:9] == ["--cuda-graph-trace=node", f"{option}=1", f"--gpu-metrics-frequency={METRICS_HZ}"]
 
 
