@@ -10,7 +10,7 @@ from nsysmap.base.units import duration, percent, ranged, rounded
 from nsysmap.page.unit import Unit
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
-from nsysmap.summary import gains, words
+from nsysmap.summary import gains, hardware, words
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
@@ -120,6 +120,8 @@ def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], 
 
 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
+    for text in hardware.told(summary):
+        yield Answered("counters", text)
     if summary.inferences:
         yield Answered("CUDA graph", words.graph(summary), "whatif", "all changes")
     yield Answered(

@@ -30,7 +30,7 @@ from nsysmap.report.words import (
     unanswered,
     whatif_unit,
 )
-from nsysmap.summary import gains
+from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Summary
 
@@ -87,6 +87,7 @@ def _answer(summary: Summary) -> Iterator[str]:
     rows += [("time", text) for text in answer.times(summary)]
     rows += [("", told)] if (told := answer.kinds(summary)) else []
     rows += [("GPU", text) for text in answer.where(summary)]
+    rows += [("counters", text) for text in hardware.told(summary)]
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     shown = gains.first_actions(summary)
     yield "## Do first"

@@ -48,14 +48,16 @@ _WHY_EMPTY = {
     "whatif": "the timeline could not be replayed",
     "memcpys": "the trace shows no memory copies",
     "memsets": "the trace shows no memory fills",
-    "gpu_sampling": "no hardware counters were sampled (nsys profile --gpu-metrics-devices)",
-    "copy_counters": "no hardware counters were sampled while data was copied between host and device (nsys profile --gpu-metrics-devices)",
-    "kernel_ends": "no hardware counters were sampled (nsys profile --gpu-metrics-devices)",
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",
     "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
     "layer_times": "no kernel of a steady-state inference has a layer, and there is no profile",
 }
+
+
+_NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices)"
+_COUNTED = frozenset({"gpu_sampling", "kernel_counters", "kernel_ends", "copy_counters"})
+"""Tables that hold nothing without hardware counters."""
 
 
 def run_rules(  # noqa: PLR0913  # one parameter an option
@@ -144,11 +146,25 @@ def _missing(rule: Rule, told: OfThisRun) -> str | None:
         if not len(table) and name in told.left_out:
             return f"no rows in {name}: {escaped(told.why)}"
         if not len(table):
-            return f"no rows in {name}" + (f": {_WHY_EMPTY[name]}" if name in _WHY_EMPTY else "")
+            why = _not_counted(told.tables, name) if name in _COUNTED else _WHY_EMPTY.get(name)
+            return f"no rows in {name}" + (f": {why}" if why else "")
         if column and not _has_value(table.column(column)):
-            counted = table.spec.column(column).comment.endswith("from counters") and not len(told.tables["gpu_sampling"])
-            return f"no value in {need}" + (f": {_WHY_EMPTY['gpu_sampling']}" if counted else "")
+            counted = name in _COUNTED or table.spec.column(column).comment.endswith("from counters")
+            why = _not_counted(told.tables, name) if counted else None
+            return f"no value in {need}" + (f": {why}" if why else "")
     return None
+
+
+def _not_counted(tables: Mapping[str, Table], name: str) -> str | None:
+    """Why that table has no value from hardware counters; None if samples were used and just did not determine it."""
+    sampling = tables["gpu_sampling"]
+    if not len(sampling):
+        return _NOT_SAMPLED
+    if name == "copy_counters":
+        crossing = tables["memcpys"].text("kind").where(("HtoD", "DtoH").__contains__).any()
+        return "the PCIe link was not sampled" if crossing else "the trace shows no copies between host and device"
+    reasons = sampling.text("reason").list()
+    return escaped(reasons[0] or "") if all(reasons) else None
 
 
 def _has_value(data: Data) -> bool:

@@ -57,6 +57,26 @@ class GpuTime:
 
 
 @dataclass(frozen=True)
+class UnitUse:
+    """How busy one kind of hardware unit was according to counters: the mean over the time of the kernels whose value is known."""
+
+    unit: str  # SMs active, tensor cores active, device memory (reads and writes)
+    percent: float  # of the peak
+    known_share: float  # of the kernel time: the kernels whose value is known
+
+
+@dataclass(frozen=True)
+class HardwareUse:
+    """What sampled hardware counters say of one GPU, over the kernels of repeated inferences."""
+
+    device: int
+    frequency_hz: float
+    units: tuple[UnitUse, ...]  # none if nothing is known of any kernel
+    concurrent_share: float  # of the kernel time, during which other work ran too, with which a kernel shares its samples
+    reason: str | None  # why nothing is known, or of the kernel with the most time whose value is not
+
+
+@dataclass(frozen=True)
 class LayerGroup:
     """Layers whose names differ only in numbers (a row of `repeated_layers`)."""
 
@@ -232,6 +252,8 @@ class Summary:
     trtexec_ns: int | None  # the same without the profiler, measured by trtexec (--times)
     kinds: tuple[InferenceKind, ...]
     gpus: tuple[GpuTime, ...]
+    counters: tuple[HardwareUse, ...]  # by GPU; none if no hardware counters were sampled
+    counted_limits: tuple[tuple[str, float], ...]  # verdicts that rest on counters, with their share of the layers' time
     layers: tuple[LayerGroup, ...]  # the most time first
     other_kernels: tuple[OtherKernels, ...]  # the same; their shares and the layers' add up to 1
     kernels: tuple[KernelShare, ...]  # the ten with the most time

@@ -7,7 +7,7 @@ from html import escape
 
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent, rounded
-from nsysmap.summary import gains, words
+from nsysmap.summary import gains, hardware, words
 from nsysmap.summary.model import Summary
 
 _LAYERS = 5
@@ -29,6 +29,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     for head, told in (
         ("time", [*words.times(summary), words.kinds(summary)]),
         ("GPU", words.where(summary)),
+        ("counters", hardware.told(summary)),
         ("do first", []),
         ("slowest", [words.slowest(summary)]),
         ("how sure", [words.certainty(summary)]),

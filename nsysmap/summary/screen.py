@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from nsysmap.base.lines import WHOLE, Line, folded, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
-from nsysmap.summary import gains
+from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.model import Action, Region, Summary
 
@@ -59,6 +59,7 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int) -> list[Line]
     lines += _said("time", answer.times(summary), width)
     lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
     lines += _said("GPU", answer.where(summary), width)
+    lines += _said("counters", hardware.told(summary), width)
     lines += _actions(summary, shown, width)
     lines += _next_steps(summary, shown, width) if summary.blocked else []
     named = {action.name for action in shown}

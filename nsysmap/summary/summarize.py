@@ -13,6 +13,7 @@ from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
 from nsysmap.names.decode import decode
 from nsysmap.summary.actions import Runs, actions
+from nsysmap.summary.hardware import counted_limits, hardware_use
 from nsysmap.summary.model import (
     INFERENCE,
     REPETITION,
@@ -93,6 +94,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         trtexec_ns=trtexec_ns,
         kinds=_kinds(tables),
         gpus=gpus,
+        counters=hardware_use(tables),
+        counted_limits=counted_limits(tables),
         layers=_layers(tables),
         other_kernels=_other_kernels(tables["other_kernels"], counted_in),
         kernels=_kernels(tables["kernel_totals"]),

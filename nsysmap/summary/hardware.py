@@ -1,0 +1,93 @@
+"""What sampled hardware counters say: how busy the units of each GPU are while kernels run, and what limits the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nsysmap.base.table import FloatArray, Table
+from nsysmap.base.units import percent
+from nsysmap.summary.model import HardwareUse, Summary, UnitUse
+
+_ALL = 0.95  # share of the kernel time from which on known values stand for all kernels
+_LEAST = 0.005  # share of the layers' time below which a verdict is left out
+_TOGETHER = 0.05  # share of the kernel time from which on concurrent work is worth a word
+_VERDICTS = ("compute-bound", "memory-bound", "latency-bound")
+_UNITS = {
+    "SMs active": (("sm_active",),),
+    "tensor cores active": (("tensor_active",), ("tensor_or_fp16_active",)),
+    "device memory": (("dram_read", "dram_write"), ("dram",)),
+}
+"""The metrics that say it: the first ones that were sampled, added up."""
+
+
+def hardware_use(tables: Mapping[str, Table]) -> tuple[HardwareUse, ...]:
+    """How busy each sampled GPU was while kernels ran, from the tables of an analysis by name."""
+    counters, found = tables["kernel_counters"], []
+    for row in tables["gpu_sampling"]:
+        mine = counters.take(counters.ints("device") == row.integer("device"))
+        units = tuple(use for unit, ways in _UNITS.items() if (use := _use(mine, unit, ways)) is not None)
+        spent = _spent(mine)
+        together = float(np.average(mine.floats("concurrent_share"), weights=spent)) if spent.any() else 0.0
+        reason = row.maybe_text("reason") or (None if units else _longest_unknown(mine))
+        found.append(HardwareUse(row.integer("device"), row.real("frequency_hz"), units, together, reason))
+    return tuple(found)
+
+
+def counted_limits(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
+    """The verdicts that rest on counters, with their share of the time of all layers."""
+    verdicts = {row.integer("layer_id"): row.text("verdict") for row in tables["roofline"] if row.text("verdict_from") == "counters"}
+    times = [(verdicts.get(row.integer("layer_id")), row.integer("total_ns")) for row in tables["layer_times"]]
+    whole = sum(time for _, time in times)
+    shares = [(verdict, sum(time for one, time in times if one == verdict) / whole) for verdict in _VERDICTS] if whole else []
+    return tuple((verdict, share) for verdict, share in shares if share >= _LEAST)
+
+
+def told(summary: Summary) -> list[str]:
+    """A sentence for each sampled GPU of which something is known, else why not; then what limits the layers."""
+    known = [one for one in summary.counters if one.units]
+    if not known:
+        return [f"cannot tell: {one.reason}" for one in summary.counters[:1] if one.reason]
+    lines = [(f"GPU {one.device}: " if len(known) > 1 else "") + _sentence(one) for one in known]
+    limits = [f"{percent(share, 1, 0)} {verdict}" for verdict, share in summary.counted_limits]
+    return [*lines[:-1], f"{lines[-1]}; of the layers' time, {', '.join(limits)}"] if limits else lines
+
+
+def _sentence(one: HardwareUse) -> str:
+    figures = ", ".join(f"{each.unit} {each.percent:.0f}%" for each in one.units)
+    how = [f"hardware counters at {one.frequency_hz / 1e3:.0f} kHz"]
+    least, most = (percent(each(use.known_share for use in one.units), 1, 0) for each in (min, max))
+    if min(use.known_share for use in one.units) < _ALL:
+        how.append(f"known for {least if least == most else f'{least} to {most}'} of the kernel time")
+    if one.concurrent_share >= _TOGETHER:
+        how.append(f"{percent(one.concurrent_share, 1, 0)} of kernel time beside other work, which shares the samples")
+    return f"{figures} of the peak while kernels run ({', '.join(how)})"
+
+
+def _use(counters: Table, unit: str, ways: Sequence[Sequence[str]]) -> UnitUse | None:
+    """The mean of known values over the time of their kernels; None if nothing is known."""
+    metric = counters.text("metric")
+    for names in ways:
+        rows = [np.flatnonzero(metric.equals(name)) for name in names]
+        if not all(len(each) for each in rows):
+            continue
+        known = np.all([counters.bools("known")[each] for each in rows], axis=0)
+        value = np.sum([counters.floats("value")[each] for each in rows], axis=0)
+        spent = _spent(counters)[rows[0]]
+        if not spent[known].sum() > 0:
+            return None
+        return UnitUse(unit, float(np.average(value[known], weights=spent[known])), float(spent[known].sum() / spent.sum()))
+    return None
+
+
+def _spent(counters: Table) -> FloatArray:
+    """The sampled time of each row's kernel."""
+    spent: FloatArray = counters.floats("duration_ns") * counters.ints("executions")
+    return spent
+
+
+def _longest_unknown(counters: Table) -> str | None:
+    """Why the value of the longest kernel is unknown."""
+    reasons = [(row.real("duration_ns"), row.maybe_text("reason") or "") for row in counters if not row.flag("known")]
+    return max(reasons)[1] if reasons else None

@@ -1,0 +1,98 @@
+"""What counters say, on the first screen: means over what is known, why nothing is, and who shares the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS
+from nsysmap.base.result_schema import LAYER_TIMES, ROOFLINE
+from nsysmap.base.table import Table
+from nsysmap.summary.hardware import counted_limits, hardware_use, told
+from nsysmap.summary.model import Summary
+from tests.reports import analysis
+
+SAMPLING = {
+    "device": 0, "frequency_hz": 1e5, "metrics": 3, "samples": 9, "used": 9, "outliers": 0, "left_out": 0, "holes": 0, "lost_share": 0.0,
+    "mistrusted": 0, "thinned": False, "inferences": 9,
+}  # fmt: skip
+VALUES = {"sm_active": (90.0, 50.0), "tensor_active": (60.0, 0.0), "dram_read": (20.0, 40.0), "dram_write": (10.0, 10.0)}
+"""Of a kernel of 3 µs and one of 1 µs."""
+
+
+def counted(*, known: tuple[bool, bool] = (True, True), together: float = 0.0) -> list[dict[str, object]]:
+    return [
+        {
+            "device": 0, "kernel_sequence": 0, "position": at, "kernel": "ab"[at], "duration_ns": (3000.0, 1000.0)[at], "executions": 9,
+            "concurrent_share": together, "metric": metric, "unit": "percent", "value": values[at], "known": known[at],
+            "reason": None if known[at] else f"of {'ab'[at]}",
+        }
+        for metric, values in VALUES.items()
+        for at in range(2)
+    ]  # fmt: skip
+
+
+def tables(
+    counters: list[dict[str, object]], verdicts: Mapping[int, tuple[str, str]] | None = None, **sampling: object
+) -> Mapping[str, Table]:
+    verdicts = verdicts or {}
+    return {
+        "gpu_sampling": Table.of_rows(GPU_SAMPLING, [{**SAMPLING, **sampling}]),
+        "kernel_counters": Table.of_rows(KERNEL_COUNTERS, counters),
+        "roofline": Table.of_rows(
+            ROOFLINE, [{"layer_id": at, "verdict": one, "verdict_from": basis, "reason": ""} for at, (one, basis) in verdicts.items()]
+        ),
+        "layer_times": Table.of_rows(
+            LAYER_TIMES,
+            [{"layer_id": at, "told_by": "trace", "total_ns": 100, "inferences": 1, "share_of_kernel_time": 0.5} for at in verdicts],
+        ),
+    }
+
+
+def sentences(held: Mapping[str, Table]) -> list[str]:
+    return told(replace(summary(), counters=hardware_use(held), counted_limits=counted_limits(held)))
+
+
+def summary() -> Summary:
+    return analysis("bert_trt10", "sync.sqlite").summary
+
+
+def test_units_are_means_over_the_time_of_the_kernels() -> None:
+    assert sentences(tables(counted())) == [
+        "SMs active 80%, tensor cores active 45%, device memory 35% of the peak while kernels run (hardware counters at 100 kHz)"
+    ]
+
+
+def test_what_is_not_known_is_left_out_and_said() -> None:
+    (line,) = sentences(tables(counted(known=(False, True))))
+    assert line.startswith("SMs active 50%, tensor cores active 0%, device memory 50% of the peak")
+    assert "known for 25% of the kernel time" in line
+
+
+def test_nothing_known_gives_the_reason_of_the_longest_kernel() -> None:
+    assert sentences(tables(counted(known=(False, False)))) == ["cannot tell: of a"]
+    assert sentences(tables([], reason="too few samples")) == ["cannot tell: too few samples"]
+
+
+def test_without_sampling_nothing_is_said() -> None:
+    assert sentences({**tables([]), "gpu_sampling": Table.empty(GPU_SAMPLING)}) == []
+    assert told(summary()) == []
+
+
+def test_work_beside_the_kernels_is_said_to_share_the_samples() -> None:
+    assert "40% of kernel time beside other work, which shares the samples" in sentences(tables(counted(together=0.4)))[0]
+    assert "beside other work" not in sentences(tables(counted(together=0.01)))[0]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "end"),
+    [
+        ({0: ("memory-bound", "counters"), 1: ("latency-bound", "counters")}, "; of the layers' time, 50% memory-bound, 50% latency-bound"),
+        ({0: ("memory-bound", "counters"), 1: ("compute-bound", "model")}, "; of the layers' time, 50% memory-bound"),
+        ({0: ("memory-bound", "model")}, "(hardware counters at 100 kHz)"),
+    ],
+)
+def test_only_verdicts_that_rest_on_counters_are_shown(verdicts: Mapping[int, tuple[str, str]], end: str) -> None:
+    assert sentences(tables(counted(), verdicts))[0].endswith(end)
