@@ -24,6 +24,7 @@ from nsysmap.picture.html import graph_data
 from nsysmap.picture.model import picture, times_of
 from nsysmap.picture.swatches import CAUSES, KIND_WORDS, Swatch, kernel_swatch, kind_swatch
 from nsysmap.picture.titles import layer_titles, name_title
+from nsysmap.report.explain import PART_BY
 from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
@@ -43,6 +44,9 @@ METHODS = {
     "none": "no layer is known",
 }
 """The evidence of each mapping method."""
+
+KNOWN_FROM = {"trace": "the trace", "engine": "the engine file", "onnx": "the ONNX model", "kernel": "the kernel's name"}
+"""The evidence for the parts of a region, by `told_by`."""
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -70,11 +74,12 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "lanes": events.lanes,
         "texts": events.texts,
         "reduced": reduced_words(tables, shown.windows),
-        "causes": {cause: {"fill": fill, "words": CAUSE_WORDS[cause]} for cause, fill in CAUSES.items()},
+        "causes": {cause: {"fill": fill, "name": words.idle_words(cause), "words": CAUSE_WORDS[cause]} for cause, fill in CAUSES.items()},
         "kinds": [{"fill": one.fill, "words": one.words} for one in kinds],
         "kernel_kinds": kernel_kinds,
         "kernels": [_kernel(name) for name in events.texts["kernels_classes"]["name"]],
         "methods": METHODS,
+        "part_by": PART_BY,
         "engines": [escaped(engine.source) for engine in analysis.engines],
         "short_engines": [escaped(name) for name in words.engine_names(analysis.summary)],
         "unit": unit.words,
@@ -316,8 +321,8 @@ def _regions(tables: Tables, unit: Unit) -> list[dict[str, object]]:
         spent[key] = spent.get(key, 0) + time
         regions.setdefault(key, []).append(
             {
-                "part": escaped(row.text("part")),
-                "told_by": row.text("told_by"),
+                "part": escaped(row.text("part").removeprefix("$$myelin$$")),
+                "told_by": KNOWN_FROM[row.text("told_by")],
                 "summary": escaped(row.text("summary")),
                 "kernels": round(row.integer("kernels") / runs, 1),
                 "time": time,

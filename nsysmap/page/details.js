@@ -50,7 +50,7 @@ function detailsOf(trace, panel, on) {
     remarks(told, layer, doc.lanes[shared(KERNEL, "lane", row)].device);
     const sure = shared(KERNEL, "confidence", row) / 1000, method = shared(KERNEL, "method", row);
     rows("Layer, and the evidence for it", [
-      ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", shared(KERNEL, "part", row)], ["part known from", shared(KERNEL, "part_by", row)],
+      ["layer", layer && layer.name, layer && (() => on.layer(layer.id))], ["part", (shared(KERNEL, "part", row) || "").replace("$$myelin$$", "")], ["part known from", doc.part_by[shared(KERNEL, "part_by", row)]],
       ["method", `${method}: ${doc.methods[method] || ""}`], ["how sure", method === "none" ? null : sure === 1 ? "exact" : sure.toFixed(2)],
       ["reason", shared(KERNEL, "reason", row)],
     ]);
@@ -100,7 +100,8 @@ function detailsOf(trace, panel, on) {
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
       [doc.median, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
-      ["roofline", layer.verdict && `${layer.fraction === null ? "" : percent(layer.fraction) + " of it; "}${layer.verdict}: ${layer.reason}`], ["ONNX nodes", layer.onnx],
+      ["of roofline", layer.fraction === null ? null : percent(layer.fraction), null, layer.bound === null ? null : `at least ${duration(layer.bound)}`], ["limited by", layer.verdict && layer.verdict.replace("-bound", ""), null, layer.reason],
+      ["ONNX nodes", layer.onnx],
       ...Object.entries(doc.metrics).map(([metric, title]) => layer.measured && layer.measured[metric] && [title, withError(layer.measured[metric])]),
     ]);
   }
@@ -149,8 +150,8 @@ function detailsOf(trace, panel, on) {
   }
   function gap(row) {
     const cause = shared(GAP, "cause", row), call = tables.gaps.call[row], before = tables.gaps.before[row], after = tables.gaps.after[row];
-    element("h2", `GPU ${shared(GAP, "device", row)} idle: ${cause}`, panel);
-    rows(null, [["cause", doc.causes[cause].words], ...at(GAP, row), inferenceRow(tables.gaps.inference[row])]);
+    element("h2", `GPU ${shared(GAP, "device", row)} idle: ${doc.causes[cause].name}`, panel);
+    rows(null, [["what it means", doc.causes[cause].words], ...at(GAP, row), inferenceRow(tables.gaps.inference[row])]);
     rows("Evidence", [
       ["on the host", shared(GAP, "evidence", row), call >= 0 ? () => on.pick({ type: CALL, row: call }) : null], ["thread", doc.threads[shared(GAP, "thread", row)]?.tid],
       ["began", call >= 0 ? duration(tables.calls.start[call], 10) : tables.gaps.evidence_dur[row] >= 0 ? duration(tables.gaps.evidence[row], 10) : null],
@@ -184,7 +185,7 @@ function detailsOf(trace, panel, on) {
       timed && waited > 0 && ["of it waiting to begin", duration(waited), null, "the line before it in the timeline"], like && timed && ["of its kind", `median ${duration(like.median)}, this one ${timesWords(all.time[row] / like.median, doc.outlier)}`],
       ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
-      ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} by the cause ${doc.texts.inferences.cause[all.cause[row]]}`], ["kernels", all.kernels[row]],
+      ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} ${doc.causes[doc.texts.inferences.cause[all.cause[row]]].name}`, null, trace.artefact(row) ? ARTEFACT : null], ["kernels", all.kernels[row]],
     ]);
   }
   function leftOut(row) {

@@ -33,7 +33,7 @@ function inferencesOf(trace, place, on) {
     const step = nice(cut / 4);
     for (let time = 0; time <= cut; time += step) {
       pen.globalAlpha = 0.7;
-      pen.fillText(duration(time, step), 2, toY(time) + 4);
+      pen.fillText(time ? duration(time, step) : "0", 2, toY(time) + 4);
       pen.globalAlpha = 0.15;
       pen.fillRect(left, toY(time), width - left - side, 1);
     }
@@ -72,7 +72,7 @@ function inferencesOf(trace, place, on) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
     button(`inference ${row}`, item, () => on.inference(row));
-    item.append(`: ${duration(all.time[row])}, ${said(row)}` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more idle time by the cause ${cause}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
+    item.append(`: ${duration(all.time[row])}, ${said(row)}` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more ${doc.causes[cause].name}` : "") + (trace.artefact(row) ? `, ${ARTEFACT}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
   }
   function nearest(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;

@@ -7,7 +7,7 @@ async function start() {
   const { tables } = trace;
   let selection = { inference: null, layer: null, layers: null, range: null, found: null, cause: null };  // layers: those of a finding, instead of a single one
   const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"] };
-  let hits = [], next = -1, byType = new Map();
+  let hits = [], next = -1, byType = new Map(), sought = "";  // sought: what the matches are of
 
   const details = detailsOf(trace, panel, {
     inference, layer, first, finding, graph: id => toGraph(id),
@@ -45,7 +45,7 @@ async function start() {
     if (selection.layer !== null) chip(`layer ${fitted(trace.layers.get(selection.layer).title, 40)}`, { layer: null });
     if (selection.layers) chip(`${fitted(selection.title, 40)}: ${counted(selection.layers.length, "layer")}`, { layers: null });
     if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });
-    if (selection.cause) button(`idle: ${selection.cause} ×`, chips, search, "chip");
+    if (selection.cause) button(`idle: ${doc.causes[selection.cause].name} ×`, chips, search, "chip");
     chips.hidden = !chips.children.length;
     heading();
     const told = new URLSearchParams();
@@ -204,6 +204,7 @@ async function start() {
   // --- search
   function search() {
     const passes = searcher(find.value);
+    sought = find.value;
     hits = [];
     next = -1;
     byType = new Map();
@@ -294,7 +295,7 @@ async function start() {
   let typing = 0;
   find.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 120); });
   find.addEventListener("keydown", event => {
-    if (event.key === "Enter") { event.preventDefault(); clearTimeout(typing); if (!hits.length || next < 0) search(); jump(event.shiftKey ? -1 : 1); }
+    if (event.key === "Enter") { event.preventDefault(); clearTimeout(typing); if (find.value !== sought) search(); jump(event.shiftKey ? -1 : 1); if (hits.length) timeline.focus(); }
   });
   document.getElementById("next").addEventListener("click", () => jump(1));
   document.getElementById("previous").addEventListener("click", () => jump(-1));
@@ -354,7 +355,7 @@ async function start() {
     if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
     else element("span", "one colour per layer, eight colours in rotation, so that neighbouring layers differ", place);
     element("b", "idle:", place);
-    for (const row of doc.idle) entry(doc.causes[row.cause].fill, row.cause);
+    for (const row of doc.idle) entry(doc.causes[row.cause].fill, doc.causes[row.cause].name);
   }
 
   new ResizeObserver(heading).observe(document.querySelector("header"));

@@ -15,7 +15,7 @@ function layersOf(trace, place, on) {
     const name = head.textContent;
     head.textContent = "";
     button(name, head, () => {
-      down = sort === head.dataset.by ? !down : !["title", "kind", "index", "precision", "source"].includes(head.dataset.by);
+      down = sort === head.dataset.by ? !down : !["title", "kind", "index", "precision", "source", "verdict"].includes(head.dataset.by);
       sort = head.dataset.by;
       update();
     });
@@ -103,12 +103,15 @@ function layersOf(trace, place, on) {
     element("td", row.count === null || row.count === undefined ? "–" : row.count.toLocaleString("en"), made, "right");
     element("td", row.kind, made);
     element("td", row.precision || "", made);
-    element("td", row.fraction === null || row.fraction === undefined ? "–" : `${percent(row.fraction)} ${(row.verdict || "").replace("-bound", "")}`, made, "right").title = row.reason || "";
+    element("td", percent(row.fraction ?? null), made, "right");
+    element("td", limit(row.verdict), made).title = row.reason || "";
     for (const metric of metrics) element("td", row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     const last = element("td", row.layers.length > 1 ? null : row.index ?? "–", made, "right");
     if (row.layers.length > 1) button(`${row.layers.length} × ${isOpen(row) ? "▾" : "▸"}`, last, () => { if (!opened.delete(row.key)) opened.add(row.key); update(); }).title = "each of them";
     return made;
   }
+  /** What limits a layer, in a word. */
+  function limit(verdict) { return !verdict || verdict === "unknown" ? "–" : verdict.replace("-bound", ""); }
   return {
     update(given) { selection = given; update(); },
     /** Scrolls the table so that the first selected row is in sight. */
@@ -184,7 +187,7 @@ function idleOf(trace, place, on) {
         if (!each.hidden) element("td", duration(row.each), made, "right");
         element("td", duration(row.time), made, "right");
         element("td", row.gaps.toLocaleString("en"), made, "right");
-        button(row.cause, element("td", null, made), () => on.cause(row.cause)).title = "show its longest interval";
+        button(doc.causes[row.cause].name, element("td", null, made), () => on.cause(row.cause)).title = "show its longest interval";
         made.classList.toggle("on", selection.cause === row.cause);
         element("td", doc.causes[row.cause].words, made);
         return made;

@@ -336,6 +336,7 @@ function timelineOf(trace, place, on) {
   resize();
   return {
     set, zoom, pan, show, redraw, key,
+    focus() { canvas.focus({ preventScroll: true }); },
     color(name) { mode = name; redraw(); },
     theme() { colours(); redraw(); },
     select(given) {

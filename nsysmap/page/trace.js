@@ -50,7 +50,7 @@ function traceOf(doc, tables) {
     if (type === FILL) return "memset";
     if (type === GRAPH) return "CUDA graph, its kernels hidden";
     if (type === LEFT_OUT) return `${tables.left_out.count[row].toLocaleString("en")} not shown event by event`;
-    if (type === GAP) return shared(GAP, "cause", row);
+    if (type === GAP) return doc.causes[shared(GAP, "cause", row)].name;
     if (type === CALL) return shared(CALL, "api", row);
     if (type === INFERENCE) return "inference " + row + (inferences.warmup[row] ? " (warm-up)" : "");
     return shared(type, "name", row);
@@ -135,6 +135,11 @@ function traceOf(doc, tables) {
     const time = inferences.time[inference], ended = inferences.gpu_end[inference];
     return time < 0 ? inferences.start[inference] : (ended < 0 ? inferences.end[inference] : ended) - time;
   }
+  /** Whether most of what an inference took longer than the median of its kind is the profiler's own work. */
+  function artefact(inference) {
+    const { cause, extra, time, group } = inferences, like = doc.groups.find(one => one.id === group[inference]);
+    return cause[inference] >= 0 && doc.texts.inferences.cause[cause[inference]] === "profiler" && Boolean(like) && 2 * extra[inference] > time[inference] - like.median;
+  }
   /** The times of all executions of a kernel name that the page shows, ascending. */
   function timesOf(name) {
     return [...kernels.dur].filter((_, row) => tables.kernels_classes.name[kernels.class[row]] === name).sort((one, two) => one - two);
@@ -170,7 +175,7 @@ function traceOf(doc, tables) {
     return total;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, kernelsIn, idle, windowOf, waitOf, median, timesOf,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, kernelsIn, idle, windowOf, waitOf, median, timesOf, artefact,
     rangesAt, inCalls,
   };
 }
@@ -178,7 +183,7 @@ function traceOf(doc, tables) {
 function chosenLayers({ layer, layers }) {
   return layers ? new Set(layers) : layer === null ? null : new Set([layer]);
 }
-const NONE = new Set(), DEEPEST = 24;
+const NONE = new Set(), DEEPEST = 24, ARTEFACT = "most of the difference: an artefact of profiling, not of the program";
 
 /** What the timeline draws, from top to bottom.  A lane's events are sorted by start. */
 function lanesOf(doc, tables, shared) {

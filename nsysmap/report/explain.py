@@ -25,13 +25,14 @@ _METHODS = {
     "region": "the layer is an opaque region, known by a range or by the order",
     "none": "no layer is known",
 }
-_PART_BY = {
+PART_BY = {
     "tag": "a tag of the trace",
     "payload": "the ONNX layers in the JSON payload of the range",
     "node": "the text of the range",
     "pattern": "the kernel's name, numbered in launch order",
     "onnx": "the ONNX model, by order",
 }
+"""The evidence for a kernel's part, by `part_by`."""
 
 
 def explain_text(held: Explanation) -> str:
@@ -216,7 +217,7 @@ def _answer_lines(held: Explanation) -> list[str]:
         number = f"{answer.layer_index} " if answer.layer_index is not None else ""
         lines = _said("layer", f"{number}{_name(answer.layer, 80)}{of}")
     if answer.part is not None:
-        lines += _said("part", f"{answer.part} (by {_PART_BY.get(answer.part_by or '', answer.part_by or '')})")
+        lines += _said("part", f"{answer.part} (by {PART_BY.get(answer.part_by or '', answer.part_by or '')})")
     lines += _said("method", f"{answer.method}: {_METHODS[answer.method]}")
     lines += _said("confidence", f"{answer.confidence:.4g}" + (" (exact)" if answer.confidence == 1 and answer.layer is not None else ""))
     return lines + (_said("reason", answer.reason) if answer.reason is not None else [])

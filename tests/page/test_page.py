@@ -202,6 +202,68 @@ def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browse
     assert page.inner_text("#count") == ""
 
 
+def test_after_enter_the_keys_go_through_the_matches_and_move_the_timeline(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.keyboard.press("/")
+    page.keyboard.type("gemm_mha")
+    page.keyboard.press("Enter")
+    first = page.inner_text("#count")
+    page.keyboard.press("n")
+    second = page.inner_text("#count")
+    assert page.input_value("#find") == "gemm_mha"
+    assert [int(one.split()[0]) for one in (first, second)] == [int(first.split()[0]), int(first.split()[0]) + 1]
+    page.keyboard.press("p")
+    assert page.inner_text("#count").split()[0] == first.split()[0]
+    assert page.evaluate("document.activeElement.tagName") == "CANVAS"
+    page.keyboard.press("/")
+    page.keyboard.type("no such name")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "find"  # to be corrected
+
+
+def test_each_cause_of_idle_time_has_one_name(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    of_answer = {
+        one.strip() for one in page.locator("#answer .legend button").evaluate_all("all => all.map(one => one.childNodes[3].data)")
+    }
+    of_table = {one.strip() for one in page.locator("#idle tbody button").all_inner_texts()}
+    of_timeline = {one.strip() for one in page.locator("#legend b ~ span").all_inner_texts()}
+    assert len(of_table) > 3
+    assert of_answer == of_table == of_timeline
+
+
+def test_an_outlier_by_the_profiler_s_own_work_is_called_an_artefact(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("two_shapes/sync.nsys-rep", "two_shapes/engine.json"))
+    listed = page.locator("#inferences .slow li").all_inner_texts()
+    tables = analyze(FIXTURES / "two_shapes/sync.nsys-rep", [FIXTURES / "two_shapes/engine.json"], rules=()).tables
+    median = {row.integer("group_id"): row.maybe_integer("median_ns") or 0 for row in tables.inference_groups}
+    longer = {row.integer("inference"): row.integer("time_ns") - median[row.integer("group_id")] for row in tables.inference_times}
+    by_profiler = {
+        row.integer("inference")
+        for row in tables.inference_times
+        if row.maybe_text("extra_cause") == "profiler" and 2 * (row.maybe_integer("extra_ns") or 0) > longer[row.integer("inference")]
+    }
+    told = {int(one.split()[1].rstrip(":")): "an artefact of profiling, not of the program" in one for one in listed}
+    assert told == {inference: inference in by_profiler for inference in told}
+    assert set(told.values()) == {True, False}  # one waited for launches
+    page.locator("#inferences .slow button").first.click()
+    assert "an artefact of profiling" in page.inner_text("#details")
+
+
+def test_parts_of_a_region_are_named_without_myelin_s_mark(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json"))
+    page.locator("#region-list").scroll_into_view_if_needed()
+    parts = page.locator("#region-list tbody tr")
+    assert "/encoder/layer" in parts.first.inner_text()
+    assert {one.strip() for one in parts.locator("td:last-child").all_inner_texts()} == {"the trace"}
+    page.fill("#find", "gemm")
+    page.locator("#find").press("Enter")
+    details = page.inner_text("#details")
+    assert "part known from\ta tag of the trace" in details.replace("\n", "\t").replace("\t\t", "\t")
+    shown = page.inner_text("main") + details.partition("NVTX ranges")[0]  # the ranges stand as the trace has them
+    assert "$$myelin$$" not in shown
+
+
 def test_the_timeline_zooms_moves_and_is_clicked(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     canvas = page.locator("#lanes canvas")
@@ -255,7 +317,7 @@ def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: 
     page.fill("#layer-filter", "")
     page.click("#layers th[data-by=index] button")
     assert page.get_attribute("#layers th[data-by=index]", "aria-sort") == "ascending"
-    assert rows.first.locator("td").nth(7).inner_text() == "0"
+    assert rows.first.locator("td").nth(8).inner_text() == "0"
 
 
 def test_a_finding_leads_to_its_place_in_time_and_graph(browser: Browser, written: Callable[..., Path]) -> None:
@@ -668,7 +730,7 @@ def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(browse
     assert 0 <= top(page, "#lanes") < 400
     assert page.inner_text("#count").endswith(" of 150, first in view")  # the search goes on from what the timeline shows
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement === document.body")
+    assert page.evaluate("document.activeElement.id !== 'find'")
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
     assert page.input_value("#find") == ""
@@ -714,15 +776,19 @@ def test_a_cause_of_idle_time_is_selected_by_a_click_on_the_bar_its_legend_or_it
 ) -> None:
     page = opened(browser, bert(written))
     longest: set[str] = set()
-    for place in ("#answer .legend [data-cause=launch]", "#answer .whole [data-cause=launch]", "#idle tbody button:text-is('launch')"):
+    for place in (
+        "#answer .legend [data-cause=launch]",
+        "#answer .whole [data-cause=launch]",
+        "#idle tbody button:text-is('waiting for launches')",
+    ):
         page.locator(place).click()
-        assert "idle: launch" in page.inner_text("#chips")
-        assert page.inner_text("#details h2") == "GPU 0 idle: launch"
+        assert "idle: waiting for launches" in page.inner_text("#chips")
+        assert page.inner_text("#details h2") == "GPU 0 idle: waiting for launches"
         assert 0 <= top(page, "#lanes") < 400
-        assert "launch" in page.inner_text("#idle tr.on")
+        assert "waiting for launches" in page.inner_text("#idle tr.on")
         longest.add(page.inner_text("#details"))
         page.keyboard.press("n")
-        assert page.inner_text("#details h2") == "GPU 0 idle: launch"
+        assert page.inner_text("#details h2") == "GPU 0 idle: waiting for launches"
         page.keyboard.press("Escape")
         assert page.locator("#chips").is_hidden()
         assert page.inner_text("#count") == ""
