@@ -92,6 +92,9 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
         yield Note("info", _built_before(trace))
     if len(trace.kernels) and (told := [warning for warning in recording.warnings if not warning.startswith("no CUDA events")]):
         yield Note("info", f"nsys reported at the end of the capture: {'; '.join(told)}.")
+    if trace.gpu_metrics.tables is None and (recording.counters_asked_for or recording.no_counters):
+        why = recording.no_counters or "nsys does not report why; see `nsys profile --gpu-metrics-devices=help` on that machine"
+        yield Note("warning", f"Hardware counters were to be sampled, and the trace has none: {why}.")
 
 
 def _no_gpu(trace: Trace) -> str:

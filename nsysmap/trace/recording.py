@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nsysmap.base.table import Text
+from nsysmap.nsys.record import PERMISSION
 from nsysmap.nsys.tables import NsysTables
 
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,10}){0,4}")
@@ -35,6 +36,31 @@ _WARNINGS = tuple(
         ),
     )
 )
+_SAMPLED_HZ = "GPU_METRICS_OPTIONS:SAMPLING_FREQUENCY"
+# What nsys writes if it cannot sample hardware counters (seen in nsys 2023.4 and 2025.3: "GPU Metrics [0]: …"), and what to do.
+_NO_COUNTERS = tuple(
+    (re.compile(pattern, re.IGNORECASE), sentence)
+    for pattern, sentence in (
+        (
+            r"permission to access NVIDIA .*Performance Counters|ERR_NVGPUCTRPERM|insufficient.privilege",
+            f"the user was not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM); {PERMISSION}",
+        ),
+        (
+            r"sampling hardware unit is already in use",
+            "another tool was using the GPU's performance counters (DCGM, Nsight Compute, a second nsys, also in another container); "
+            "end it, or pause DCGM with `dcgmi profile --pause`",
+        ),
+        (
+            r"Confidential Compute|Protected Memory mode",
+            "the GPU is in confidential computing mode, in which its performance counters cannot be read",
+        ),
+        (r"single MIG enabled GPU is not supported", "another nsys was sampling another MIG instance of this GPU; only one can"),
+        (
+            r"GPU Metrics.*(?:not supported|unsupported (?:driver|chip|gpu|device))",
+            "that nsys cannot sample this GPU or driver; it needs Turing or newer, and an nsys as new as the driver",
+        ),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -50,18 +76,21 @@ class Recording:
     wsl: bool = False  # captured under WSL2
     warnings: tuple[str, ...] = ()  # what nsys warned of, in our words
     began_at_ns: int | None = None  # when the session began, since 1970
+    counters_asked_for: bool = False  # nsys was told to sample hardware counters
+    no_counters: str | None = None  # why it could not
 
 
 def recording_of(tables: NsysTables) -> Recording:
     """What the file says of its own recording."""
     export = _exported(tables)
     exported_by = _number(export.get("EXPORT_PRODUCT_VERSION"))
-    traced, graph_modes = set(), set()
+    traced, graph_modes, sampled = set(), set(), False
     for name, value in _pairs(tables, "META_DATA_CAPTURE", ("name", "value")):
         if name == "CAPTURE_EVENT_TYPE":
             traced.add(value)
         elif _GRAPH_MODE.fullmatch(name):
             graph_modes.add(value.lower())
+        sampled |= name.endswith(_SAMPLED_HZ)
     environment = dict(_pairs(tables, "TARGET_INFO_SYSTEM_ENV", ("name", "value")))
     installed = _INSTALLED.search(environment.get("TargetInstallDir", ""))
     captured_by = tables.written_by or (installed.group(1) if installed else None)
@@ -76,8 +105,10 @@ def recording_of(tables: NsysTables) -> Recording:
         traced=frozenset(traced),
         cuda_graph_trace=mode if mode in ("graph", "node") else None,
         wsl="microsoft" in environment.get("SoftwareReleaseVersion", "").lower(),
-        warnings=tuple(_warnings(tables)),
+        warnings=tuple(_reported(tables, _WARNINGS)),
         began_at_ns=_began_at(tables),
+        counters_asked_for=sampled,
+        no_counters=next(_reported(tables, _NO_COUNTERS), None),
     )
 
 
@@ -90,9 +121,10 @@ def _exported(tables: NsysTables) -> Mapping[str, str]:
     return {key: held for key, held in _pairs(tables, "META_DATA_EXPORT", ("name", "value")) if key.startswith("EXPORT_")}
 
 
-def _warnings(tables: NsysTables) -> Iterator[str]:
+def _reported(tables: NsysTables, patterns: tuple[tuple[re.Pattern[str], str], ...]) -> Iterator[str]:
+    """Our sentences for what nsys reported."""
     texts: Text = tables.read("DIAGNOSTIC_EVENT", (), ("text",))["text"]
-    for pattern, sentence in _WARNINGS:
+    for pattern, sentence in patterns:
         if any(pattern.search(text) for text in texts.values):
             yield sentence
 

@@ -217,3 +217,40 @@ def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_t
     analysis = analyze(file.write(tmp_path / "x.sqlite"), rules=())
     assert analysis.tables.capture.records()[0]["cuda_graph_trace"] == "none"
     assert ["but no GPU work" in note.text for note in analysis.notes if note.level == "error"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("reported", "told_"),
+    [
+        (
+            "GPU Metrics [0]: The user running Nsight Systems does not have permission to access NVIDIA GPU Performance Counters on the "
+            "target device. For more details, please visit https://developer.nvidia.com/ERR_NVGPUCTRPERM",
+            "the user was not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM); become root for the capture",
+        ),
+        (
+            "GPU Metrics [0]: GPU sampling hardware unit is already in use by another instance of Nsight Systems or other tool. The "
+            "conflict can occur within the OS as well as containers, VMs and hypervisor.",
+            "or pause DCGM with `dcgmi profile --pause`",
+        ),
+        ("GPU metrics collection disabled due to Confidential Compute mode.", "the GPU is in confidential computing mode"),
+        ("Concurrent GPU metrics sampling within a single MIG enabled GPU is not supported", "another MIG instance"),
+        ("GPU Metrics: Some GPUs are not supported. See the user guide: https://docs.nvidia.com/", "it needs Turing or newer"),
+        ("GPU Metrics [0]: Skipping metric CTC.TriageCompute (requires unsupported counter 0xc9 @ auto)", "nsys does not report why"),
+    ],
+)
+def test_counters_that_could_not_be_sampled_are_missed_with_the_reason_that_nsys_gives(reported: str, told_: str, tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    file.add("META_DATA_CAPTURE", name="GPU_METRICS_OPTIONS:SAMPLING_FREQUENCY", value="10000")
+    file.add("DIAGNOSTIC_EVENT", timestamp=1, text=reported)
+    ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert level == "warning"
+    assert text.startswith("Hardware counters were to be sampled, and the trace has none: ")
+    assert told_ in text
+
+
+def test_counters_that_nobody_asked_for_are_not_missed(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.launch("k", 100, 1)
+    file.add("META_DATA_CAPTURE", name="COLLECT_GPU_CTX_SW_TRACE", value="false")
+    assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == []
