@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from nsysmap.base.table import Kind, Spec
@@ -205,6 +206,8 @@ class Sandbox:
             if class_ is not None and class_ not in _CLASSES:
                 raise QueryError(f"uses {_words(class_)}, which is not allowed")
             if class_ is None and isinstance(kind, str) and kind not in _NODES and not kind.endswith("_TYPE_INFO"):
+                if kind == "SHOW_REF":
+                    raise QueryError("describes tables, as `nsysmap sql` and `nsysmap sql TABLE` do")
                 raise QueryError(f"uses {_words(kind)}, which is not allowed")
             if "function_name" in node:
                 name = str(node["function_name"]).lower()
@@ -231,7 +234,9 @@ class Sandbox:
             raise QueryError(f"reads {'.'.join(path) or node['table_name']}; give a table's name alone")
         name = str(node["table_name"]).lower()
         if name not in ours and name not in self._tables:
-            raise QueryError(f"reads the table {node['table_name']}, which does not exist; there are {', '.join(sorted(self._tables))}")
+            near = get_close_matches(name, self._tables)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(self._tables))}"
+            raise QueryError(f"reads the table {node['table_name']}, which does not exist; {hint}")
         return name
 
     def columns(self, query: Query, parameters: Mapping[str, Value]) -> dict[str, Kind | None]:

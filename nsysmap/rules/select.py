@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nsysmap.base.errors import NsysmapError
@@ -20,6 +21,7 @@ TIME_LIMIT_S = 60.0
 MEMORY_LIMIT_BYTES = 4 << 30
 ANSWER_LIMIT_BYTES = 1 << 30
 _FILE_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite", ".json", ".engine", ".plan", ".log", ".txt", ".gz")
+_ALIKE = 0.75  # of difflib's ratio: two letters of an eight letter name that changed places
 _REMEDY = "write one SELECT over the tables that `nsysmap sql` lists"
 
 
@@ -33,11 +35,19 @@ class Asked:
 
 
 def asked_among(arguments: Sequence[str]) -> Asked:
-    """The statement or table name and the files among ``arguments``, in any order.  Raises NsysmapError if there are two statements."""
+    """The statement or table name and the files among ``arguments``, in any order.
+
+    Raises NsysmapError if there are two statements, or if one argument is neither a file nor a table but nearly the name of a table.
+    """
     files: list[str] = []
     statements: list[str] = []
     for argument in arguments:
         (statements if _is_statement(argument) else files).append(argument)
+    for name in files:
+        if os.path.lexists(name) or not name.isidentifier():
+            continue
+        if near := get_close_matches(name.lower(), [spec.name for spec in ALL_TABLES], cutoff=_ALIKE):
+            raise NsysmapError(name, "is neither a file nor a table", f"did you mean the table {' or '.join(near)}?")
     if len(statements) > 1:
         raise NsysmapError("query", "is given twice", "give one SELECT, or the name of one table, in quotes")
     if not statements:

@@ -65,6 +65,10 @@ def test_a_table_s_name_describes_its_columns_with_their_units(capfd: pytest.Cap
         ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
         ("SELECT nothing FROM kernels", "nothing"),
         ("SELECT 1 AS a; SELECT 2 AS b", "2 statements"),
+        ("SELECT * FROM layres", "which does not exist; did you mean layers"),
+        ("SELECT * FROM x", "which does not exist; there are api_calls, attention"),
+        ("DESCRIBE layers", "as `nsysmap sql` and `nsysmap sql TABLE` do"),
+        ("layres", "layres: is neither a file nor a table; did you mean the table layers"),
     ],
 )
 def test_a_wrong_statement_is_one_line_before_anything_is_read(sql: str, told: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -83,6 +87,7 @@ def test_a_path_is_no_statement_and_a_statement_no_path(tmp_path: Path, monkeypa
     (tmp_path / "kernels").touch()
     (tmp_path / "a b").touch()
     assert asked_among(["kernels", "a b", "my run.nsys-rep"]).files == ("kernels", "a b", "my run.nsys-rep")
+    assert asked_among(["engine.json", "some/layers"]).files == ("engine.json", "some/layers")
     assert asked_among(["a b", "FROM layers"]).sql == "FROM layers"
     assert asked_among(["-"]).sql == "-"
     with pytest.raises(NsysmapError, match="given twice"):
