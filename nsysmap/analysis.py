@@ -140,6 +140,13 @@ class Analysis:
         page: str = api.html_page(self, api.report_of(self))
         return page
 
+    def write(self, path: str | Path) -> None:
+        """Write the analysis as `nsysmap analyze -o` does: the suffix of ``path`` names the format; the file is whole or not there.
+
+        Raises NsysmapError for a suffix that names none, and for a path that cannot be written.
+        """
+        import_module("nsysmap.cli.outputs").write_analysis(self, Path(path))  # which reaches every format, all above this room
+
     def _repr_html_(self) -> str:
         return notebook_html(self.summary)
 
@@ -344,13 +351,14 @@ def _hidden(mapped: MappedTrace, capture: Table) -> Table:
     return hidden_replays(mapped.trace.api_calls, mapped.trace.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
 
 
-def predict_changes(mapped: MappedTrace, names: Sequence[str] = (), layers: Sequence[str] = ()) -> Table:
-    """The table `whatif` of an analysis, for the named changes only (all if none is named).
+def predict_changes(mapped: MappedTrace, names: str | Sequence[str] = (), layers: str | Sequence[str] = ()) -> Table:
+    """The table `whatif` of an analysis, for the named change or changes only (all if none is named).
 
     ``layers`` are those that drop-layers removes and join-kernels joins into one kernel.
     Raises NsysmapError for a change that does not exist, and for a name that no layer, part of a layer or kernel has.
     """
     observed, facts = observed_of(mapped)
+    names, layers = ([given] if isinstance(given, str) else given for given in (names, layers))
     check_named(layers, [facts.layers.text("name"), *(mapped.kernels.text(name) for name in ("layer", "part", "name"))])
     return what_if(observed, facts, chosen_changes(names, layers, facts))
 

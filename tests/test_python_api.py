@@ -61,11 +61,36 @@ def test_the_page_is_the_one_that_the_command_writes() -> None:
     assert told.to_html() == page(told, nsysmap.report_of(told))
 
 
-def test_the_examples_of_the_python_page_run_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(CAPTURE)
+def test_the_examples_of_the_python_page_run_as_they_stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("sync.sqlite", "graph.sqlite", "engine.json"):
+        (tmp_path / name).symlink_to(CAPTURE / name)
+    monkeypatch.chdir(tmp_path)
     told = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert told.failed == 0
     assert told.attempted > 20
+    assert (tmp_path / "report.md").read_text().startswith("# ")
+
+
+def test_mistakes_are_told_as_on_the_command_line(tmp_path: Path) -> None:
+    told = analysis("bert_trt10", "sync.sqlite")
+    for call, words in (
+        (lambda: nsysmap.analyze(CAPTURE / "sync.sqlite", reader="mine"), "use one of: auto, nsys, own"),  # type: ignore[arg-type]
+        (lambda: nsysmap.analyze(tmp_path / "none"), "there is no such file"),
+        (lambda: nsysmap.read_engine(CAPTURE / "sync.sqlite"), "not an engine"),
+        (lambda: told.write(tmp_path / "report.txt"), "names no known format"),
+        (lambda: told.write(tmp_path / "none" / "report.md"), "there is no folder"),
+        (lambda: told.query("SELECT nothing FROM layers"), "nothing"),
+        (lambda: nsysmap.compare(CAPTURE / "sync.sqlite", tmp_path / "none"), "there is no such file"),
+    ):
+        with pytest.raises(nsysmap.NsysmapError, match=words):
+            call()
+
+
+def test_engines_are_given_as_files_or_opened() -> None:
+    engine = CAPTURE / "engine.json"
+    for given in (engine, str(engine), [engine], [nsysmap.read_engine(engine)], nsysmap.read_engine(engine)):
+        assert len(nsysmap.map_report(CAPTURE / "sync.sqlite", given).engines) == 1
+    assert nsysmap.map_report(CAPTURE / "sync.sqlite").engines == ()
 
 
 def test_the_notebook_runs_and_every_cell_shows_something(tmp_path: Path) -> None:

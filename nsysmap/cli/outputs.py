@@ -19,6 +19,15 @@ def output_suffixes() -> tuple[str, ...]:
     return (PAGE, *SUFFIXES, *PERFETTO)
 
 
+def write_analysis(analysis: Analysis, path: Path) -> None:
+    """Write an analysis of which no report was made yet.  Raises NsysmapError for a path that cannot be written, or names no format."""
+    from nsysmap.base.output_file import check_output
+    from nsysmap.report.build import report_of
+
+    check_output(path, output_suffixes(), ())
+    write_output(analysis, report_of(analysis), path)
+
+
 def write_output(analysis: Analysis, report: Report, path: Path) -> None:
     """Write an analysis in the format that the suffix of ``path`` names; whole or not at all."""
     from nsysmap.page.write import SUFFIX as PAGE

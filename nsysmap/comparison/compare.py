@@ -78,6 +78,9 @@ class Comparison:
     predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.before.source} with {self.after.source}: {self.verdict}>"
+
 
 def compare(  # noqa: PLR0913  # one parameter per file
     before: str | Path | Sequence[str | Path],

@@ -13,6 +13,7 @@ from nsysmap.base.note import Note
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.table import IntArray, Table
 from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.reader import read_engines_in
@@ -28,6 +29,9 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 if TYPE_CHECKING:
     from nsysmap.mapping.selection import Selected, Selection
 
+Given = Engine | str | Path
+"""An engine, or the file of one."""
+
 Progress = Callable[[str], None]
 """Told what is being done, in a few words."""
 
@@ -42,6 +46,11 @@ class MappedTrace:
     found: Inferences
     mapped: Mapped
     selected: Selected | None = None  # where `trace` is a part of the report only
+
+    def __repr__(self) -> str:
+        engines = f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
+        counts = f"{counted(len(self.found.table), 'inference')}, {counted(len(self.trace.kernels), 'kernel')}"
+        return f"<MappedTrace of {self.trace.source}{engines}: {counts}>"
 
     def as_in_report(self, table: Table) -> Table:
         """The table with the numbers that inferences and kernels have in the report, of which a part may be selected."""
@@ -92,20 +101,23 @@ def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engin
 
 def map_report(  # noqa: PLR0913  # one parameter an option
     report: str | Path,
-    engines: Sequence[Engine],
+    engines: Given | Sequence[Given] = (),
     *,
     model: OnnxModel | None = None,
     reader: Reader = "auto",
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """Open a report and map each of its kernels to an inference and a layer of these engines.
+    """Open a report and map each of its kernels to an inference and a layer of these engines, or engine files.
 
     ``model`` (from onnx_model.read_model) names the parts of opaque regions.  ``selection`` restricts the result to a part of the report.
-    Raises NsysmapError for a report that cannot be read, and for a selection that is empty.
+    Raises NsysmapError for a file that cannot be read, and for a selection that is empty.
     """
+    given = [engines] if isinstance(engines, (str, Path, Engine)) else engines
+    opened = [one for one in given if isinstance(one, Engine)]
+    opened += read_engines([one for one in given if not isinstance(one, Engine)])
     trace = open_trace(report, reader=reader, progress=progress)
-    return map_trace(trace, engines, model=model, selection=selection, progress=progress)
+    return map_trace(trace, opened, model=model, selection=selection, progress=progress)
 
 
 def map_trace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
@@ -28,6 +28,8 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
 
     Raises NsysmapError if it is neither, is damaged, or the reader that was asked for cannot read it.
     """
+    if reader not in get_args(Reader):
+        raise NsysmapError(f"reader {reader}", "is none", f"use one of: {', '.join(get_args(Reader))}")
     path = Path(report)
     tables = exported_tables(path, progress=_reading(progress))
     if tables is not None:
