@@ -16,6 +16,7 @@ from nsysmap.base.units import counted
 from nsysmap.names.decode import decode, summary
 from nsysmap.names.reference import field_words
 from nsysmap.page.events import Events
+from nsysmap.page.regions import Regions
 from nsysmap.page.samples import MEASURED, Sampled, of_layers, of_positions
 from nsysmap.page.unit import Unit
 from nsysmap.page.windows import Windows
@@ -45,9 +46,6 @@ METHODS = {
 }
 """The evidence of each mapping method."""
 
-KNOWN_FROM = {"trace": "the trace", "engine": "the engine file", "onnx": "the ONNX model", "kernel": "the kernel's name"}
-"""The evidence for the parts of a region, by `told_by`."""
-
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -58,6 +56,7 @@ class Shown:
     events: Events
     windows: Windows
     unit: Unit
+    regions: Regions
     sampled: Sequence[Sampled] = ()
 
 
@@ -100,7 +99,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "repeats": [escaped(common_name([row.text("name") for row in mine])) for mine in alike(tables.layers)],
         "repeat_titles": [escaped(title) for title in repeat_titles(analysis).values()],
         "kernel_time": _kernel_time(tables, unit),
-        "regions": _regions(tables, unit),
+        "regions": shown.regions.found,
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
         "idle": _idle(tables, analysis.summary),
         "idle_of": f"of the time from the first to the last {window_words(report)}",
@@ -307,30 +306,6 @@ def _kernel_time(tables: Tables, unit: Unit) -> list[dict[str, object]]:
             }
         )
     return rows
-
-
-def _regions(tables: Tables, unit: Unit) -> list[dict[str, object]]:
-    regions: dict[tuple[int | None, str], list[dict[str, object]]] = {}
-    spent: dict[tuple[int | None, str], int] = {}
-    for row in tables.region_parts:
-        key = row.maybe_integer("engine"), row.text("region")
-        mean = row.maybe_integer("mean_ns")
-        time = mean if mean is not None else row.integer("time_ns")
-        inferences = max(1, round(row.integer("time_ns") / time)) if time else 1  # of the part's engine
-        time, runs = unit.of(time, key[0]), inferences / unit.runs.get(key[0], 1)
-        spent[key] = spent.get(key, 0) + time
-        regions.setdefault(key, []).append(
-            {
-                "part": escaped(row.text("part").removeprefix("$$myelin$$")),
-                "told_by": KNOWN_FROM[row.text("told_by")],
-                "summary": escaped(row.text("summary")),
-                "kernels": round(row.integer("kernels") / runs, 1),
-                "time": time,
-                "share": row.real("share_of_region_time"),
-            }
-        )
-    named = sorted(regions, key=lambda key: -spent[key])
-    return [{"name": escaped(key[1]), "engine": key[0], "time": spent[key], "parts": regions[key]} for key in named]
 
 
 def _finding(number: int, row: Row, origin_ns: int, layers: int) -> dict[str, object]:

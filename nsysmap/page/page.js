@@ -22,14 +22,15 @@ async function start() {
   const kernels = kernelsOf(trace, document.getElementById("kernels"));
   const idle = idleOf(trace, document.getElementById("idle"), { cause: name => cause(name) });
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
-  if (doc.regions.length) regionsOf(trace, document.getElementById("region-list"));
-  const graphs = graphsOf(doc, { layer: id => layer(id), within: chosen => trace.byLayer({ ...chosen, found: null }) });
+  const regions = doc.regions.length ? regionsOf(trace, document.getElementById("region-list")) : { update() {} };
+  const graphs = graphsOf(doc, { layer: id => layer(id), within: chosen => trace.summed(chosen, trace.layerOf) });
 
   function change(given) {
     selection = { ...selection, ...("layer" in given ? { layers: null } : {}), ...given };
     timeline.select(selection);
     layers.update(selection);
     kernels.update(selection);
+    regions.update(selection);
     idle.update(selection);
     spread.update(selection);
     graphs.update(selection);

@@ -27,7 +27,7 @@ function layersOf(trace, place, on) {
   shown.addEventListener("change", () => update());
 
   function rowsNow() {
-    const some = part() ? trace.byLayer({ ...selection, layer: null, layers: null, found: null }) : null;
+    const some = part() ? trace.summed({ ...selection, layer: null, layers: null }, trace.layerOf) : null;
     let whole = 0;
     if (some) for (const { time } of some.values()) whole += time;
     let rows = doc.layers.map(layer => {
@@ -126,33 +126,20 @@ function layersOf(trace, place, on) {
 function kernelsOf(trace, place) {
   const { doc, tables } = trace, filter = document.getElementById("kernel-filter"), unmapped = document.getElementById("kernel-unmapped"), said = place.querySelector(".said");
   const codes = new Map((doc.texts.kernels_classes.name || []).map((name, code) => [name, code]));
-  const rows = [...place.querySelectorAll("tbody tr")].map(row => ({ row, cells: [...row.cells].slice(0, 4), whole: [...row.cells].slice(0, 4).map(cell => cell.textContent), text: `${row.textContent} ${row.dataset.family}`, code: codes.get(row.querySelector("[data-find]").dataset.find) }));
+  const rows = [...place.querySelectorAll("tbody tr")].map(row => ({ row, cells: [...row.cells].slice(0, 4), of: [...row.cells].slice(0, 4).map(cell => cell.textContent), text: `${row.textContent} ${row.dataset.family}`, code: codes.get(row.querySelector("[data-find]").dataset.find) }));
   let selection = null;
   function update() {
-    const passes = searcher(filter.value), some = selection && (selection.range || selection.inference !== null || chosenLayers(selection)) ? within(selection) : null;
-    let left = 0;
-    for (const { row, cells, whole, text, code } of rows) {
-      const found = some && some.times.get(code);
+    const passes = searcher(filter.value), some = isPart(selection) ? trace.summed(selection, row => tables.kernels_classes.name[tables.kernels.class[row]]) : null;
+    let left = 0, whole = 0;
+    if (some) for (const { time } of some.values()) whole += time;
+    for (const { row, cells, of, text, code } of rows) {
+      const found = some && some.get(code);
       row.hidden = (passes && !passes(text)) || Boolean(unmapped && unmapped.checked && !("unmapped" in row.dataset)) || Boolean(some && !found);
       left += row.hidden ? 0 : 1;
-      const told = found ? [percent(found.time / some.time), duration(found.time), found.each.length.toLocaleString("en"), duration(medianOf(found.each.sort((one, two) => one - two)))] : whole;
+      const told = found ? [percent(found.time / whole), duration(found.time), found.each.length.toLocaleString("en"), duration(medianOf(found.each.sort((one, two) => one - two)))] : of;
       cells.forEach((cell, at) => { cell.textContent = told[at]; });
     }
     said.textContent = (some ? "within the selection; " : "") + (left < rows.length ? `${left} of ${counted(rows.length, "row")}` : counted(rows.length, "row"));
-  }
-  /** Kernels of a selection by name: {time, each: their times}, and the time of all. */
-  function within(chosen) {
-    const passes = trace.chosenBy({ ...chosen, found: null }), times = new Map(), [from, to] = chosen.range || [-Infinity, Infinity], [first, last] = trace.kernelsIn(chosen);
-    let whole = 0;
-    for (let row = first; row < last; row++) {
-      if (!passes(KERNEL, row)) continue;
-      const code = tables.kernels_classes.name[tables.kernels.class[row]], spent = Math.min(tables.kernels.end[row], to) - Math.max(tables.kernels.start[row], from), sum = times.get(code) || { time: 0, each: [] };
-      sum.time += spent;
-      sum.each.push(spent);
-      whole += spent;
-      times.set(code, sum);
-    }
-    return { times, time: whole };
   }
   filter.addEventListener("input", update);
   if (unmapped) unmapped.addEventListener("change", update);
@@ -230,19 +217,31 @@ function alikeRegions(regions) {
   }).sort((one, two) => two.time - one.time);
 }
 
-/** The opaque regions and those of Myelin with their parts; similar regions and parts as one on request. */
+/** The opaque regions and those of Myelin with their parts, of the whole trace or within a selection; similar regions and parts as one on request. */
 function regionsOf(trace, place) {
-  const { doc } = trace, alike = document.getElementById("region-alike");
+  const { doc, tables } = trace, alike = document.getElementById("region-alike"), said = document.getElementById("region-said"), opened = new Map();
+  let selection = null;
   function list() {
-    const regions = alike.checked ? alikeRegions(doc.regions) : doc.regions;
+    const some = isPart(selection) ? within() : doc.regions.map(region => ({ ...region, parts: region.parts.filter(one => one.kernels) })).filter(region => region.parts.length);
+    const regions = alike.checked ? alikeRegions(some) : some;
     place.replaceChildren(...regions.map(pictured));
     if (regions.length === 1) place.querySelector("details").open = true;
+    said.textContent = !isPart(selection) ? `times: ${doc.mean}` : regions.length ? "times and kernels within the selection" : "no kernel of a region is in the selection";
+  }
+  /** The regions with the kernels of a selection. */
+  function within() {
+    const found = trace.summed(selection, row => tables.kernels.part[row]);
+    return doc.regions.map(region => {
+      const parts = region.parts.filter(one => found.has(one.number)).map(one => ({ ...one, ...found.get(one.number) })), time = parts.reduce((total, one) => total + one.time, 0);
+      return { ...region, time, parts: parts.map(one => ({ ...one, share: time ? one.time / time : 0 })) };
+    }).filter(region => region.parts.length).sort((one, two) => two.time - one.time);
   }
   function pictured(region) {
-    const made = document.createElement("details"), title = element("summary", null, made), source = doc.short_engines[region.engine];
-    title.append(`${duration(region.time)} ${doc.mean}${doc.engines.length > 1 && source ? ` (${source})` : ""}, ${region.regions ? region.regions + " regions, " : ""}${counted(region.parts.length, "part")}: `);
+    const made = document.createElement("details"), title = element("summary", null, made), source = doc.short_engines[region.engine], key = `${region.engine} ${region.name}`;
+    title.append(`${duration(region.time)}${doc.engines.length > 1 && source ? ` (${source})` : ""}, ${region.regions ? region.regions + " regions, " : ""}${counted(region.parts.length, "part")}: `);
     element("span", region.name, title, "name");
-    made.addEventListener("toggle", () => { if (made.open && !made.querySelector("table")) fill(made, region); });
+    made.addEventListener("toggle", () => { opened.set(key, made.open); if (made.open && !made.querySelector("table")) fill(made, region); });
+    made.open = opened.get(key) || false;
     return made;
   }
   function fill(made, region) {
@@ -265,5 +264,5 @@ function regionsOf(trace, place) {
     }
   }
   alike.addEventListener("change", list);
-  list();
+  return { update(given) { selection = given; list(); } };
 }

@@ -99,16 +99,17 @@ function traceOf(doc, tables) {
     if (!reach) { reach = Float64Array.from(kernels.end); for (let row = 1; row < reach.length; row++) reach[row] = Math.max(reach[row], reach[row - 1]); }
     return [after(reach, from - 1), after(kernels.start, to)];
   }
-  /** Kernels of the selection by layer: {layer: {time, kernels}}, and their number. */
-  function byLayer(selection) {
-    const passes = chosenBy(selection), found = new Map(), [first, last] = kernelsIn(selection);
+  /** Kernels of the selection by what `keyOf(row)` gives: {key: {time, kernels, each: their times}}; a kernel that the interval cuts counts with what is in it. */
+  function summed(selection, keyOf) {
+    const passes = chosenBy({ ...selection, found: null }), found = new Map(), [first, last] = kernelsIn(selection), [from, to] = selection.range || [-Infinity, Infinity];
     for (let row = first; row < last; row++) {
       if (!passes(KERNEL, row)) continue;
-      const layer = layerOf(row), sum = found.get(layer) || { time: 0, kernels: 0 };
-      const [from, to] = selection.range || [-Infinity, Infinity];
-      sum.time += Math.min(kernels.end[row], to) - Math.max(kernels.start[row], from);
+      const key = keyOf(row), spent = Math.min(kernels.end[row], to) - Math.max(kernels.start[row], from);
+      if (!found.has(key)) found.set(key, { time: 0, kernels: 0, each: [] });
+      const sum = found.get(key);
+      sum.time += spent;
       sum.kernels++;
-      found.set(layer, sum);
+      sum.each.push(spent);
     }
     return found;
   }
@@ -175,9 +176,13 @@ function traceOf(doc, tables) {
     return total;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, byLayer, kernelsIn, idle, windowOf, waitOf, median, timesOf, artefact,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, summed, idle, windowOf, waitOf, median, timesOf, artefact,
     rangesAt, inCalls,
   };
+}
+/** Whether a selection leaves out some of the kernels: an inference, an interval or layers. */
+function isPart(selection) {
+  return Boolean(selection && (selection.range || selection.inference !== null || chosenLayers(selection)));
 }
 /** The layers of a selection: those of a finding, or one; null if it has none. */
 function chosenLayers({ layer, layers }) {

@@ -17,6 +17,7 @@ from nsysmap.page.content import Shown, content_of, findings, reduced_words, rep
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
 from nsysmap.page.proof import proofs
+from nsysmap.page.regions import regions_of
 from nsysmap.page.samples import MEASURED, of_names, sampled_of
 from nsysmap.page.unit import run_words, unit_of
 from nsysmap.page.windows import MOST_KERNELS, windows_of
@@ -88,8 +89,11 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     found = findings(analysis.tables)
     sampled = sampled_of(analysis, windows, events)
     unit = unit_of(analysis.summary, analysis.tables)
-    content = content_of(analysis, report, Shown(events, windows, unit, sampled))
+    regions = regions_of(analysis.tables, unit)
+    content = content_of(analysis, report, Shown(events, windows, unit, regions, sampled))
     columns = {**events.tables, **sample_columns(sampled, events.origin_ns)}
+    shown = windows.holds(analysis.tables.kernels.ints("start_ns"), analysis.tables.kernels.ints("end_ns"))
+    columns["kernels"] = {**columns["kernels"], "part": regions.part[shown]}
     numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
     answered = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
     common, told = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])

@@ -59,6 +59,35 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
     return Table.of_rows(REGION_PARTS, made)
 
 
+def parts_of_kernels(kernels: Table, layers: Table) -> tuple[IntArray, list[tuple[int | None, str, str, str]], IntArray]:
+    """Which part of a region each kernel of the trace is, as :func:`region_parts` names them.
+
+    For each kernel the number of its part (MISSING outside regions; where there are inferences, also outside those), for each number
+    engine, region, told_by and part, and the first of its kernels.  The parts are in the order in which they first ran.
+    """
+    region = _region_of_layer(layers)
+    number = np.full(len(kernels), MISSING, np.int64)
+    order = next(_in_launch_order(kernels, region, np.zeros(0, np.int64)))  # all at once
+    inference = kernels.held_ints("inference").take(order)
+    order = order[inference >= 0] if (inference >= 0).any() else order
+    if not len(order):
+        return number, [], order
+    label = _labels(kernels, layers, order)
+    place = region.codes[kernels.held_ints("layer_id").take(order)].astype(np.int64)
+    keys, codes = combinations(kernels.held_ints("engine").take(order), place, label.codes.astype(np.int64))
+    first = np.full(len(keys[0]), len(order), np.int64)
+    np.minimum.at(first, codes, np.arange(len(order)))
+    turn = np.argsort(first)
+    rank = np.empty(len(turn), np.int64)
+    rank[turn] = np.arange(len(turn))
+    number[order] = rank[codes]
+    labels = []
+    for engine, of_region, text in zip(*(key[turn].tolist() for key in keys), strict=True):
+        told_by, _, part = label.values[text].partition(":")
+        labels.append((None if engine == MISSING else engine, region.values[of_region], told_by, part))
+    return number, labels, order[first[turn]]
+
+
 @dataclass
 class _Part:
     """The time of one part of a region."""

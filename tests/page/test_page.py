@@ -576,7 +576,7 @@ def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., 
     page = opened(browser, written(*MIXED))
     assert "take the most time, per pass of 2 inferences" in page.inner_text("#answer")
     assert "times (µs): median per pass of 2 inferences" in page.inner_text("#layers .said")
-    assert "mean per pass of 2 inferences" in page.inner_text("#regions summary")
+    assert "times: mean per pass of 2 inferences" in page.inner_text("#region-said")
     assert "of any engine, of which a pass has 2" in page.inner_text("#findings")
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     assert "take the most time, per inference of its engine" in page.inner_text("#answer")
@@ -650,6 +650,41 @@ def test_regions_that_are_alike_are_one(browser: Browser, written: Callable[...,
     assert "(context)" in together[0]
     page.uncheck("#region-alike")
     assert regions.count() == 18 > len(together)
+
+
+@pytest.mark.parametrize("selected", ["inference=7", "range=2000000-2260000", "inference=7&layer=1", "layer=0"])
+def test_what_is_inside_regions_follows_the_selection(browser: Browser, written: Callable[..., Path], selected: str) -> None:
+    names = ("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json")
+    tables = analyze(FIXTURES / names[0], [FIXTURES / names[1]], rules=()).tables
+    kernels, region = tables.kernels, tables.layers.text("kind").equals("foreign_node")
+    start, end = kernels.ints("start_ns"), kernels.ints("end_ns")
+    timed = (kernels, tables.memcpys, tables.memsets, tables.api_calls, tables.inferences)
+    origin = min(int(table.ints("start_ns").min()) for table in timed if len(table))
+    inside = region[kernels.ints("layer_id")] & (kernels.ints("layer_id") >= 0)
+    for what, _, value in (one.partition("=") for one in selected.split("&")):
+        if what == "range":
+            begin, stop = (origin + int(part) for part in value.split("-"))
+            start, end = np.maximum(start, begin), np.minimum(end, stop)
+            inside &= end > start
+        else:
+            inside &= kernels.ints("layer_id" if what == "layer" else what) == int(value)
+    page = opened(browser, written(*names))
+    whole = page.inner_text("#region-list tbody")
+    page = opened(browser, written(*names), selected)
+    if not inside.any():  # the layer is no region
+        assert page.inner_text("#region-said") == "no kernel of a region is in the selection"
+        assert page.locator("#region-list details").count() == 0
+        return
+    assert page.inner_text("#region-said") == "times and kernels within the selection"
+    rows = page.locator("#region-list tbody tr")
+    assert page.inner_text("#region-list tbody") != whole
+    times = [float(text.replace(",", "")) for text in rows.locator("td:nth-child(2)").all_inner_texts()]
+    assert sum(times) == pytest.approx((end - start)[inside].sum() / 1000, abs=0.006 * len(times))
+    assert sum(int(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()) == np.count_nonzero(inside)
+    shares = [float(text.rstrip("%").lstrip("<")) for text in rows.locator("td:first-child").all_inner_texts()]
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    page.keyboard.press("Escape")
+    assert page.inner_text("#region-list tbody") == whole
 
 
 def test_a_part_of_time_is_marked_in_the_graph_and_leaves_rooflines(browser: Browser, written: Callable[..., Path]) -> None:

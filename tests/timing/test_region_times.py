@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import measured
+from nsysmap.analysis import analyze, measured
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import Table
+from nsysmap.base.table import MISSING, Table
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.mapping.parts_by_name import pattern_parts
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import part_words
 from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
-from nsysmap.timing.region_times import region_parts
+from nsysmap.timing.region_times import parts_of_kernels, region_parts
+from nsysmap.trace.steady import steady_inferences
 from tests.places import CAPTURES, FIXTURES
 
 REGION = "{ForeignNode[a...b]}"
@@ -201,3 +202,34 @@ def test_a_trace_that_hides_its_kernels_gives_no_times_and_no_zeros() -> None:
     assert "the trace shows no kernel of this engine" in text
     assert "µs" not in text
     assert "no times" in precision_text(engine, held)
+
+
+@pytest.mark.parametrize("folder", ["bert_trt85", "bert_trt86", "bert_trt10", "two_shapes"])
+def test_the_parts_of_kernels_are_those_that_the_table_adds_up(folder: str) -> None:
+    tables = analyze(FIXTURES / folder / "sync.nsys-rep", [FIXTURES / folder / "engine.json"], rules=()).tables
+    number, parts, first = parts_of_kernels(tables.kernels, tables.layers)
+    steady = set(steady_inferences(tables.inferences).tolist())
+    spent: dict[tuple[object, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for row in tables.kernels:  # one by one
+        at = number[row.integer("kernel_id")]
+        if at >= 0 and row.maybe_integer("inference") in steady:
+            spent[parts[at]][0] += row.integer("end_ns") - row.integer("start_ns")
+            spent[parts[at]][1] += 1
+    table = {
+        (row.maybe_integer("engine"), row.text("region"), row.text("told_by"), row.text("part")): [
+            row.integer("time_ns"),
+            row.integer("kernels"),
+        ]
+        for row in tables.region_parts
+    }
+    assert dict(spent) == table
+    assert len(table) > 10
+    assert [parts[number[kernel]] for kernel in first.tolist()] == parts
+
+
+def test_kernels_outside_regions_and_inferences_are_of_no_part() -> None:
+    outside = kernels((0, 0, "a_kernel", None, 1), (-1, 1, "a_kernel", None, 1))
+    assert parts_of_kernels(outside, LAYER)[0].tolist() == [0, MISSING]
+    other = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": "conv", "kind": "convolution"}])
+    number, parts, first = parts_of_kernels(outside, other)
+    assert (number.tolist(), parts, first.tolist()) == ([MISSING, MISSING], [], [])
