@@ -63,7 +63,7 @@ def man_command(context: click.Context, *, name: str | None, folder: str | None)
 
 def manual_pages(root: click.Command) -> Iterator[tuple[str, str]]:
     """Name and text of the page of each command, in the form that man reads."""
-    yield from _pages(root, click.Context(root, info_name="nsysmap"), "nsysmap")
+    yield from _pages(root, click.Context(root, info_name="nsysmap", **root.context_settings), "nsysmap")
 
 
 def _pages(command: click.Command, context: click.Context, name: str) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.lines import rendered, table
 from nsysmap.base.terminal import escaped
 from nsysmap.nsys.export_cache import cache_folder
-from nsysmap.nsys.program import installed_nsys
+from nsysmap.nsys.program import EXPORT_THERE, installed_nsys
 from nsysmap.nsys.record import PERMISSION
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -37,7 +37,7 @@ class Found:
 
 def doctor() -> tuple[Found, ...]:
     """What was found, in the order in which a user meets it."""
-    return (*_nsys(), _tensorrt(), _trtexec(), _onnx(), _browser(), *_gpu(), _cache())
+    return (*_nsys(), _tensorrt(), _trtexec(), _onnx(), _fleet(), _browser(), *_gpu(), _cache())
 
 
 def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
@@ -61,7 +61,7 @@ def _nsys() -> Iterator[Found]:
             first = False
     except NsysmapError as error:
         without = "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys"
-        yield Found("nsys", "no", f"{error.where}: {error.what}", f"{without}: install Nsight Systems.")
+        yield Found("nsys", "no", f"{error.where}: {error.what}", f"{without}: {error.remedy.removesuffix(f', or {EXPORT_THERE}')}.")
 
 
 def _tensorrt() -> Found:
@@ -86,6 +86,12 @@ def _onnx() -> Found:
     if told := _version("onnx"):
         return Found("onnx", "yes", told, "--onnx MODEL names the nodes of the model that run inside opaque regions")
     return Found("onnx", "no", "the Python package onnx is not installed", "--onnx MODEL does not work: pip install 'nsysmap[onnx]'")
+
+
+def _fleet() -> Found:
+    if told := _version("distributed"):
+        return Found("Dask", "yes", told, "nsysmap fleet reads many reports at once")
+    return Found("Dask", "no", "the Python package distributed is not installed", "no nsysmap fleet: pip install 'nsysmap[fleet]'")
 
 
 def _browser() -> Found:

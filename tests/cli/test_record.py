@@ -220,9 +220,20 @@ def test_doctor_without_anything_says_what_works_all_the_same(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "a" / "b"))
     found = {one["thing"]: one["found"] for one in json.loads(run(capfd, "doctor", "--json").out)}
-    assert found == {"nsys": False, "TensorRT": False, "trtexec": False, "onnx": False, "chromium": False, "GPU": False, "cache": True}
-    told = run(capfd, "doctor").out
-    assert "Reports can be opened without it" in told
+    assert found == {
+        "nsys": False,
+        "TensorRT": False,
+        "trtexec": False,
+        "onnx": False,
+        "Dask": False,
+        "chromium": False,
+        "GPU": False,
+        "cache": True,
+    }
+    told = " ".join(run(capfd, "doctor").out.split())
+    assert "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys: install Nsight Systems." in told
+    monkeypatch.setenv("NSYS", "/bin/false")
+    assert "point NSYS at the nsys program, or unset it" in " ".join(run(capfd, "doctor").out.split())
     assert not (tmp_path / "a").exists()
 
 

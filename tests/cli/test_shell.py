@@ -92,6 +92,7 @@ def test_every_command_has_a_page_with_its_options_and_examples() -> None:
     for name, command in commands.items():
         page = PAGES[name].replace("\\-", "-")
         assert ".SH EXAMPLES\n.nf\n" in page, name
+        assert ".B -h, --help\n" in page, name
         for parameter in command.params:
             assert not isinstance(parameter, click.Option) or parameter.opts[-1] in page, (name, parameter.name)
 
