@@ -162,7 +162,8 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         return NoModel(hidden or (_WHOLE_GRAPHS if len(trace.cuda_graph_traces) else window.reason))
     if hidden and _hides_work(trace, window):
         return NoModel(hidden)
-    if len(window.rows(trace.cuda_graph_traces)):
+    graphs = trace.cuda_graph_traces
+    if len(window.rows(graphs)) or len(window.launched(graphs)):  # the GPU may begin long after the host launched the last one
         return NoModel(_WHOLE_GRAPHS)
     costs = calibrate(trace, window)
     profiler = profiler_costs(trace, window)

@@ -18,7 +18,7 @@ from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.cli.main import cli
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.whatif.change import CHANGE_NAMES, Change, chosen_changes, default_changes
-from nsysmap.whatif.model import TOLERANCE, Model, read_model
+from nsysmap.whatif.model import TOLERANCE, Model, NoModel, read_model
 from nsysmap.whatif.predict import predicted, what_if
 from nsysmap.whatif.profiler import MACHINES
 from nsysmap.whatif.timeline import Step, each_step
@@ -297,6 +297,21 @@ def test_hidden_kernels_are_said_to_be_hidden_and_nothing_is_made_up(name: str) 
         assert row["answer"] == ("does-not-apply" if known else "cannot-tell")
         assert ("already run as a CUDA graph" if known else "--cuda-graph-trace=node") in str(row["reason"])
         assert row["before_ns"] is None
+
+
+def test_hidden_graphs_are_told_where_the_gpu_runs_them_long_after_their_launch() -> None:
+    """As in a loop that launches everything before the first graph is done: no replay begins while the host still launches."""
+    observed, facts = observed_of(mapped("newer/llama_graph_whole"))
+    graphs, inferences = observed.trace.cuda_graph_traces, observed.inferences
+    assert len(graphs) > 10
+    late_ns = int(observed.trace.api_calls.ints("end_ns").max() - graphs.ints("start_ns").min())
+    late = graphs.with_columns(graphs.spec, {f"{edge}_ns": graphs.ints(f"{edge}_ns") + late_ns for edge in ("start", "end")})
+    hidden = inferences.ints("kernels") == 0
+    later = {f"gpu_{edge}_ns": inferences.ints(f"gpu_{edge}_ns") + late_ns * hidden for edge in ("start", "end")}
+    queued = replace(observed, trace=replace(observed.trace, cuda_graph_traces=late), inferences=inferences.with_columns(INFERENCES, later))
+    model = read_model(queued, facts, MACHINES)
+    assert isinstance(model, NoModel)
+    assert "--cuda-graph-trace=node" in model.reason
 
 
 def test_a_gpu_shared_with_another_process_is_said_to_be_and_not_answered() -> None:
