@@ -30,6 +30,7 @@ GPU_SAMPLING = Spec(
         real("idle_share", "share of the samples within the window of GPU work that fall where the trace shows no work", null=True),
         real("others_share", "share of those in which SMs were active: another program's work", null=True),
         real("others_percent", "mean SM activity in them", "%", null=True),
+        text("unknown_metrics", "names of metrics whose meaning nsysmap does not know; they are not used", null=True),
         text("reason", "why nothing could be estimated by kernel", null=True),
     ),
     key=("device",),

@@ -12,7 +12,7 @@ from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.shares import busy_time
-from nsysmap.counters.told import told, why_not
+from nsysmap.counters.told import Capture, told, why_not
 from nsysmap.trace.model import Trace
 
 MOST_KINDS = 100
@@ -21,7 +21,7 @@ _LINK = {"HtoD": ("pcie_receive", "pcie"), "DtoH": ("pcie_send", "pcie")}
 """The metrics that measure a copy in that direction; the first that was sampled is used."""
 
 
-def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None) -> Iterator[dict[str, object]]:
+def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None, capture: Capture) -> Iterator[dict[str, object]]:
     """Rows of `copy_counters` for one GPU; ``shift`` aligns the clocks, if kernels determined it."""
     metrics = [row for row, name in enumerate(samples.metrics) if name.startswith("pcie")]
     table = trace.memcpys
@@ -49,11 +49,11 @@ def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None) 
             "duration_ns": float(mean_ns[kind]),
             "alone_ns": float(alone_ns[kind]),
             "bytes_per_s": one.integer("bytes") / float(mean_ns[kind]) * 1e9,
-            **_counted(estimates, kind, _LINK[one.text("kind")]),
+            **_counted(estimates, kind, _LINK[one.text("kind")], capture),
         }
 
 
-def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...]) -> dict[str, object]:
+def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...], capture: Capture) -> dict[str, object]:
     """The samples of one kind."""
     if estimates is None:
         return {"executions": 0, "known": False, "reason": "the samples do not follow the copies: their clocks could not be aligned"}
@@ -67,7 +67,7 @@ def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...]) -
         "pcie_percent": value if np.isfinite(value) else None,
         "error": error if np.isfinite(error) else None,
         "known": bool(told(estimates, found)[kind]),
-        "reason": why_not(estimates, found, kind, what="copy", repeats="copies") or None,
+        "reason": why_not(estimates, found, kind, capture, what="copy", repeats="copies") or None,
     }
 
 

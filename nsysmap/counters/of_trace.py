@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.run_facts import clock_run, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import taking_part
-from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, command, told, why_not
+from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, Capture, told, why_not
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
 from nsysmap.trace.model import Trace
@@ -52,13 +52,14 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
     for gpu in trace.gpu_metrics.samples:
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
         samples = samples_of(gpu)
-        facts, shift, estimates = _gpu(gpu, samples, found, kernels, _turns_over_ns(trace.devices, gpu.device, samples))
+        capture = Capture(trace.recording.nsys_version, gpu.number)
+        facts, shift, estimates = _gpu(gpu, samples, found, trace, kernels)
         sampling.append(facts)
         if estimates is not None:
-            by_kernel += _kernel_rows(gpu, found, kernels, estimates)
+            by_kernel += _kernel_rows(gpu, found, kernels, estimates, capture)
             by_layer += _layer_rows(gpu, found, kernels, estimates)
             ends += _ends(gpu, found, kernels, estimates)
-        copies += copy_rows(samples, trace, gpu.device, shift)
+        copies += copy_rows(samples, trace, gpu.device, shift, capture)
     return Counters(
         Table.of_rows(GPU_SAMPLING, sampling),
         Table.of_rows(KERNEL_COUNTERS, by_kernel),
@@ -80,6 +81,9 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
         told += used if reason is None else reason
         if lost >= _LOST and reason is None and frequency > 1.1 * _UNLOST_HZ:
             told += f" (--gpu-metrics-frequency={_UNLOST_HZ} loses fewer)"
+        unknown = row.maybe_text("unknown_metrics")
+        if unknown and unknown not in told:
+            told += f"; the meaning of these metrics is not known: {unknown}"
         notes.append(Note("warning" if lost >= _LOST else "info", told))
     return tuple(notes)
 
@@ -109,16 +113,17 @@ def _turns_over_ns(devices: Table, device: int, samples: Samples) -> float:
 
 
 def _gpu(
-    gpu: GpuSamples, samples: Samples, found: Repeated, kernels: Table, cache_ns: float
+    gpu: GpuSamples, samples: Samples, found: Repeated, trace: Trace, kernels: Table
 ) -> tuple[dict[str, object], Shift | None, Estimates | None]:
     activity = tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
     sampled = _sampled(gpu, found)
-    reason, shift, estimates = _cannot(gpu, found, activity, sampled), None, None
+    reason, shift, estimates = _cannot(gpu, found, activity, sampled, trace), None, None
     if reason is None:
         shift = clock_shift(samples, found.work, activity)
         if shift is None:
             reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
         else:
+            cache_ns = _turns_over_ns(trace.devices, gpu.device, samples)
             estimates = estimate(samples, found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
     facts: dict[str, object] = {
         "device": gpu.device,
@@ -136,6 +141,7 @@ def _gpu(
         "clock_offset_ns": None if shift is None else shift.offset_ns,
         "clock_offset_error_ns": None if shift is None else shift.error_ns,
         "clock_drift": None if shift is None else shift.drift,
+        "unknown_metrics": _unknown(gpu),
         "reason": reason,
         **_run(samples, found.work, shift, activity),
     }
@@ -152,12 +158,22 @@ def _sampled(gpu: GpuSamples, found: Repeated) -> int:
     return len(np.unique(covered[covered >= 0]))
 
 
-def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int) -> str | None:
+def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int, trace: Trace) -> str | None:
     """Why nothing can be estimated by kernel."""
     if len(gpu.start_ns) < _FEWEST_SAMPLES:
         return f"{len(gpu.start_ns)} samples are too few"
+    capture = Capture(trace.recording.nsys_version, gpu.number)
+    elsewhere = trace.kernels.ints("device")
+    if not (elsewhere == gpu.device).any():
+        if not len(elsewhere):
+            return "the trace shows no kernels"
+        device = int(np.bincount(elsewhere).argmax())
+        right = replace(capture, gpu=trace.gpu_metrics.number_of(device))
+        return f"the trace shows no kernel on GPU {gpu.device}, which was sampled, but on GPU {device}: {right.command(_UNLOST_HZ)}"
     if not activity:
-        return "no metric of SM activity was sampled, which is needed to align samples with kernels"
+        unknown = _unknown(gpu)
+        named = f" by a name that is known (not known: {unknown})" if unknown else ""
+        return f"no metric of SM activity was sampled{named}, which is needed to align samples with kernels"
     if sampled >= _FEWEST_INFERENCES:
         return None
     if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
@@ -167,11 +183,14 @@ def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled
             "them (--capture-range=cudaProfilerApi)"
         )
     if not found.inferences:
-        return (
-            "the trace has no repeated inferences on this GPU, and samples are longer than most kernels: only repetitions can separate them"
-        )
+        return "values by kernel come from repeated inferences, and the trace has none on this GPU"
     told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
-    return f"{told}, so only repetitions can separate them: {command(10_000)} over 100 inferences or more"
+    return f"{told}, so only repetitions can separate them: {capture.command(10_000)} over 100 inferences or more"
+
+
+def _unknown(gpu: GpuSamples) -> str | None:
+    """The names of the metrics whose meaning is unknown."""
+    return ", ".join(each.name for each in gpu.metrics if not each.meaning) or None
 
 
 def _times(count: int) -> str:
@@ -205,7 +224,7 @@ def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]
     return layers, np.where(layer >= 0, np.searchsorted(layers, layer), -1)
 
 
-def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
+def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates, capture: Capture) -> Iterator[dict[str, object]]:
     layout, named = estimates.layout, _kernels(gpu, found, kernels)
     for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
         known = told(estimates, each)
@@ -217,7 +236,7 @@ def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Es
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
                 **_value(metric, each, each.groups, group),
                 "known": bool(known[group]),
-                "reason": None if known[group] else why_not(estimates, each, group),
+                "reason": None if known[group] else why_not(estimates, each, group, capture),
             }
 
 

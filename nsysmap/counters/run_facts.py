@@ -10,7 +10,8 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Shift, Work
 from nsysmap.counters.shares import busy_time
 
-_BUSY = 0.95  # share of a sample from which on it counts as work
+_BUSY = 0.95  # share of a sample from which on it counts as work; clocks are lower under load, within microseconds
+_BUSIEST = 0.75  # quantile of the shares from which on samples count where few are that busy
 _CLEAR = 3  # samples around work that do not count as idle: work has preparation and aftereffects that no kernel shows
 _NOISE = 2.0  # percent: rounding, and the counters' own
 _ENDS = 0.1  # share of the repetitions: the first and the last such part are compared
@@ -53,7 +54,7 @@ def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Jo
 
 
 def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
-    """The clock over the repetitions; None if there are too few, or no sample contains only work."""
+    """The clock over the repetitions, from samples that contain only work, or else from the busiest quarter; None if too few have any."""
     start, end, share = samples.start, samples.end, samples.share
     inside = work.repeat >= 0
     if not inside.any():
@@ -62,8 +63,12 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
     begin = np.full(len(repeats), np.iinfo(np.int64).max)
     np.minimum.at(begin, np.searchsorted(repeats, work.repeat[inside]), work.start_ns[inside])
     last = float(work.end_ns[inside].max(initial=0))
-    busy = (share >= _BUSY) & (start >= begin.min()) & (end <= last) & (clock_hz > 0)
-    repeat = np.searchsorted(np.sort(begin), start[busy], "right") - 1
+    within = (share > 0) & (start >= begin.min()) & (end <= last) & (clock_hz > 0)
+    repeat = np.searchsorted(np.sort(begin), start, "right") - 1
+    busy = within & (share >= _BUSY)
+    if len(np.unique(repeat[busy])) < _FEWEST and within.any():
+        busy = within & (share >= np.quantile(share[within], _BUSIEST))
+    repeat = repeat[busy]
     seen = np.bincount(repeat, minlength=len(repeats))
     if (seen > 0).sum() < _FEWEST:
         return None

@@ -9,6 +9,7 @@ import numpy as np
 from nsysmap.base.table import BoolArray
 from nsysmap.counters.estimate import Estimate, Estimates
 from nsysmap.counters.model import Work
+from nsysmap.nsys.program import older
 
 WELL_KNOWN = 5.0
 """Percentage points: a value with a larger standard error is not shown …"""
@@ -17,6 +18,7 @@ WELL_KNOWN_PART = 0.02
 FASTEST_HZ = 200_000
 """The highest sampling frequency of nsys."""
 FREQUENCIES_HZ = (10_000, 20_000, 50_000, 100_000, 200_000)
+_DEVICES_SINCE = "2024.2"  # until then, the option was --gpu-metrics-device
 _FEWEST = 5  # executions: fewer do not show how much they differ …
 _LONG = 20.0  # … unless one is as long as this many samples
 _SLOPE = 1.25  # errors grow with this power of the sample's length divided by the kernel's (benchmarks/counter_rates.py)
@@ -24,6 +26,20 @@ _ONE = 3.5  # error in points for one execution of a kernel as long as a sample,
 _TOLD_SHARE = 0.9  # share of kernel time: a frequency that determines this much is enough
 _TOGETHER = 0.9  # share of a kernel's time: with more concurrent work, more samples cannot separate it
 _BESIDE = 0.05  # share of a kernel's time: with less concurrent work it counts as alone
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The capture that values are from, for the command that makes a better one."""
+
+    nsys_version: str | None = None  # None: not known, taken for a current one
+    gpu: int = 0  # as nsys numbers GPUs
+
+    def command(self, frequency_hz: int) -> str:
+        """The nsys command that samples the counters of that GPU at that frequency."""
+        old = self.nsys_version is not None and older(self.nsys_version, _DEVICES_SINCE)
+        devices = "--gpu-metrics-device" if old else "--gpu-metrics-devices"
+        return f"nsys profile -t cuda,nvtx --cuda-graph-trace=node {devices}={self.gpu} --gpu-metrics-frequency={frequency_hz} PROGRAM"
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,9 @@ def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
     return enough
 
 
-def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str = "kernel", repeats: str = "inferences") -> str:
+def why_not(  # noqa: PLR0913  # two words that differ for copies
+    estimates: Estimates, estimate: Estimate, group: int, capture: Capture, *, what: str = "kernel", repeats: str = "inferences"
+) -> str:
     """Why this group's value is not shown, with the capture that would determine it; empty if it is shown. ``what`` names the group and
     what repeats it."""
     if told(estimates, estimate)[group]:
@@ -54,7 +72,8 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str =
         return "it did not run while counters were sampled"
     if executions < _FEWEST:
         times = "once" if executions == 1 else f"{executions} times"
-        return f"it ran {times} while counters were sampled: sample {2 * _FEWEST} {repeats} or more"
+        again = capture.command(_as_asked(1e9 / estimates.period_ns))
+        return f"it ran {times} while counters were sampled; {2 * _FEWEST} {repeats} would be enough: {again}"
     error = (
         f"{values.measured[group]:.0f} points" if estimate.percent else f"{values.measured[group] / max(values.value[group], 1e-12):.0%}"
     )
@@ -65,7 +84,7 @@ def why_not(estimates: Estimates, estimate: Estimate, group: int, *, what: str =
     remedies = remedies_for(estimates, estimate, group)
     if remedies:
         ways = " or ".join(f"{each.executions} {repeats} at {each.frequency_hz // 1000} kHz" for each in remedies)
-        return f"{said}; {ways} would be enough: {command(remedies[0].frequency_hz)}"
+        return f"{said}; {ways} would be enough: {capture.command(remedies[0].frequency_hz)}"
     other = ": use Nsight Compute" if what == "kernel" else ""
     if estimates.concurrent[group] > _TOGETHER:
         return f"{said}; samples cannot separate work that always runs together{other}"
@@ -103,12 +122,6 @@ def frequency_for(work: Work) -> int:
         if spent[executions >= np.maximum(needed, 2 * _FEWEST)].sum() >= _TOLD_SHARE * spent.sum() > 0:
             return frequency
     return FASTEST_HZ
-
-
-def command(frequency_hz: int, nsys_version: tuple[int, int] | None = None) -> str:
-    """The nsys command that samples counters at that frequency, for that version or the current one."""
-    devices = "--gpu-metrics-device" if nsys_version is not None and nsys_version < (2024, 2) else "--gpu-metrics-devices"
-    return f"nsys profile -t cuda,nvtx --cuda-graph-trace=node {devices}=0 --gpu-metrics-frequency={frequency_hz} PROGRAM"
 
 
 def _as_asked(frequency: float) -> int:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nsysmap.base.table import FloatArray, Table
 from nsysmap.base.units import percent
-from nsysmap.summary.model import HardwareUse, Summary, UnitUse
+from nsysmap.summary.model import HardwareUse, NextStep, Summary, UnitUse
 
 _ALL = 0.95  # share of the kernel time from which on known values stand for all kernels
 _LEAST = 0.005  # share of the layers' time below which a verdict is left out
 _TOGETHER = 0.05  # share of the kernel time from which on concurrent work is worth a word
+_COMMAND = re.compile(r"(?:; (?P<enough>[^;]*) would be enough)?: (?P<command>nsys profile .* PROGRAM)")
+"""The capture that a reason ends with, and how much of it is enough."""
 _VERDICTS = ("compute-bound", "memory-bound", "latency-bound")
 _UNITS = {
     "SMs active": (("sm_active",),),
@@ -30,7 +33,7 @@ def hardware_use(tables: Mapping[str, Table]) -> tuple[HardwareUse, ...]:
         units = tuple(use for unit, ways in _UNITS.items() if (use := _use(mine, unit, ways)) is not None)
         spent = _spent(mine)
         together = float(np.average(mine.floats("concurrent_share"), weights=spent)) if spent.any() else 0.0
-        reason = row.maybe_text("reason") or (None if units else _longest_unknown(mine))
+        reason = row.maybe_text("reason") or _longest_unknown(mine)
         found.append(HardwareUse(row.integer("device"), row.real("frequency_hz"), units, together, reason))
     return tuple(found)
 
@@ -44,11 +47,22 @@ def counted_limits(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]
     return tuple((verdict, share) for verdict, share in shares if share >= _LEAST)
 
 
+def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
+    """The capture that would tell more; None if what there is tells of nearly all kernels, or no capture would."""
+    for one in use:
+        known = min((each.known_share for each in one.units), default=0.0)
+        found = _COMMAND.search(one.reason or "") if known < _ALL else None
+        if found is not None:
+            enough = f" ({found.group('enough')})" if found.group("enough") else ""
+            return NextStep(f"For the hardware counters of all kernels{enough}", found.group("command"))
+    return None
+
+
 def told(summary: Summary) -> list[str]:
     """A sentence for each sampled GPU of which something is known, else why not; then what limits the layers."""
     known = [one for one in summary.counters if one.units]
     if not known:
-        return [f"cannot tell: {one.reason}" for one in summary.counters[:1] if one.reason]
+        return [f"cannot tell: {_COMMAND.sub('', one.reason)}" for one in summary.counters[:1] if one.reason]
     lines = [(f"GPU {one.device}: " if len(known) > 1 else "") + _sentence(one) for one in known]
     limits = [f"{percent(share, 1, 0)} {verdict}" for verdict, share in summary.counted_limits]
     return [*lines[:-1], f"{lines[-1]}; of the layers' time, {', '.join(limits)}"] if limits else lines

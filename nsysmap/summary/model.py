@@ -73,7 +73,7 @@ class HardwareUse:
     frequency_hz: float
     units: tuple[UnitUse, ...]  # none if nothing is known of any kernel
     concurrent_share: float  # of the kernel time, during which other work ran too, with which a kernel shares its samples
-    reason: str | None  # why nothing is known, or of the kernel with the most time whose value is not
+    reason: str | None  # why nothing is known, otherwise why the value of the longest kernel without one is not
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
 from nsysmap.names.decode import decode
 from nsysmap.summary.actions import Runs, actions
-from nsysmap.summary.hardware import counted_limits, hardware_use
+from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.summary.model import (
     INFERENCE,
     REPETITION,
@@ -64,6 +64,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     unit = _unit(tables)
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
     gpus = _gpus(tables, unit)
+    use = hardware_use(tables)
     traced = _traced(tables, unit, prediction)
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
@@ -94,7 +95,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         trtexec_ns=trtexec_ns,
         kinds=_kinds(tables),
         gpus=gpus,
-        counters=hardware_use(tables),
+        counters=use,
         counted_limits=counted_limits(tables),
         layers=_layers(tables),
         other_kernels=_other_kernels(tables["other_kernels"], counted_in),
@@ -111,7 +112,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
-        next_steps=_next_steps(tables, capture, engine=engine),
+        next_steps=(*_next_steps(tables, capture, engine=engine), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
     )
 

@@ -7,7 +7,7 @@ as 32 bits with a sign: negative.  The first sample of a run is of nothing whole
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,7 @@ class GpuSamples:
     holes: int  # stretches without samples within the run
     mistrusted: int  # samples left out because nsys says so
     lost_share: float = 0.0  # of the time from the first sample to the last, how much those holes take
+    number: int = 0  # nsys's own of this GPU, for its options
 
     @property
     def frequency_hz(self) -> float:
@@ -54,6 +55,11 @@ class GpuMetrics:
     def samples(self) -> tuple[GpuSamples, ...]:
         """The samples of every GPU that was sampled."""
         return () if self.tables is None else read_gpu_metrics(self.tables)
+
+    def number_of(self, device: int) -> int:
+        """nsys's own number of a GPU, which its options take."""
+        numbers = {} if self.tables is None else {ordinal: number for number, ordinal in _ordinals(self.tables).items()}
+        return numbers.get(device, device)
 
 
 def has_gpu_metrics(tables: NsysTables) -> bool:
@@ -85,7 +91,8 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
         named = [(at, names.get((kind, at), str(at))) for at in _metrics(rows[0], rows[2])]
         doubtful = np.isin(columns[1], [end for end in ends if end & _GPU == kind & _GPU])
         device = ordinals.get(kind & _GPU, kind & _GPU)
-        found.append(_samples(device, named, rows, (columns[0][doubtful], columns[3][doubtful])))
+        sampled = _samples(device, named, rows, (columns[0][doubtful], columns[3][doubtful]))
+        found.append(replace(sampled, number=kind & _GPU))
     return tuple(found)
 
 

@@ -12,12 +12,17 @@ from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, BoolArray, IntArray
 from nsysmap.base.units import counted
 from nsysmap.nsys.program import older
+from nsysmap.nsys.record import PERMISSION
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.recording import Recording
 
 _PRECAPTURE_SINCE = "2026.4"
 _HARDWARE_TRACE_SINCE = "2025.1"
+_NO_REASON = (
+    "this file does not say why (exports of nsys before 2024.4 do not; --reader own reads an .nsys-rep's own messages). Mostly the "
+    f"user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): {PERMISSION}"
+)
 _MANY = 0.05  # of the kernel launches without a kernel: from here on it is a warning
 
 
@@ -93,7 +98,7 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
     if len(trace.kernels) and (told := [warning for warning in recording.warnings if not warning.startswith("no CUDA events")]):
         yield Note("info", f"nsys reported at the end of the capture: {'; '.join(told)}.")
     if trace.gpu_metrics.tables is None and (recording.counters_asked_for or recording.no_counters):
-        why = recording.no_counters or "nsys does not report why; see `nsys profile --gpu-metrics-devices=help` on that machine"
+        why = recording.no_counters or _NO_REASON
         yield Note("warning", f"Hardware counters were to be sampled, and the trace has none: {why}.")
 
 

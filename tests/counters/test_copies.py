@@ -11,6 +11,7 @@ from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import MEMCPYS
 from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.model import Samples, Shift
+from nsysmap.counters.told import Capture
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
@@ -57,7 +58,7 @@ def test_each_kind_of_copy_gets_the_share_of_the_link_that_it_used(trace: Trace,
     table = copies(60)
     samples = sampled(table, offset=0 if joined else 2_500)
     shift = Shift(0.0, 0.0, 0.0, 20.0) if joined else None  # no kernel told it: the copies do
-    found = list(copy_rows(samples, replace(trace, memcpys=table), 0, shift))
+    found = list(copy_rows(samples, replace(trace, memcpys=table), 0, shift, Capture()))
     assert len(found) == len(KINDS)
     for row in found:
         (kind,) = (each for each in KINDS if each[0] == row["kind"] and each[1] == row["source"])
@@ -74,7 +75,7 @@ def test_copies_beside_kernels_are_not_alone(trace: Trace) -> None:
     row = next(iter(table))
     begin = row.integer("start_ns")
     kernels = moved(one, begin, begin + 35_000)
-    found = list(copy_rows(sampled(table), replace(trace, memcpys=table, kernels=kernels), 0, Shift()))
+    found = list(copy_rows(sampled(table), replace(trace, memcpys=table, kernels=kernels), 0, Shift(), Capture()))
     half = next(each for each in found if each["kind"] == "HtoD" and each["source"] == "pinned")
     assert half["alone_ns"] == pytest.approx(70_000 - 3_500)
     assert all(each["alone_ns"] == each["duration_ns"] for each in found if each is not half)
@@ -89,4 +90,4 @@ def test_without_traffic_of_the_link_there_are_no_rows(trace: Trace) -> None:
     table = copies(5)
     samples = sampled(table)
     other = Samples(samples.start_ns, samples.end_ns, samples.values, ("dram_read", "dram_write"), (True, True), (None, None))
-    assert not list(copy_rows(other, replace(trace, memcpys=table), 0, Shift()))
+    assert not list(copy_rows(other, replace(trace, memcpys=table), 0, Shift(), Capture()))

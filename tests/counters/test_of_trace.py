@@ -11,8 +11,8 @@ import pytest
 
 from nsysmap.analysis import analyze
 from nsysmap.base.table import IntArray, Table, Text
-from nsysmap.counters.of_trace import Counters, counters_of
-from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
+from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
+from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from tests.exports import exported
@@ -26,7 +26,7 @@ PERIOD_NS = 10_000
 LONG, SHORT = 90.0, 40.0  # SM activity of kernels beyond 5 µs, and of the others
 
 
-def sampled(kernels: Table, *, until: float = 1.0, lost: slice | None = None) -> NsysTables:
+def sampled(kernels: Table, *, until: float = 1.0, lost: slice | None = None, gpu: int = 0, names: Sequence[str] = NAMES) -> NsysTables:
     """GPU metrics as nsys writes them, of the first part of the kernels' time; memory is read at half of the SM activity.
 
     ``lost`` are samples that nsys had no room for.
@@ -42,10 +42,10 @@ def sampled(kernels: Table, *, until: float = 1.0, lost: slice | None = None) ->
         start, busy = np.delete(start, lost), np.delete(busy, lost)
     values = np.stack([np.full(len(start), 1_700_000_000), busy, busy / 2, busy / 4]).T.round().astype(np.int64)
     rows: dict[str, IntArray | Text] = {
-        "timestamp": np.repeat(start, 4), "typeId": np.zeros(4 * len(start), np.int64), "metricId": np.tile(np.arange(4), len(start)),
+        "timestamp": np.repeat(start, 4), "typeId": np.full(4 * len(start), gpu), "metricId": np.tile(np.arange(4), len(start)),
         "value": values.reshape(-1),
     }  # fmt: skip
-    told: dict[str, IntArray | Text] = {"typeId": np.zeros(4, np.int64), "metricId": np.arange(4), "metricName": Text.of(NAMES)}
+    told: dict[str, IntArray | Text] = {"typeId": np.full(4, gpu), "metricId": np.arange(4), "metricName": Text.of(names)}
     held = {"gpu_metrics": ("GPU_METRICS", rows), "target_info_gpu_metrics": ("TARGET_INFO_GPU_METRICS", told)}
 
     def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Mapping[str, IntArray | Text]:
@@ -55,9 +55,9 @@ def sampled(kernels: Table, *, until: float = 1.0, lost: slice | None = None) ->
     return NsysTables(Path("made"), "SQLite", spelled, fetch)
 
 
-def counted(mapped: MappedTrace, *, until: float = 1.0, lost: slice | None = None) -> Counters:
-    trace = replace(mapped.trace, gpu_metrics=GpuMetrics(sampled(mapped.trace.kernels, until=until, lost=lost)))
-    return counters_of(trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
+def counted(mapped: MappedTrace, *, until: float = 1.0, lost: slice | None = None, gpu: int = 0, names: Sequence[str] = NAMES) -> Counters:
+    metrics = GpuMetrics(sampled(mapped.trace.kernels, until=until, lost=lost, gpu=gpu, names=names))
+    return counters_of(replace(mapped.trace, gpu_metrics=metrics), mapped.kernels, mapped.inferences, mapped.found.of_call)
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +107,37 @@ def test_samples_that_nsys_lost_are_said_to_be_lost(bert: MappedTrace) -> None:
     assert "nsys lost samples in one stretch" in run.text("reason")
     assert "--gpu-metrics-frequency=20000" in run.text("reason")
     assert len(found.kernel_counters) == 0
+
+
+def test_another_gpu_than_the_one_with_the_kernels_is_said_to_have_been_sampled(bert: MappedTrace) -> None:
+    (run,) = counted(bert, gpu=1).gpu_sampling
+    assert run.text("reason").startswith("the trace shows no kernel on GPU 1, which was sampled, but on GPU 0: nsys profile")
+    assert "--gpu-metrics-device=0 " in run.text("reason")  # as nsys 2023.4, which captured it, spells it
+
+
+def test_metrics_whose_names_are_not_known_are_named(bert: MappedTrace) -> None:
+    strange = "Waves In Flight [Throughput %]"
+    found = counted(bert, names=(*NAMES[:3], strange))
+    (run,) = found.gpu_sampling
+    assert (run.text("unknown_metrics"), run.maybe_text("reason")) == (strange, None)
+    assert sampling_notes(found.gpu_sampling)[0].text.endswith(f"the meaning of these metrics is not known: {strange}")
+    (run,) = counted(bert, names=("A", "B", "C", "D")).gpu_sampling
+    assert "no metric of SM activity was sampled by a name that is known (not known: A, B, C, D)" in run.text("reason")
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_kernels_that_only_their_order_maps_have_the_counters_that_ranges_give_them(bert: MappedTrace, *, engine: bool) -> None:
+    folder = FIXTURES / "bert_trt10"
+    trace = replace(bert.trace, nvtx_ranges=bert.trace.nvtx_ranges.take(np.zeros(0, np.int64)))
+    plain = map_trace(trace, read_engines([folder / "engine.json"] if engine else []))
+    assert "nvtx" not in plain.kernels.text("method").list()
+    by_range, by_order = (counted(each).kernel_counters.pandas() for each in (bert, plain))
+    both = by_range.merge(by_order, on=["position", "metric"])
+    both = both[both.known_x & both.known_y & (both.unit_x == "percent")]
+    assert len(both) >= 3 * 50
+    assert ((both.value_x - both.value_y).abs() <= both.error_x + both.error_y + 0.5).mean() > 0.95
+    if engine:
+        assert (both.layer_id_x == both.layer_id_y).mean() > 0.95
 
 
 def test_no_sampling_no_rows(bert: MappedTrace) -> None:

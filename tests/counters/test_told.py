@@ -9,7 +9,7 @@ from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Shift, Work
 from nsysmap.counters.run_facts import clock_run, joined, others_work
-from nsysmap.counters.told import FASTEST_HZ, command, frequency_for, remedies_for, told, why_not
+from nsysmap.counters.told import FASTEST_HZ, Capture, frequency_for, remedies_for, told, why_not
 from tests.counters.made import sampled, sequence
 
 
@@ -18,10 +18,10 @@ def test_short_kernels_between_long_samples_are_not_told() -> None:
     found = estimate(sampled(work, [80.0, 30.0], 100_000, noise=0.7), work, Shift())
     metric = found.by_metric[0]
     assert told(found, metric).tolist() == [False, True]
-    reason = why_not(found, metric, 0)
+    reason = why_not(found, metric, 0, Capture())
     assert "2.0 µs" in reason and "100 µs" in reason and "40 executions" in reason and "200 kHz would be enough" in reason
-    assert command(remedies_for(found, metric, 0)[0].frequency_hz) in reason
-    assert why_not(found, metric, 1) == ""
+    assert Capture().command(remedies_for(found, metric, 0)[0].frequency_hz) in reason
+    assert why_not(found, metric, 1, Capture()) == ""
 
 
 def test_what_is_asked_for_does_tell() -> None:
@@ -37,14 +37,16 @@ def test_what_is_asked_for_does_tell() -> None:
 def test_few_executions_of_a_short_kernel_tell_nothing() -> None:
     work = sequence([3000, 90_000], [500, 0], 2)
     found = estimate(sampled(work, [80.0, 30.0], 5000, noise=0.3), work, Shift())
-    assert "it ran 2 times while counters were sampled: sample 10 inferences" in why_not(found, found.by_metric[0], 0)
+    assert "it ran 2 times while counters were sampled; 10 inferences would be enough: nsys profile" in why_not(
+        found, found.by_metric[0], 0, Capture()
+    )
 
 
 def test_kernels_that_always_run_together_are_for_nsight_compute() -> None:
     start = np.arange(0, 4_000_000, 40_000)
     both = Work(np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)
     found = estimate(sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift())
-    assert "always runs together: use Nsight Compute" in why_not(found, found.by_metric[0], 0)
+    assert "always runs together: use Nsight Compute" in why_not(found, found.by_metric[0], 0, Capture())
 
 
 def test_one_execution_as_long_as_many_samples_is_told() -> None:
@@ -58,12 +60,13 @@ def test_what_never_ran_says_so() -> None:
     work = sequence([3000], [500], 30)
     more = Work(work.start_ns, work.end_ns, work.group, work.repeat, 2)
     found = estimate(sampled(work, [80.0], 5000), more, Shift())
-    assert "did not run" in why_not(found, found.by_metric[0], 1)
+    assert "did not run" in why_not(found, found.by_metric[0], 1, Capture())
 
 
-def test_the_command_is_that_of_the_version() -> None:
-    assert "--gpu-metrics-device=0 " in command(100_000, (2023, 4))
-    assert "--gpu-metrics-devices=0 --gpu-metrics-frequency=200000" in command(200_000)
+def test_the_command_is_that_of_the_version_and_names_the_gpu_as_nsys_does() -> None:
+    assert "--gpu-metrics-device=3 " in Capture("2023.4.4", 3).command(100_000)
+    for version in (None, "2024.2.1", "2025.3"):
+        assert "--gpu-metrics-devices=0 --gpu-metrics-frequency=200000" in Capture(version).command(200_000)
 
 
 def test_idle_ends_of_a_kernel_are_found() -> None:
@@ -90,6 +93,15 @@ def test_a_falling_clock_is_seen() -> None:
     steady = clock_run(hertz * 0 + 1.7e9, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
     assert steady is not None
     assert steady.first_hz == steady.last_hz
+
+
+def test_a_falling_clock_is_seen_where_no_sample_is_all_work() -> None:
+    work = sequence([2000, 2000], [400, 400], 100)
+    shape = sampled(work, [90.0, 90.0], 10_000)
+    falling = np.linspace(2e9, 1.8e9, shape.values.shape[1])
+    found = clock_run(falling, joined(shape.start_ns, shape.end_ns, work, Shift()), work)
+    assert found is not None
+    assert found.last_hz / found.first_hz == pytest.approx(0.92, abs=0.01)
 
 
 def test_activity_between_the_traces_work_is_someone_elses() -> None:

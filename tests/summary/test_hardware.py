@@ -10,7 +10,7 @@ import pytest
 from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS
 from nsysmap.base.result_schema import LAYER_TIMES, ROOFLINE
 from nsysmap.base.table import Table
-from nsysmap.summary.hardware import counted_limits, hardware_use, told
+from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use, told
 from nsysmap.summary.model import Summary
 from tests.reports import analysis
 
@@ -96,3 +96,15 @@ def test_work_beside_the_kernels_is_said_to_share_the_samples() -> None:
 )
 def test_only_verdicts_that_rest_on_counters_are_shown(verdicts: Mapping[int, tuple[str, str]], end: str) -> None:
     assert sentences(tables(counted(), verdicts))[0].endswith(end)
+
+
+def test_the_capture_that_would_tell_more_is_a_next_step() -> None:
+    line = "nsys profile --gpu-metrics-devices=0 PROGRAM"
+    why = f"the error is 9 points: a kernel; 30 inferences at 10 kHz would be enough: {line}"
+    unknown = [{**row, "reason": None if row["known"] else why} for row in counted(known=(False, True))]
+    step = better_capture(hardware_use(tables(unknown)))
+    assert step is not None
+    assert (step.why, step.command) == ("For the hardware counters of all kernels (30 inferences at 10 kHz)", line)
+    assert sentences(tables([], reason=f"wrong GPU: {line}")) == ["cannot tell: wrong GPU"]
+    for enough in (counted(), [{**row, "reason": None if row["known"] else "use Nsight Compute"} for row in counted(known=(False, True))]):
+        assert better_capture(hardware_use(tables(enough))) is None

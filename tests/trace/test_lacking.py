@@ -235,7 +235,7 @@ def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_t
         ("GPU metrics collection disabled due to Confidential Compute mode.", "the GPU is in confidential computing mode"),
         ("Concurrent GPU metrics sampling within a single MIG enabled GPU is not supported", "another MIG instance"),
         ("GPU Metrics: Some GPUs are not supported. See the user guide: https://docs.nvidia.com/", "it needs Turing or newer"),
-        ("GPU Metrics [0]: Skipping metric CTC.TriageCompute (requires unsupported counter 0xc9 @ auto)", "nsys does not report why"),
+        ("GPU Metrics [0]: Skipping metric CTC.TriageCompute (requires unsupported counter 0xc9 @ auto)", "this file does not say why"),
     ],
 )
 def test_counters_that_could_not_be_sampled_are_missed_with_the_reason_that_nsys_gives(reported: str, told_: str, tmp_path: Path) -> None:
