@@ -84,7 +84,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "unit": unit.words,
         "median": f"median {unit.words}" if _inferences(tables) else f"total {unit.words}",
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
-        "pass": analysis.summary.unit,
+        "runs": {-1 if engine is None else engine: unit.runs.get(engine, 1) for engine in (None, *range(len(analysis.engines)))},
         "layers": _layers(analysis, unit, swatch_of),
         "others": [
             {

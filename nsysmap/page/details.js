@@ -187,6 +187,21 @@ function detailsOf(trace, panel, on) {
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
       ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} ${doc.causes[doc.texts.inferences.cause[all.cause[row]]].name}`, null, trace.artefact(row) ? ARTEFACT : null], ["kernels", all.kernels[row]],
     ]);
+    counters(...trace.windowOf({ inference: row, range: null }), all.device[row]);
+  }
+  /** The sampled counters of a GPU, or of all, as means over a part of time. */
+  function counters(from, to, device = -1) {
+    const sampled = trace.lanes.filter(lane => lane.type === METRIC && (device < 0 || lane.device === device)).map(lane => [lane, meanIn(lane, from, to)]).filter(([, found]) => found);
+    rows("Hardware counters, mean over that time", sampled.map(([lane, { mean }]) => [`${lane.metric.title}${doc.devices > 1 ? `, GPU ${lane.device}` : ""}`, measuredWords(lane, mean)]));
+  }
+  /** What ran in a part of time. */
+  function range([from, to]) {
+    open();
+    const chosen = { range: [from, to], inference: null, layer: null, layers: null }, ran = trace.summed(chosen, () => 0).get(0), { found } = trace.idle(chosen);
+    element("h2", `${duration(to - from)} from ${duration(from, 1000)}`, panel);
+    rows(null, [ran && ["kernels", ran.kernels.toLocaleString("en"), null, `${duration(ran.time)} in all`], ...[...found].sort(([, one], [, two]) => two.time - one.time).map(([cause, { time }]) => [`idle, ${doc.causes[cause].name}`, duration(time)])]);
+    counters(from, to);
+    panel.scrollTop = 0;
   }
   function leftOut(row) {
     element("h2", "Not shown event by event", panel);
@@ -209,7 +224,7 @@ function detailsOf(trace, panel, on) {
     panel.replaceChildren(...unasked);
   }
   return {
-    close, sampled,
+    close, sampled, range,
     event(event) {
       open();
       PICTURED[event.type](event.row, event.type);

@@ -16,9 +16,9 @@ function graphsOf(doc, on) {
     const made = engineGraph(canvas, data, {
       select(view, box) {
         if (box === null) { made.select(null); return; }
-        const [index] = data.views[view].boxes[box].layers, layer = layerAt.get(`${shown} ${index}`);
+        const { layers, title } = data.views[view].boxes[box], known = layers.map(index => layerAt.get(`${shown} ${index}`)).filter(Boolean);
         made.select(box);
-        if (layer) on.layer(layer.id);
+        if (known.length) on.layers(known.map(layer => layer.id), title);
       },
       wheel: event => event.ctrlKey || event.metaKey || canvas.contains(document.activeElement),
     });
@@ -61,8 +61,8 @@ function graphsOf(doc, on) {
     made.select(box < 0 ? null : box);
     const several = selection && selection.layers ? new Set(selection.layers) : null;
     if (several && !passes) return made.search(index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && several.has(layer.id)); });
-    const ran = selection && selection.range && !passes && selection.layer === null ? on.within(selection) : null;
-    if (ran) return made.search(index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && ran.has(layer.id)); });
+    const ran = selection && (selection.range || selection.inference !== null) && !passes && selection.layer === null ? on.within(selection) : null;
+    if (ran && ![...layerAt.values()].every(layer => layer.engine !== shown || !layer.kernels || ran.has(layer.id))) return made.search(index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && ran.has(layer.id)); });
     made.search(passes ? index => { const layer = layerAt.get(`${shown} ${index}`); return Boolean(layer && passes(`${layer.title} ${layer.name} ${layer.onnx || ""} ${layer.tactic || ""}`)); } : null);
   }
   picker.addEventListener("change", () => { shown = +picker.value; refresh(); });

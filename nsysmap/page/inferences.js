@@ -3,16 +3,21 @@
 const ENGINE_FILLS = ["#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#b2245f"];
 
 function inferencesOf(trace, place, on) {
-  const { doc, tables } = trace, all = tables.inferences;
+  const { doc, tables } = trace, all = tables.inferences, inLayers = place.querySelector(".said");
   const canvas = place.querySelector("canvas"), pen = canvas.getContext("2d"), list = place.querySelector(".slow");
   const shown = [];
   for (let row = 0; row < all.rows; row++) if (all.time[row] >= 0) shown.push(row);
   const group = new Map(doc.groups.map(one => [one.id, one]));
   const times = row => { const like = group.get(all.group[row]); return like && like.median ? all.time[row] / like.median : 1; };
   const outlier = row => all.outlier[row] === 1, said = row => `${timesWords(times(row), doc.outlier)} the median`;
-  const highest = shown.reduce((most, row) => Math.max(most, all.time[row]), 1), left = 64, bottom = 20, side = 120, height = 200;
-  const sorted = shown.map(row => all.time[row]).sort((one, two) => one - two);
-  const cut = Math.min(highest, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1));
+  const left = 64, bottom = 20, side = 120, height = 200;
+  let dots, cut;  // what is drawn: [inference, time], and the time at the top
+  /** Draws these times, of inferences or of layers in them; those far above nearly all others stand at the top. */
+  function scale(given) {
+    dots = given;
+    const sorted = given.map(([, time]) => time).sort((one, two) => one - two);
+    cut = Math.max(1, Math.min(sorted[sorted.length - 1] || 1, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1)));
+  }
   const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
   const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : outlier(row) ? 1 : 0]; return isDark() ? onDark(plain) : plain; };
   let selection = null, width = 0;
@@ -38,20 +43,20 @@ function inferencesOf(trace, place, on) {
       pen.fillRect(left, toY(time), width - left - side, 1);
     }
     const bins = new Array(40).fill(0);
-    for (const row of shown) {
+    for (const [row, time] of dots) {
       const odd = outlier(row), on = selection && (selection.inference === row || (selection.range && all.start[row] < selection.range[1] && all.end[row] > selection.range[0]));
       const dim = selection && (selection.inference !== null || selection.range) && !on;
       pen.globalAlpha = dim ? 0.2 : 0.85;
       pen.fillStyle = fill(row);
       pen.beginPath();
-      if (odd) { const [x, y] = [toX(row), toY(all.time[row])]; pen.moveTo(x, y - 5); pen.lineTo(x + 5, y + 4); pen.lineTo(x - 5, y + 4); }
-      else pen.arc(toX(row), toY(all.time[row]), on && selection.inference === row ? 5 : 2.5, 0, 7);
+      if (odd) { const [x, y] = [toX(row), toY(time)]; pen.moveTo(x, y - 5); pen.lineTo(x + 5, y + 4); pen.lineTo(x - 5, y + 4); }
+      else pen.arc(toX(row), toY(time), on && selection.inference === row ? 5 : 2.5, 0, 7);
       pen.fill();
-      bins[Math.min(39, Math.floor(Math.min(all.time[row], cut) / cut * 40))]++;
+      bins[Math.min(39, Math.floor(Math.min(time, cut) / cut * 40))]++;
     }
     pen.fillStyle = "#566bcb";
     pen.globalAlpha = 0.6;
-    const most = Math.max(...bins), tall = (height - bottom - 8) / 40;
+    const most = Math.max(1, ...bins), tall = (height - bottom - 8) / 40;
     bins.forEach((count, at) => pen.fillRect(width - side, height - bottom - (at + 1) * tall, (side - 4) * count / most, tall - 0.5));
     pen.globalAlpha = 0.7;
     pen.fillStyle = style.color;
@@ -77,8 +82,8 @@ function inferencesOf(trace, place, on) {
   function nearest(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     let best = null, distance = 14 ** 2;
-    for (const row of shown) {
-      const off = (toX(row) - x) ** 2 + (toY(all.time[row]) - y) ** 2;
+    for (const [row, time] of dots) {
+      const off = (toX(row) - x) ** 2 + (toY(time) - y) ** 2;
       if (off < distance) [best, distance] = [row, off];
     }
     return best;
@@ -96,6 +101,18 @@ function inferencesOf(trace, place, on) {
     const at = selection && selection.inference !== null ? shown.indexOf(selection.inference) + by : 0;
     if (at >= 0 && at < shown.length) on.inference(shown[at]);
   });
-  new ResizeObserver(draw).observe(place);
-  return { update(given) { selection = given; draw(); }, theme: draw };
+  new ResizeObserver(() => { if (dots) draw(); }).observe(place);
+  return {
+    update(given) {
+      const before = selection && chosenLayers(selection), chosen = chosenLayers(given);
+      selection = given;
+      if (!dots || String([...before || []]) !== String([...chosen || []])) {
+        const spent = chosen && trace.summed({ ...given, inference: null, range: null }, row => tables.kernels.inference[row]);
+        scale(spent ? shown.filter(row => spent.has(row)).map(row => [row, spent.get(row).time]) : shown.map(row => [row, all.time[row]]));
+        inLayers.textContent = chosen ? `Now: the time of the selected ${chosen.size === 1 ? "layer's" : "layers'"} kernels in each inference.` : "";
+      }
+      draw();
+    },
+    theme: draw,
+  };
 }

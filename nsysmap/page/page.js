@@ -23,7 +23,7 @@ async function start() {
   const idle = idleOf(trace, document.getElementById("idle"), { cause: name => cause(name) });
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   const regions = doc.regions.length ? regionsOf(trace, document.getElementById("region-list")) : { update() {} };
-  const graphs = graphsOf(doc, { layer: id => layer(id), within: chosen => trace.summed(chosen, trace.layerOf) });
+  const graphs = graphsOf(doc, { layers: mark, within: chosen => trace.summed(chosen, trace.layerOf) });
 
   function change(given) {
     selection = { ...selection, ...("layer" in given ? { layers: null } : {}), ...given };
@@ -60,7 +60,7 @@ async function start() {
   let newest = null;
   /** A drag asks for a part of time more often than all figures can follow: once a frame is enough. */
   function dragged(range) {
-    if (!newest) requestAnimationFrame(() => { const last = newest; newest = null; change({ range: last }); });
+    if (!newest) requestAnimationFrame(() => { const last = newest; newest = null; change({ range: last }); details.range(last); });
     newest = range;
   }
   function pick(event) {
@@ -332,7 +332,7 @@ async function start() {
       if (row === undefined) return;
       inference(row);
       if (!inSight("inferences")) toLanes();
-    } else if ("wasdf0".includes(event.key.toLowerCase())) timeline.key(event);
+    } else if ("wasdfr0".includes(event.key.toLowerCase())) timeline.key(event);
   });
   document.getElementById("in").addEventListener("click", () => timeline.zoom(1.6));
   document.getElementById("out").addEventListener("click", () => timeline.zoom(1 / 1.6));
@@ -366,7 +366,7 @@ async function start() {
   const typical = typicalInference();
   if (typical) timeline.set(typical[0] - (typical[1] - typical[0]), typical[1] + (typical[1] - typical[0]));
   if (asked.has("find")) { find.value = asked.get("find"); search(); }
-  if (asked.has("range")) { const range = asked.get("range").split("-").map(Number); if (range.length === 2 && range[1] > range[0]) { change({ range }); timeline.show(...range); } }
+  if (asked.has("range")) { const range = asked.get("range").split("-").map(Number); if (range.length === 2 && range[1] > range[0]) { change({ range }); details.range(range); timeline.show(...range); } }
   if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
   const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
   const alike = new Set(marked.map(id => trace.layers.get(id).repeat));

@@ -34,14 +34,25 @@ function layersOf(trace, place, on) {
       const sum = some && some.get(layer.id);
       return {
         ...layer, source: doc.short_engines[layer.engine] || "", layers: [layer], time: some ? (sum ? sum.time : null) : layer.time, count: some ? (sum ? sum.kernels : null) : layer.kernels,
-        share: some ? (sum ? sum.time / whole : null) : layer.share,
+        share: some ? (sum ? sum.time / whole : null) : layer.share, least: some ? leastOf(layer, sum) : leastOf(layer, layer), fraction: null,
       };
     });
     if (some && some.get(-1)) rows.push({ id: -1, title: "no layer", kind: "", layers: [], ...some.get(-1), count: some.get(-1).kernels, share: some.get(-1).time / whole, index: null });
     if (!some && doc.layers.length) doc.others.forEach((one, at) => rows.push({ id: -2 - at, title: one.name, kind: "", layers: [], time: one.time, count: one.kernels, share: one.share, index: null, swatch: -1 }));
     const passes = searcher(filter.value);
     if (passes) rows = rows.filter(row => passes([row.title, row.name, row.kind, row.source, row.precision, row.tactic, row.onnx, row.verdict].join(" ")));
-    return shown.value === "each" ? rows : merged(rows);
+    if (shown.value !== "each") rows = merged(rows);
+    for (const row of rows) {  // of the layers that ran in the selection
+      const ran = (row.members || [row]).filter(one => one.time);
+      for (const one of ran) one.fraction = (one.least ?? null) === null ? null : one.least / one.time;
+      row.fraction = ran.length && ran.every(one => one.fraction !== null) ? ran.reduce((sum, one) => sum + one.least, 0) / ran.reduce((sum, one) => sum + one.time, 0) : null;
+    }
+    return rows;
+  }
+  /** The least time for the executions of a layer in a selection; null where it is unknown or the selection cuts one. */
+  function leastOf(layer, ran) {
+    const times = ran && layer.kernels ? ran.kernels / layer.kernels : 0;
+    return layer.fraction === null || !times || ran.cut || (ran !== layer && ran.kernels * doc.runs[layer.engine ?? -1] % layer.kernels) ? null : layer.fraction * layer.time * times;
   }
   function merged(rows) {
     const found = new Map();
@@ -52,9 +63,7 @@ function layersOf(trace, place, on) {
       const sum = found.get(key);
       sum.layers.push(...row.layers);
       sum.members.push(row);
-      for (const name of ["time", "count", "share", "bound"]) if (row[name] !== null) sum[name] = (sum[name] || 0) + row[name];
-      const whole = sum.layers.reduce((total, layer) => total + (layer.time || 0), 0);  // not what a selection holds of it
-      sum.fraction = sum.bound && whole && row.fraction !== null && sum.fraction !== null ? sum.bound / whole : null;
+      for (const name of ["time", "count", "share"]) if (row[name] !== null) sum[name] = (sum[name] || 0) + row[name];
       sum.measured = meanMeasured(sum.layers);
     }
     return [...found.values()].map(row => {
@@ -162,8 +171,8 @@ function idleOf(trace, place, on) {
   const { doc } = trace;
   return {
     update(selection) {
-      const part = selection.range || selection.inference !== null ? trace.idle(selection) : null;
-      const rows = part ? [...part.found].map(([cause, { time, gaps }]) => ({ cause, time, gaps, share: time / part.window / doc.devices })) : doc.idle;
+      const part = isPart(selection) ? trace.idle(selection) : null, timed = selection.range || selection.inference !== null;
+      const rows = part ? [...part.found].map(([cause, { time, gaps }]) => ({ cause, time, gaps, share: time / part.window / part.devices })) : doc.idle;
       const body = place.querySelector("tbody"), each = place.querySelector(".each");
       each.hidden = Boolean(part) || !rows.length || rows.some(row => typeof row.each !== "number");
       rows.sort((one, two) => two.time - one.time);
@@ -179,7 +188,7 @@ function idleOf(trace, place, on) {
         element("td", doc.causes[row.cause].words, made);
         return made;
       }));
-      place.querySelector(".said").textContent = part ? `within the selection (${duration(part.window)})` : doc.idle_of;
+      place.querySelector(".said").textContent = part ? `within the ${timed ? "selection" : "whole trace"} (${duration(part.window)})${chosenLayers(selection) ? ", directly before kernels of the selected layers" : ""}` : doc.idle_of;
     },
   };
 }

@@ -137,12 +137,15 @@ function timelineOf(trace, place, on) {
     pen.fillStyle = ink.panel;
     pen.fillRect(GUTTER, lane.top, width - GUTTER, lane.height);
     pen.fillStyle = ink.dark ? onDark(lane.fill) : lane.fill;
+    const [from, to] = selection ? trace.windowOf(selection) : [0, end];
     for (let x = GUTTER; x < width; x++) {
+      pen.globalAlpha = toTime(x + 1) > from && toTime(x) < to ? 1 : 0.15;
       const found = meanIn(lane, toTime(x), toTime(x + 1));
       if (!found) continue;
       const tall = Math.max(found.mean > 0 ? 1 : 0, lane.height * Math.min(1, found.mean / lane.highest));
       pen.fillRect(x, bottom - tall, 1, tall);
     }
+    pen.globalAlpha = 1;
   }
   function box(lane, at, left, right) {
     const { types, row, top } = lane, tall = lane.height, type = types[at];
@@ -310,7 +313,7 @@ function timelineOf(trace, place, on) {
     tip.textContent = `${fitted(trace.titleOf(at.type, at.row), 90)}\n${duration(trace.endOf(at.type, at.row) - trace.startOf(at.type, at.row))}${more}`;
   }
   const KEYS = {
-    w: () => zoom(1.5), s: () => zoom(1 / 1.5), a: () => pan(-0.2), d: () => pan(0.2), "+": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": () => set(0, end),
+    w: () => zoom(1.5), s: () => zoom(1 / 1.5), a: () => pan(-0.2), d: () => pan(0.2), "+": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": () => set(0, end), r: () => on.range([view.from, view.to]),
     f: () => { if (picked) show(trace.startOf(picked.type, picked.row), trace.endOf(picked.type, picked.row)); },
     ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: () => set(0, view.to - view.from), End: () => set(end - (view.to - view.from), end),
   };

@@ -72,12 +72,15 @@ function traceOf(doc, tables) {
       }
       if (chosen) {
         if (type === KERNEL) return chosen.has(layerOf(row));
+        if (type === GAP) return chosen.has(layerAfter(row));
         if (type === CALL) { for (const layer of launchedFor(row)) if (chosen.has(layer)) return true; return false; }
         return type === INFERENCE;
       }
       return true;
     };
   }
+  /** The layer of the kernel at whose begin idle time ends; -1 for none. */
+  function layerAfter(gap) { return gaps.after[gap] < 0 ? -1 : layerOf(gaps.after[gap]); }
   let launched = null;
   function launchedFor(call) {
     if (!launched) {
@@ -99,24 +102,26 @@ function traceOf(doc, tables) {
     if (!reach) { reach = Float64Array.from(kernels.end); for (let row = 1; row < reach.length; row++) reach[row] = Math.max(reach[row], reach[row - 1]); }
     return [after(reach, from - 1), after(kernels.start, to)];
   }
-  /** Kernels of the selection by what `keyOf(row)` gives: {key: {time, kernels, each: their times}}; a kernel that the interval cuts counts with what is in it. */
+  /** Kernels of the selection by what `keyOf(row)` gives: {key: {time, kernels, each: their times, cut: whether the interval cuts one}}; of those that it cuts, what is in it counts. */
   function summed(selection, keyOf) {
     const passes = chosenBy({ ...selection, found: null }), found = new Map(), [first, last] = kernelsIn(selection), [from, to] = selection.range || [-Infinity, Infinity];
     for (let row = first; row < last; row++) {
       if (!passes(KERNEL, row)) continue;
       const key = keyOf(row), spent = Math.min(kernels.end[row], to) - Math.max(kernels.start[row], from);
-      if (!found.has(key)) found.set(key, { time: 0, kernels: 0, each: [] });
+      if (!found.has(key)) found.set(key, { time: 0, kernels: 0, each: [], cut: false });
       const sum = found.get(key);
       sum.time += spent;
       sum.kernels++;
       sum.each.push(spent);
+      sum.cut ||= spent < kernels.dur[row];
     }
     return found;
   }
-  /** Idle time of the selection by cause, and its GPU window, added up over several devices. */
+  /** Idle time of the selection by cause, and its window: of an inference that of its GPU, otherwise of all; of layers that directly before their kernels. */
   function idle(selection) {
-    const [from, to] = windowOf(selection), found = new Map();
+    const [from, to] = windowOf(selection), found = new Map(), chosen = chosenLayers(selection), device = selection.inference === null ? -1 : inferences.device[selection.inference];
     for (let row = 0; row < gaps.rows; row++) {
+      if ((device >= 0 && shared(GAP, "device", row) !== device) || (chosen && !chosen.has(layerAfter(row)))) continue;
       const time = Math.min(gaps.end[row], to) - Math.max(gaps.start[row], from);
       if (time <= 0) continue;
       const cause = shared(GAP, "cause", row), sum = found.get(cause) || { time: 0, gaps: 0 };
@@ -124,7 +129,7 @@ function traceOf(doc, tables) {
       sum.gaps++;
       found.set(cause, sum);
     }
-    return { found, window: to - from };
+    return { found, window: to - from, devices: device < 0 ? doc.devices : 1 };
   }
   function windowOf({ range, inference }) {
     if (range) return range;

@@ -687,18 +687,120 @@ def test_what_is_inside_regions_follows_the_selection(browser: Browser, written:
     assert page.inner_text("#region-list tbody") == whole
 
 
-def test_a_part_of_time_is_marked_in_the_graph_and_leaves_rooflines(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_part_of_time_is_marked_in_the_graph(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     page.locator("#graph").scroll_into_view_if_needed()
     page.wait_for_selector(".box")
     assert page.locator(".box.found").count() == 0
-    roofline = page.locator("#layers tbody tr").first.locator("td").nth(6).inner_text()
-    name = page.locator("#layers tbody tr button").first.inner_text()
     page = opened(browser, bert(written), "range=2000000-2060000")
     page.locator("#graph").scroll_into_view_if_needed()
     page.wait_for_selector(".box.found")
     assert 0 < page.locator(".box.found").count() < page.locator(".box").count()
-    assert page.locator("#layers tbody tr", has_text=name).first.locator("td").nth(6).inner_text() == roofline
+    page = opened(browser, written(*MIXED), "inference=17")  # of the one engine, not of the other
+    shown = page.locator("#graph-engine option").all_inner_texts()
+    marked = []
+    for number, _ in enumerate(shown):
+        page.locator("#graph").scroll_into_view_if_needed()
+        page.select_option("#graph-engine", str(number))
+        page.wait_for_selector(".graph:not([hidden]) .box")
+        marked.append(page.locator(".graph:not([hidden]) .view.shown.finding").count())
+    assert marked == [1, 0]  # none of the first ran in it, all of the second
+
+
+def _seconds(text: str) -> float:
+    """A duration of the page."""
+    number, unit = text.split()
+    return float(number.replace(",", "")) * {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+
+
+def test_rooflines_of_a_selection_are_of_what_ran_in_it(browser: Browser, written: Callable[..., Path]) -> None:
+    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+    kernels = tables.kernels
+    spent = kernels.ints("end_ns") - kernels.ints("start_ns")
+    bound = {row.integer("layer_id"): row.maybe_integer("bound_ns") for row in tables.roofline if row.text("verdict") != "unknown"}
+    index = {row.maybe_integer("layer_index"): row.integer("layer_id") for row in tables.layers}
+    page = opened(browser, bert(written), "inference=7")
+    page.select_option("#layer-rows", "each")
+    told = 0
+    for row in page.locator("#layers tbody tr").all():
+        cells = row.locator("td").all_inner_texts()
+        layer = index[int(cells[8])]
+        least, time = bound.get(layer), spent[(kernels.ints("layer_id") == layer) & (kernels.ints("inference") == 7)].sum()
+        if least is None or not time or cells[6] == "<0.1%":
+            continue
+        told += 1
+        assert float(cells[6].rstrip("%")) == pytest.approx(100 * least / time, abs=0.06), cells
+    assert told > 10
+    first = kernels.take(np.flatnonzero((kernels.ints("inference") == 7) & (spent > 3000))[[0]]).only()
+    events = (kernels, tables.memcpys, tables.memsets, tables.api_calls, tables.inferences)
+    origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
+    begin, stop = first.integer("start_ns") - origin, first.integer("end_ns") - origin
+    for cut, known in ((0, True), (500, False)):  # what the selection cuts has not run as a whole
+        page = opened(browser, bert(written), f"range={begin - 1}-{stop - cut}")
+        page.select_option("#layer-rows", "each")
+        layer_index = next(at for at, layer in index.items() if layer == first.integer("layer_id"))
+        cells = next(
+            cells for row in page.locator("#layers tbody tr").all() if (cells := row.locator("td").all_inner_texts())[8] == str(layer_index)
+        )
+        assert (cells[6] != "–") == known
+
+
+def test_idle_time_of_layers_is_what_precedes_their_kernels(browser: Browser, written: Callable[..., Path]) -> None:
+    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+    after = tables.gaps.ints("after_kernel")
+    of = np.where(after >= 0, tables.kernels.ints("layer_id")[np.maximum(after, 0)], -1)
+    page = opened(browser, bert(written), "layer=4")
+    assert "directly before kernels of the selected layers" in page.inner_text("#idle .said")
+    cells = [row.locator("td").all_inner_texts() for row in page.locator("#idle tbody tr").all()]
+    assert sum(_seconds(one[1]) for one in cells) == pytest.approx(tables.gaps.ints("dur_ns")[of == 4].sum() / 1e9, rel=0.005)
+    assert sum(int(one[2].replace(",", "")) for one in cells) == np.count_nonzero(of == 4)
+
+
+def test_idle_time_of_an_inference_is_that_of_its_gpu(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"), "inference=30")
+    own = re.search(r"\nidle\s+([\d.,]+ \S+)", page.inner_text("#details"))
+    assert own is not None
+    cells = [row.locator("td").all_inner_texts() for row in page.locator("#idle tbody tr").all()]
+    within = re.search(r"selection \(([\d.,]+ \S+)\)", page.inner_text("#idle .said"))
+    assert within is not None
+    assert sum(_seconds(one[1]) for one in cells) == pytest.approx(_seconds(own[1]), rel=0.01)
+    shares = [float(one[0].rstrip("%").lstrip("<")) / 100 for one in cells]
+    assert sum(shares) == pytest.approx(_seconds(own[1]) / _seconds(within[1]), abs=0.001 * len(shares))
+
+
+def test_inferences_show_the_time_of_the_selected_layers(browser: Browser, written: Callable[..., Path]) -> None:
+    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+    kernels, inferences = tables.kernels, tables.inferences
+    mine = kernels.ints("layer_id") == 4
+    rows = tables.inference_times.ints("inference")
+    spent = np.array([(kernels.ints("end_ns") - kernels.ints("start_ns"))[mine & (kernels.ints("inference") == row)].sum() for row in rows])
+    events = (kernels, tables.memcpys, tables.memsets, tables.api_calls, inferences)
+    origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
+    duration = max(int(table.ints("end_ns").max()) for table in events if len(table)) - origin
+    page = opened(browser, bert(written), "layer=4")
+    assert page.inner_text("#inferences .said") == "Now: the time of the selected layer's kernels in each inference."
+    canvas = page.locator("#inferences canvas")
+    wide = canvas.evaluate("one => one.clientWidth")
+    ordered = np.sort(spent)
+    top_ns = min(ordered[-1], max(ordered[int(len(ordered) * 0.99)] * 2, ordered[len(ordered) // 2] * 2.5))
+    for place in (3, 20, 40):
+        x = 64 + (wide - 64 - 120 - 10) * (int(inferences.ints("start_ns")[rows[place]]) - origin) / duration
+        canvas.click(position={"x": x, "y": 180 - 172 * min(spent[place] / top_ns, 1)})
+        assert f"inference {rows[place]} ×" in page.inner_text("#chips")
+    page.keyboard.press("Escape")
+    assert page.inner_text("#inferences .said") == ""
+
+
+def test_the_part_in_view_is_selected_by_a_key_and_its_counters_are_told(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.locator("#lanes canvas").focus()
+    page.keyboard.press("r")
+    page.wait_for_selector("#chips:not([hidden])")
+    assert re.search(r"range=\d+-\d+", page.url)
+    told = page.inner_text("#details")
+    assert "kernels" in told and "idle, waiting for launches" in told
+    assert "within the selection" in page.inner_text("#layers .said")
+    assert page.inner_text("#details h2").split(" from ")[0] in page.inner_text("#chips")
 
 
 def test_idle_time_says_how_much_of_it_the_host_was_in_cuda_calls(browser: Browser, written: Callable[..., Path]) -> None:
