@@ -11,6 +11,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration
+from nsysmap.plots.shares import below, of_engine
 from nsysmap.timing.layer_sums import alike, common_name
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _MARKS = "os^vDP*X"
 _SLOW = 1.5
 _NAMED = 5
 _NAME = 40
+_CLEAR = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
+_ABOVE_LINES = 2.5  # matplotlib draws lines at 2, and text at 3 as well as legends at 5
 _VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bound": "#ff9600", "unknown": "#d0d3d6"}
 
 
@@ -52,22 +55,16 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
             axes.axhline(median / 1e3, color=colour, linewidth=0.8, linestyle="--")
     ratio = times.floats("times_median")
     slow = [row for row in np.argsort(-np.nan_to_num(ratio), kind="stable")[:_NAMED].tolist() if ratio[row] > _SLOW]
-    for row in slow:
-        cause = times.text("extra_cause")[row]
-        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {cause}" if cause else "")
-        right = at[row] > 0.8 * at.max()
-        axes.annotate(
-            words,
-            (at[row], spent[row]),
-            xytext=(-5 if right else 5, -3),
-            ha="right" if right else "left",
-            textcoords="offset points",
-            fontsize=8,
-        )
     axes.set_ylim(0, float(spent.max()) * 1.08)
     axes.set_xlabel("ms since the start of the first inference")
     axes.set_ylabel("µs from the end of the previous one to its own end")
-    axes.legend(fontsize=8, frameon=False, loc="lower left")
+    below(axes)
+    points = []
+    for row in slow:
+        cause = times.text("extra_cause")[row]
+        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {cause}" if cause else "")
+        points.append((words, float(at[row]), float(spent[row])))
+    _named(axes, points)
     return "Time of each inference, profiler included"
 
 
@@ -104,7 +101,14 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     for peak in peaks:
         corner = peak / bandwidth
         axes.plot([max(left, corner), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
-        axes.annotate(f"{peak / 1e12:,.0f} TFLOP/s", (right, peak / 1e9), xytext=(0, 3), textcoords="offset points", ha="right", fontsize=8)
+        axes.annotate(
+            f"{peak / 1e12:,.0f} × 10¹² operations/s",
+            (right, peak / 1e9),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+        )
     top = (peaks[-1] / bandwidth) if peaks else right
     axes.plot([left, top], [left * bandwidth / 1e9, top * bandwidth / 1e9], color="#495057", linewidth=1)
     middle = (left * top) ** 0.5
@@ -123,7 +127,7 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_xlim(left, right)
     axes.set_xlabel("operations per byte read and written")
     axes.set_ylabel("10⁹ operations per second")
-    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    below(axes)
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
     costly = sorted((mine for mine in groups if mine), key=lambda mine: -sum(row.integer("time_ns") for row in mine))[:_NAMED]
@@ -131,6 +135,7 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     points = []
     for like, name in zip(costly, told, strict=True):
         at = place[like[len(like) // 2].integer("layer_id")]
+        name += of_engine(analysis, like[0].maybe_integer("engine"))
         points.append((f"{len(like)} × {name}" if len(like) > 1 else name, float(per_byte[at]), float(rate[at])))
     _named(axes, points)
     without = sum(1 for row in tables.roofline if row.maybe_integer("time_ns")) - len(rows)
@@ -153,7 +158,9 @@ def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
             ("right", (-6, -13)),
             ("left", (6, -13)),
         ):
-            text = axes.annotate(name, (x, y), xytext=(right, up), ha=side, textcoords="offset points", fontsize=7)
+            text = axes.annotate(
+                name, (x, y), xytext=(right, up), ha=side, textcoords="offset points", fontsize=7, bbox=_CLEAR, zorder=_ABOVE_LINES
+            )
             box = text.get_window_extent()
             if not any(box.overlaps(other) for other in taken) and whole.x0 <= box.x0 and box.x1 <= whole.x1:
                 taken.append(box)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nsysmap.analysis import Analysis
@@ -12,17 +13,19 @@ from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 BUSY = "#566bcb"
 _MOST_BARS = 25
 _NAME = 60
+_ENGINE = 24
 
 
 def draw_layers(axes: Axes, analysis: Analysis) -> str:
-    """Draws the time of layers, adding up those whose names differ only in numbers; returns the
+    """Draws the time of layers, adding up those whose names differ only in numbers; returns the title.
 
-    title. Raises NsysmapError if no layer has a time.
+    Raises NsysmapError if no layer has a time.
     """
     rows = list(analysis.tables.repeated_layers)
     if not rows:
@@ -32,7 +35,7 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     used: dict[Swatch, None] = {}
     for row, told in zip(shown, told_apart([escaped(row.text("name")) for row in shown], _NAME), strict=True):
         count, swatch = row.integer("layers"), kind_swatch(row.text("kind"), row.text("name"))
-        names.append((f"{count} × " if count > 1 else "") + told)
+        names.append((f"{count} × " if count > 1 else "") + told + of_engine(analysis, row.maybe_integer("engine")))
         times.append(row.integer("time_ns"))
         fills.append(swatch.fill)
         used[swatch] = None
@@ -47,7 +50,7 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     axes.invert_yaxis()
     axes.margins(x=0.16)
     axes.set_xlabel("µs per inference" if analysis.summary.inferences else "µs over the trace")
-    _legend(axes, [(one.fill, one.words) for one in used])
+    _legend(axes, [(one.fill, one.words) for one in used], across=3)
     return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
 
 
@@ -81,15 +84,25 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
     axes.set_xlabel(
         "% of the time from the first to the last steady-state inference" if analysis.summary.steady else "% of the time of the trace"
     )
-    _legend(axes, list(names.items()), below=True)
+    _legend(axes, list(names.items()))
     return "Where the GPU's time goes"
 
 
-def _legend(axes: Axes, entries: list[tuple[str, str]], *, below: bool = False) -> None:
+def of_engine(analysis: Analysis, engine: int | None) -> str:
+    """Words that tell a layer's engine, where several ran: their layers often have the same names."""
+    if engine is None or len(analysis.engines) < 2:
+        return ""
+    return f" ({told_apart([escaped(one.source) for one in analysis.engines], _ENGINE)[engine]})"
+
+
+def _legend(axes: Axes, entries: list[tuple[str, str]], *, across: int = 1) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=fill, edgecolor="#495057", linewidth=0.5, label=words) for fill, words in entries]
-    if below:
-        axes.legend(handles=handles, fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.2), borderaxespad=0)
-    else:
-        axes.legend(handles=handles, fontsize=8, frameon=False, loc="lower right")
+    below(axes, handles, across=across)
+
+
+def below(axes: Axes, handles: Sequence[Artist] | None = None, *, across: int = 1) -> None:
+    """Puts the legend below the figure, where nothing in it can be taken for data."""
+    shown = axes.get_legend_handles_labels()[0] if handles is None else handles
+    axes.figure.legend(handles=shown, loc="outside lower left", ncols=across, fontsize=8, frameon=False)  # type: ignore[call-arg]

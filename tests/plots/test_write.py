@@ -95,3 +95,23 @@ def test_a_trace_of_two_gpus_has_a_bar_for_each(tmp_path: Path) -> None:
     two = analyze(FIXTURES / "two_gpus" / "tp_sync.nsys-rep", rules=())
     said = texts(two, "idle", tmp_path / "x.svg")
     assert {"GPU 0", "GPU 1"} <= set(said)
+
+
+def test_layers_of_two_engines_with_the_same_names_are_told_apart(tmp_path: Path) -> None:
+    folder = FIXTURES / "decode_loop"
+    both = analyze(folder / "sync.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=())
+    for kind in ("layers", "roofline"):
+        said = [one for one in texts(both, kind, tmp_path / "x.svg") if "LLaMA" in one]
+        assert len(set(said)) == len(said) > 1
+        assert any(one.endswith("(context.engine.json)") for one in said)
+
+
+@pytest.mark.parametrize("kind", ["layers", "idle", "inferences", "roofline"])
+def test_no_legend_stands_where_the_data_is(analysis: Analysis, kind: str, tmp_path: Path) -> None:
+    """A mark of a legend inside the axes is taken for an inference or a layer."""
+    write_plot(analysis, kind, tmp_path / "x.svg")
+    tree = ET.parse(tmp_path / "x.svg")
+    axes = tree.find(".//*[@id='axes_1']")
+    assert axes is not None
+    assert tree.find(".//*[@id='legend_1']") is not None
+    assert axes.find(".//*[@id='legend_1']") is None
