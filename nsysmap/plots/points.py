@@ -135,8 +135,8 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     points = []
     for like, name in zip(costly, told, strict=True):
         at = place[like[len(like) // 2].integer("layer_id")]
-        name += of_engine(analysis, like[0].maybe_integer("engine"))
-        points.append((f"{len(like)} × {name}" if len(like) > 1 else name, float(per_byte[at]), float(rate[at])))
+        words = (f"{len(like)} × " if len(like) > 1 else "") + name + of_engine(analysis, like[0].maybe_integer("engine"))
+        points.append((words, float(per_byte[at]), float(rate[at])))
     _named(axes, points)
     without = sum(1 for row in tables.roofline if row.maybe_integer("time_ns")) - len(rows)
     return "Roofline" + (f" ({counted(without, 'layer')} omitted: operations or bytes unknown or zero)" if without else "")

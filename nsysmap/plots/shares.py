@@ -105,4 +105,4 @@ def _legend(axes: Axes, entries: list[tuple[str, str]], *, across: int = 1) -> N
 def below(axes: Axes, handles: Sequence[Artist] | None = None, *, across: int = 1) -> None:
     """Puts the legend below the figure, where nothing in it can be taken for data."""
     shown = axes.get_legend_handles_labels()[0] if handles is None else handles
-    axes.figure.legend(handles=shown, loc="outside lower left", ncols=across, fontsize=8, frameon=False)  # type: ignore[call-arg]
+    axes.figure.legend(handles=shown, loc="outside lower left", ncols=across, fontsize=8, frameon=False)
