@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from nsysmap.base.table import BoolArray, IntArray, uniform
 _FEW = 16
 _HEAD = 4096  # first rows, which usually contain all values of a column with few
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
+_MAX_WORDS = 8  # longer texts are few, or each is another
 _MARKS = 16_000_000  # bytes that marking the used rows may always take
 
 
@@ -170,3 +172,18 @@ def scattered(count: int, salt: int) -> NDArray[np.uint64]:
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))
+
+
+def like_texts(words: NDArray[Any], first: IntArray, size: IntArray) -> IntArray:
+    """For each of these texts one that is the same, which is alike to itself: few are left to be looked at one by one.
+
+    Text i has ``size[i]`` bytes from position ``first[i]`` on; ``words`` are the 8 bytes from every position on, as big-endian numbers.
+    """
+    longest = min(int(size.max(initial=0)), _MAX_WORDS * 8)
+    before = np.maximum(64 - 8 * size, 0)  # bits of a word that are not in the text, if that is shorter
+    held = []
+    for offset in range(0, longest, 8):
+        word = words[first + np.minimum(offset, size - 8)].astype(np.int64)  # the text's last 8 bytes, when it is at its end
+        word <<= before
+        held.append(word.view(np.uint64))
+    return like_rows(size, held, size <= longest)

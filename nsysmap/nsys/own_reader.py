@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
-from nsysmap.base.table import Text
+from nsysmap.base.table import IntArray, Text
 from nsysmap.nsys.report_container import open_container
 from nsysmap.nsys.report_facts import nsys_version
-from nsysmap.nsys.report_metrics import GPU_METRICS
+from nsysmap.nsys.report_metrics import GPU_METRICS, metric_blocks
 from nsysmap.nsys.report_tables import METRIC_COLUMNS, Report, read_report
 from nsysmap.nsys.tables import Columns, NsysTables, spelling
 
@@ -35,7 +35,11 @@ def own_tables(path: Path) -> NsysTables:
         held = report.table(table) if table == GPU_METRICS else tables[table]
         return {name: held[name] for name in (*integers, *texts)}
 
-    return NsysTables(path, FORM, spelling(columns), fetch, report.nsys_version, tuple(_doubts(report)))
+    def fetch_blocks(table: str, integers: Sequence[str]) -> Iterator[dict[str, IntArray]]:
+        for held in metric_blocks(report.samples) if table == GPU_METRICS else [tables[table]]:
+            yield {name: column for name in integers if not isinstance(column := held[name], Text)}
+
+    return NsysTables(path, FORM, spelling(columns), fetch, report.nsys_version, tuple(_doubts(report)), fetch_blocks)
 
 
 def version_in_report(path: Path) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from nsysmap.nsys.report_wire import Message, WireError, signed
 GPU_METRICS, METRIC_NAMES = "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
 _SOURCE = "GpuMetrics"
 _SESSION_CLOCK = 3  # of a source of generic events whose times count from the beginning of the session
+_SAMPLES_AT_ONCE = 2048
 _FORM, _OLD_FORM = 8, 4  # fields of a counter that say which type it is, since 2023 and before
 _INTEGER, _OLD_INTEGER = 1, 0  # both are numbers with the least byte first, which nsys takes for signed: it exports fd ff ff as -3
 
@@ -106,8 +108,16 @@ def metric_names(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
 
 def metric_values(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
     """GPU_METRICS: a row for each counter of each sample, some forty times as many bytes as the samples themselves."""
-    parts = [_rows(one) for one in held]
+    parts = list(metric_blocks(held))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def metric_blocks(held: tuple[Samples, ...]) -> Iterator[dict[str, IntArray]]:
+    """The same rows, those of some samples after the other."""
+    for one in held:
+        for begin in range(0, len(one.times_ns), _SAMPLES_AT_ONCE):
+            some = slice(begin, begin + _SAMPLES_AT_ONCE)
+            yield _rows(replace(one, times_ns=one.times_ns[some], payloads=one.payloads[some]))
 
 
 def _rows(one: Samples) -> dict[str, IntArray]:

@@ -20,8 +20,8 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.memory import give_back_large_arrays
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
-from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, decoded, numbering, read_table
-from nsysmap.nsys.tables import NsysTables, spelling
+from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, read_blocks, read_table
+from nsysmap.nsys.tables import NsysTables, decoded, numbering, spelling
 
 if TYPE_CHECKING:
     from nsysmap.nsys.program import Progress
@@ -78,6 +78,21 @@ class Database:
                 pass  # SQLite reads all that is not damaged, and says what is
         return read_rows(self.path, table, integers, texts)
 
+    def blocks(self, table: str, integers: Sequence[str]) -> Iterator[dict[str, IntArray]]:
+        """The same of integer columns, some rows after the other."""
+        stored, done = self.stored.get(table), 0
+        if stored is not None:
+            try:
+                for block in read_blocks(self.path, stored, integers, self.passed):
+                    yield block
+                    done += len(block[integers[0]])
+            except UnsupportedError:
+                pass
+            else:
+                return
+        whole = read_rows(self.path, table, integers, ())
+        yield {name: data[done:] for name, data in whole.items() if not isinstance(data, Text)}
+
 
 def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables:
     """The tables of an SQLite export; NsysmapError as :meth:`Database.open`.  ``progress`` is told how many percent are read."""
@@ -92,7 +107,7 @@ def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables
         if views
         else ()
     )
-    return NsysTables(path, "SQLite", spelling(database.columns), database.read, notes=notes)
+    return NsysTables(path, "SQLite", spelling(database.columns), database.read, notes=notes, fetch_blocks=database.blocks)
 
 
 def _percent(size: int, progress: Progress) -> Passed:

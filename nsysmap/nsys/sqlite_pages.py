@@ -6,35 +6,35 @@ SQLite itself must be asked.  The format: https://www.sqlite.org/fileformat2.htm
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import distinct, like_rows
-from nsysmap.base.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
+from nsysmap.base.groups import distinct, like_texts
+from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
+from nsysmap.nsys.tables import decoded, filled, grown, numbering
 
 _MAGIC = b"SQLite format 3\0"
 _INTERIOR, _LEAF = 0x05, 0x0D
-_MAX_DEPTH = 20  # SQLite's own limit
-_MAX_HEADER = 98307  # SQLite's own limit
-_MAX_RECORD = 1 << 26
-_MAX_TYPE = 1 << 28  # serial type of a value longer than any record
+_MAX_DEPTH, _MAX_HEADER = 20, 98307  # SQLite's own limits
+_MAX_RECORD, _MAX_TYPE = 1 << 26, 1 << 28  # that is the serial type of a value longer than any record
 _BATCH_BYTES = 1 << 20
-_SPARE = 16  # zero bytes behind the pages, which a read of 8 bytes at the last value may run into
+_NARROW = 56  # bytes: cells that are all shorter are copied to places that far apart, which numpy reads twice as fast as any others
+_SPARE = _NARROW  # zero bytes behind the pages, which a read at the last cell or value may run into
 
 # bytes of a value by its serial type: 0 is NULL, 1 to 6 are integers, 8 and 9 the integers 0 and 1
 _LENGTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64)
-_MAX_WORDS = 8  # longer texts are few, or each is another
+_UNSTORED = np.array([MISSING, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64)  # by serial type, the value of those of no length
 _REAL, _EMPTY_TEXT = 7, 13  # odd types from 13 on are text, the even ones between are blobs
 
 Bytes = NDArray[np.uint8]
+Amount = IntArray | int
+"""Of each row, or one number where it is the same in all."""
 
 
 class UnsupportedError(Exception):
@@ -62,11 +62,31 @@ class _Pages:
 
 
 @dataclass(frozen=True)
-class _Records:
-    """The rows of some pages: where each record begins in the buffer, how long it is, and its row number."""
+class _Places:
+    """Positions in a buffer, which are ``apart`` bytes from one another unless that is 0."""
 
     buffer: Bytes
-    start: IntArray
+    at: IntArray
+    apart: int = 0
+
+    def words(self, shift: int) -> NDArray[Any]:
+        """At every position and that many bytes on, the 8 bytes from there on as a big-endian number."""
+        if self.apart:
+            return np.ndarray((len(self.at),), ">i8", self.buffer, int(self.at[0]) + shift, (self.apart,))
+        return np.asarray(_words(self.buffer)[shift:][self.at])
+
+    def ahead(self, shift: int) -> tuple[Bytes, bytes]:
+        """The same as bytes, and by byte which of its bits are not the same in all."""
+        raw = np.ascontiguousarray(self.words(shift)).view(np.uint64)
+        varies = np.bitwise_or.reduce(raw) ^ np.bitwise_and.reduce(raw)
+        return raw.view(np.uint8).reshape(-1, 8), varies.tobytes()
+
+
+@dataclass(frozen=True)
+class _Records:
+    """The rows of some pages: where each record begins, how long it is, and its row number (none unless it is asked for)."""
+
+    start: _Places
     length: IntArray
     rowid: IntArray
     overflow: int  # bytes of records that did not fit in their pages
@@ -76,10 +96,19 @@ class _Records:
 class _Field:
     """One column of some records: the serial types and sizes (one number where they are all the same), and where the values begin."""
 
-    types: IntArray | Bytes | int
-    sizes: IntArray | int  # in bytes
-    at: IntArray
-    shift: int  # to be added to every position
+    types: Amount | Bytes
+    sizes: Amount  # in bytes
+    away: Amount  # from the start of the record …
+    shift: int  # … and so much more
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some rows: integers, or the numbers of texts, by column; a single one where they are all the same."""
+
+    rows: int
+    done: float  # share of the table's pages that have been read
+    columns: dict[str, Amount | CodeArray]
 
 
 Passed = Callable[[int], None]
@@ -93,9 +122,57 @@ def read_table(
 
     The file is only read, a piece at a time.  UnsupportedError where SQLite must be asked.
     """
+    columns: dict[str, NDArray[Any]] = {name: np.empty(0, np.int64) for name in integers}
+    columns.update({name: np.empty(0, np.int32) for name in texts})  # of one value as long as no other has come (see base.table)
+    seen = {name: numbering() for name in texts}
+    rows = room = 0
+    for batch in _batches(path, stored, integers, seen, passed):
+        end = rows + batch.rows
+        if end > room:
+            room = int(end / batch.done * 33 / 32) + 64  # pages are about equally full
+            columns = {name: grown(column, rows, room) for name, column in columns.items()}
+        for name, values in batch.columns.items():
+            columns[name] = filled(columns[name], values, slice(rows, end))
+        rows = end
+    result: dict[str, IntArray | Text] = {name: columns[name][:rows] for name in integers}
+    result.update({name: decoded(columns[name][:rows], list(seen[name])) for name in texts})
+    return result
+
+
+def read_blocks(path: Path, stored: Stored, integers: Sequence[str], passed: Passed | None = None) -> Iterator[dict[str, IntArray]]:
+    """Columns of integers as of :func:`read_table`, some ten thousand rows after the other; UnsupportedError may come after some."""
+    for batch in _batches(path, stored, integers, {}, passed):
+        yield {name: np.broadcast_to(np.asarray(values, np.int64), batch.rows) for name, values in batch.columns.items()}
+
+
+def _batches(
+    path: Path, stored: Stored, integers: Sequence[str], texts: Mapping[str, dict[bytes, int]], passed: Passed | None
+) -> Iterator[_Batch]:
+    """The columns of some rows after the other; ``texts`` has the numbers of those seen so far by column."""
+    if stored.rowid in texts or not stored.reals.isdisjoint((*integers, *texts)):
+        raise UnsupportedError("a column that is not read as it is stored")
+    places = {stored.columns.index(name): name for name in (*integers, *texts) if name != stored.rowid}
+    overflow = done = 0
     try:
         with FileIO(path) as file:
-            return _read(_pages(path, file), stored, (integers, texts), passed)
+            pages = _pages(path, file)
+            leaves, buffer = _leaves(pages, stored.root), _new_buffer(pages)
+            step = _BATCH_BYTES // pages.size
+            for batch in (leaves[begin : begin + step] for begin in range(0, len(leaves), step)):
+                _load(pages, batch, buffer)
+                records = _records(pages, buffer, len(batch), numbered=stored.rowid in integers, narrow=not texts)
+                overflow += records.overflow
+                if overflow > pages.size * pages.number:
+                    raise UnsupportedError("more in overflow pages than there is in the file")
+                fields = _fields(records, places, stored.defaults)
+                columns: dict[str, Amount | CodeArray] = {
+                    name: records.rowid if name == stored.rowid else _integers(records, fields[name]) for name in integers
+                }
+                columns.update({name: _codes(records, fields[name], seen) for name, seen in texts.items()})
+                done += len(batch)
+                yield _Batch(len(records.length), done / len(leaves), columns)
+                if passed is not None:
+                    passed(len(batch) * pages.size)
     except OSError as error:
         raise UnsupportedError(str(error)) from error
 
@@ -115,66 +192,6 @@ def _pages(path: Path, file: FileIO) -> _Pages:
     in_file = path.stat().st_size // size
     told = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0  # out of date unless both counters agree
     return _Pages(file, size, min(told or in_file, in_file))
-
-
-def _read(pages: _Pages, stored: Stored, wanted: tuple[Sequence[str], Sequence[str]], passed: Passed | None) -> dict[str, IntArray | Text]:
-    integers, texts = wanted
-    if stored.rowid in texts or not stored.reals.isdisjoint((*integers, *texts)):
-        raise UnsupportedError("a column that is not read as it is stored")
-    leaves = _leaves(pages, stored.root)
-    columns: dict[str, NDArray[Any]] = {name: np.empty(0, np.int64) for name in integers}
-    columns.update({name: np.empty(0, np.int32) for name in texts})  # of one value as long as no other has come (see base.table)
-    seen = {name: numbering() for name in texts}
-    places = {stored.columns.index(name): name for name in columns if name != stored.rowid}
-    buffer = _new_buffer(pages)
-    step = _BATCH_BYTES // pages.size
-    rows = room = overflow = 0
-    for begin in range(0, len(leaves), step):
-        batch = leaves[begin : begin + step]
-        _load(pages, batch, buffer)
-        records = _records(pages, buffer, len(batch))
-        overflow += records.overflow
-        if overflow > pages.size * pages.number:
-            raise UnsupportedError("more in overflow pages than there is in the file")
-        end = rows + len(records.start)
-        if end > room:
-            room = end * len(leaves) // (begin + len(batch)) * 33 // 32 + 64  # pages are about equally full
-            columns = {name: _grown(column, rows, room) for name, column in columns.items()}
-        fields = _fields(records, places, stored.defaults)
-        for name in integers:
-            values = records.rowid if name == stored.rowid else _integers(records.buffer, fields[name])
-            columns[name] = _filled(columns[name], values, slice(rows, end))
-        for name in texts:
-            columns[name] = _filled(columns[name], _codes(records.buffer, fields[name], end - rows, seen[name]), slice(rows, end))
-        rows = end
-        if passed is not None:
-            passed(len(batch) * pages.size)
-    result: dict[str, IntArray | Text] = {name: columns[name][:rows] for name in integers}
-    result.update({name: decoded(columns[name][:rows], list(seen[name])) for name in texts})
-    return result
-
-
-def _filled(column: NDArray[Any], values: NDArray[Any] | int, rows: slice) -> NDArray[Any]:
-    """The column with these values in these rows, all before which have been filled."""
-    if rows.start == 0:
-        column = repeated(column.dtype.type(values if isinstance(values, int) else values[0]), len(column))
-    if uniform(column):
-        held = column[0]
-        if (values == held) if isinstance(values, int) else (values[-1] == held and (values == held).all()):
-            return column
-        fresh = np.empty(len(column), column.dtype)
-        fresh[: rows.start] = held
-        column = fresh
-    column[rows] = values
-    return column
-
-
-def _grown(column: NDArray[Any], used: int, room: int) -> NDArray[Any]:
-    if not used or uniform(column):
-        return repeated(column[0] if used else column.dtype.type(0), room)
-    larger = np.empty(room, column.dtype)
-    larger[:used] = column[:used]
-    return larger
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -219,26 +236,28 @@ def _leaves(pages: _Pages, root: int) -> IntArray:
 
 
 def _children(pages: _Pages, buffer: Bytes, loaded: int) -> IntArray:
-    cells, _, counts = _cells(pages, buffer, loaded, _INTERIOR)
+    cells, counts = _cells(pages, buffer, loaded, _INTERIOR)
     words = _words(buffer)
     rightmost = words[np.arange(loaded) * pages.size + 4]  # which is in bytes 8 to 11
     children: IntArray = np.insert(words[cells - 4].astype(np.int64), np.cumsum(counts), rightmost) & 0xFFFFFFFF
     return children
 
 
-def _cells(pages: _Pages, buffer: Bytes, loaded: int, kind: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Where the cells of the loaded pages begin in the buffer, where the page of each ends, and how many every page has."""
+def _cells(pages: _Pages, buffer: Bytes, loaded: int, kind: int) -> tuple[IntArray, IntArray]:
+    """Where the cells of the loaded pages begin in the buffer, and how many every page has."""
     heads = buffer[: loaded * pages.size].reshape(loaded, pages.size)
     counts = heads[:, 3].astype(np.int64) << 8 | heads[:, 4]
-    if (heads[:, 0] != kind).any() or counts.min() < 1 or counts.max() > (pages.size - 8) // 6:
+    most = int(counts.max())
+    if (heads[:, 0] != kind).any() or counts.min() < 1 or most > (pages.size - 8) // 6:
         raise UnsupportedError("a page that does not belong where it is in the tree")
     head = 12 if kind == _INTERIOR else 8
-    page = np.repeat(np.arange(loaded) * pages.size, counts)
-    number = np.arange(len(page)) - np.repeat(np.cumsum(counts) - counts, counts)
-    pointers = buffer[: loaded * pages.size].view(">u2").take((page + head) // 2 + number).astype(np.int64)
-    if (pointers < np.repeat(head + 2 * counts, counts)).any() or pointers.max() > pages.size - 4:
+    table = heads.view(">u2")[:, head // 2 : head // 2 + most].astype(np.int64)
+    pointers = table.ravel() if counts.min() == most else table[np.arange(most) < counts[:, None]]
+    lowest = np.minimum.reduceat(pointers, np.cumsum(counts) - counts)
+    if (lowest < head + 2 * counts).any() or pointers.max() > pages.size - 4:
         raise UnsupportedError("a cell outside its page")
-    return page + pointers, page + pages.size, counts
+    pointers += np.repeat(np.arange(loaded) * pages.size, counts)
+    return pointers, counts
 
 
 def _words(buffer: Bytes) -> NDArray[Any]:
@@ -267,25 +286,56 @@ def _varints(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-def _records(pages: _Pages, buffer: Bytes, loaded: int) -> _Records:
-    cells, ends, _ = _cells(pages, buffer, loaded, _LEAF)
-    length, at = _varints(buffer, cells)
-    rowid, start = _varints(buffer, at)
-    if length.min() < 1 or length.max() > _MAX_RECORD:
+def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool, narrow: bool) -> _Records:
+    cells, counts = _cells(pages, buffer, loaded, _LEAF)
+    start, length, rowid = _beginnings(buffer, cells, numbered=numbered, narrow=narrow and loaded * pages.size < _NARROW * len(cells))
+    longest = int(length.max())
+    if length.min() < 1 or longest > _MAX_RECORD:
         raise UnsupportedError("a record of no length or of more than all bounds")
-    spilt = length > pages.size - 35
-    rows = np.flatnonzero(spilt)
+    rows = np.flatnonzero(length > pages.size - 35) if longest > pages.size - 35 else cells[:0]
     overflow = int(length[rows].sum())
-    if ((start + length > ends) & ~spilt).any() or int(length.sum()) - overflow > loaded * pages.size:
+    behind = length + (cells + int(start.at[0]) if start.apart else start.at)
+    behind[rows] = 0
+    ends = np.arange(1, loaded + 1) * pages.size
+    if (np.maximum.reduceat(behind, np.cumsum(counts) - counts) > ends).any() or int(length.sum()) - overflow > loaded * pages.size:
         raise UnsupportedError("records that leave their page, or overlap")
     if not len(rows):
-        return _Records(buffer, start, length, rowid, 0)
+        return _Records(start, length, rowid, 0)
     if overflow > _MAX_RECORD:
         raise UnsupportedError("too much in overflow pages at once")
-    pieces = [_spilt(pages, buffer, int(start[row]), int(length[row]), int(ends[row])) for row in rows.tolist()]
+    at = start.at
+    pieces = [_spilt(pages, buffer, int(at[row]), int(length[row]), int(ends[cells[row] // pages.size])) for row in rows.tolist()]
     held = buffer[: loaded * pages.size].tobytes()
-    start[rows] = len(held) + np.cumsum(length[rows]) - length[rows]
-    return _Records(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), start, length, rowid, overflow)
+    at[rows] = len(held) + np.cumsum(length[rows]) - length[rows]
+    return _Records(_Places(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), at), length, rowid, overflow)
+
+
+def _beginnings(buffer: Bytes, cells: IntArray, *, numbered: bool, narrow: bool) -> tuple[_Places, IntArray, IntArray]:
+    """Position, length and row number (none unless ``numbered``) of the record in each of these cells."""
+    if narrow:
+        own = np.ndarray((len(buffer) - _NARROW + 1,), f"V{_NARROW}", buffer, 0, (1,))[cells].view(np.uint8)
+        at = np.arange(0, len(own), _NARROW)
+        ahead, varies = _Places(own, at, _NARROW).ahead(0)
+        before = _before(ahead, varies)
+        length = ahead[:, 0].astype(np.int64)
+        if before and before + int(length.max()) + 8 <= _NARROW:
+            own[-1] = 0  # as at the end of the pages; no record reaches that far
+            return _Places(own, at + before, _NARROW), length, cells[:0]
+    if not numbered:
+        ahead, varies = _Places(buffer, cells).ahead(0)
+        before = _before(ahead, varies)
+        if before:
+            return _Places(buffer, cells + before), ahead[:, 0].astype(np.int64), cells[:0]
+    length, at = _varints(buffer, cells)
+    rowid, at = _varints(buffer, at)
+    return _Places(buffer, at), length, rowid
+
+
+def _before(ahead: Bytes, varies: bytes) -> int:
+    """How many bytes a length of one byte and the row number take, if they are as many in all cells; else 0."""
+    ends = np.flatnonzero(ahead[0] < 0x80)  # the last bytes of numbers
+    alike = len(ends) > 1 and ends[0] == 0 and max(varies[: ends[1] + 1]) < 0x80
+    return int(ends[1]) + 1 if alike else 0
 
 
 def _spilt(pages: _Pages, buffer: Bytes, start: int, length: int, end: int) -> bytes:
@@ -315,57 +365,65 @@ def _fields(records: _Records, places: Mapping[int, str], defaults: frozenset[st
     """The wanted columns of the records: ``places`` has their names by position in the record."""
     if not places:
         return {}
-    size, types = _varints(records.buffer, records.start)
-    body = records.start + size
-    if (types >= body).any() or (size > records.length).any() or size.max() > _MAX_HEADER:
+    ahead, varies = records.start.ahead(0)
+    size: Amount
+    at: Amount
+    if ahead[0, 0] < 0x80 and varies[0] < 0x80:
+        size, at = ahead[:, 0].astype(np.int64) if varies[0] else int(ahead[0, 0]), 1
+    else:
+        size, at = _varints(records.start.buffer, records.start.at)
+        at -= records.start.at
+    if np.any(np.less_equal(size, at)) or np.any(size > records.length) or np.max(size) > _MAX_HEADER:
         raise UnsupportedError("a record whose header is longer than itself, or holds no type, which SQLite takes for damage")
-    fields = _walked(records, types, body, places, short=False)
+    fields = _walked(records, (at, size), places, short=False)
     if fields is None:
         if not defaults.isdisjoint(places.values()):
             raise UnsupportedError("a record that ends before a column with a default value")
-        fields = _walked(records, types, body, places, short=True)
+        fields = _walked(records, (at, size), places, short=True)
     if fields is None:
         raise UnsupportedError("a record whose header ends within a type")
     return fields
 
 
-def _walked(records: _Records, header: IntArray, body: IntArray, places: Mapping[int, str], *, short: bool) -> dict[str, _Field] | None:
-    """The columns, found by walking along the types in the record headers, which begin at ``header`` and end at ``body``.
+def _walked(records: _Records, head: tuple[Amount, Amount], places: Mapping[int, str], *, short: bool) -> dict[str, _Field] | None:
+    """The columns, found by walking along the types in the record headers; ``head`` is where types begin and end, from the record's start.
 
     Unless ``short``, the answer is None if a header ends before the last wanted column; if so, its further columns are NULL.
     """
-    buffer, words = records.buffer, _words(records.buffer)
+    buffer, start = records.start.buffer, records.start.at
+    begin, end = head
     fields = {}
-    passed, value, shift = 0, body, 0  # `passed` and `shift` are to be added to every position in `header` and `value`
-    ahead, ahead_from = np.empty((0, 0), np.uint8), -8  # 8 bytes of every header, from `header + ahead_from` on
-    varies = b""  # by byte ahead: whether it is another in some rows
-    zero = len(buffer) - 1  # a byte that reads as NULL, for headers that have ended
+    header, passed = (records.start, begin) if isinstance(begin, int) else (_Places(buffer, start + begin), 0)
+    away, shift = (0, end) if isinstance(end, int) else (end, 0)
+    ahead, ahead_from = np.empty((0, 0), np.uint8), passed - 8  # 8 bytes of every header, from `header + ahead_from` on
+    varies = b""
+    ended, zero = np.zeros(len(start), np.bool_), len(buffer) - 1  # a byte that reads as NULL, for headers that have ended
+    reached: Amount
     for place in range(max(places) + 1):
         if short:
-            header, passed = header + passed, 0
-            if ((header > body) & (header <= zero)).any():
+            reached = np.where(ended, end, header.at - start + passed)
+            if (reached > end).any():
                 return None
-            header = np.where(header < body, header, zero)
-            byte = buffer.take(header)
+            ended = reached == end
+            header, passed = _Places(buffer, np.where(ended, zero, start + reached)), 0
+            byte = buffer.take(header.at)
             low, high = int(byte.min()), int(byte.max())
         else:
             if passed - ahead_from == 8:
-                if (header > body - passed).any():
+                if np.any(np.greater(_from(start, header.at) + passed, end)):
                     return None
-                raw = words[passed:][header].view(np.uint64)
-                varies = np.bitwise_or.reduce(raw ^ raw[0]).tobytes()
-                ahead, ahead_from = raw.view(np.uint8).reshape(-1, 8), passed
+                (ahead, varies), ahead_from = header.ahead(passed), passed
             byte = ahead[:, passed - ahead_from]
             low = high = int(byte[0])
             if varies[passed - ahead_from]:
                 byte = byte.copy()
                 low, high = int(byte.min()), int(byte.max())
         passed += 1
-        types: IntArray | Bytes | int
-        size: IntArray | int
+        types: Amount | Bytes
+        size: Amount
         if high > 0x7F:
-            types, header = _varints(buffer, header + (passed - 1))
-            passed, ahead_from = 0, -8
+            types, at = _varints(buffer, header.at + (passed - 1))
+            header, passed, ahead_from = _Places(buffer, at), 0, -8
             types[(types < 0) | (types > _MAX_TYPE)] = _MAX_TYPE
             size = np.where(types < 12, _LENGTH[np.minimum(types, 12)], (types - 12) >> 1)
         elif low == high:
@@ -373,50 +431,54 @@ def _walked(records: _Records, header: IntArray, body: IntArray, places: Mapping
         else:
             types, size = byte, _LENGTH.take(byte)
         if place in places:
-            fields[places[place]] = _Field(types, size, value, shift)
+            fields[places[place]] = _Field(types, size, away, shift)
         if isinstance(size, int):
             shift += size
         else:
-            value = value + size
-    header = header + passed
-    ended = header >= body
-    if ((header > body) & ~(short & (header > zero))).any():
+            away = away + size
+    reached = _from(start, header.at) + passed
+    if short:
+        reached = np.where(ended, end, reached)
+    if np.any(np.greater(reached, end)):
         return None
-    used = value + shift - records.start
-    if (used > records.length).any() or (used != records.length)[ended].any():
+    used = away + shift
+    if np.any(used > records.length) or np.any((used != records.length) & np.equal(reached, end)):
         raise UnsupportedError("a record whose values are longer or shorter than itself")
     return fields
 
 
-def _integers(buffer: Bytes, field: _Field) -> IntArray | int:
+def _from(start: IntArray, at: IntArray) -> Amount:
+    """How far these positions are from the start of their records."""
+    return 0 if at is start else at - start
+
+
+def _integers(records: _Records, field: _Field) -> Amount:
     """The values of an integer column, or the one value of all rows."""
-    types, sizes = field.types, field.sizes
-    if isinstance(types, int) or isinstance(sizes, int):
-        if types > 9 or types == _REAL:
-            raise UnsupportedError("a value that is no integer")
-        if not sizes:
-            return {0: MISSING, 9: 1}.get(int(types), 0)
-        if sizes == 1:
-            return buffer.view(np.int8)[field.shift :].take(field.at).astype(np.int64)
-        values: IntArray = _words(buffer)[field.shift :][field.at].astype(np.int64)
-        values >>= 64 - 8 * sizes
-        return values
-    if types.max() > 9 or (types == _REAL).any():
+    types, sizes, away, start = field.types, field.sizes, field.away, records.start
+    if np.max(types) > 9 or np.any(np.equal(types, _REAL)):
         raise UnsupportedError("a value that is no integer")
-    last = field.at + sizes  # the 8 bytes that end where the value does
-    last += field.shift - 8
-    values = _words(buffer)[last].astype(np.int64)
-    unwanted = 64 - 8 * sizes  # 64 of them leave 0
-    values <<= unwanted
-    values >>= unwanted
-    values += types == 9
-    values[types == 0] = MISSING
+    if isinstance(types, int) and not sizes:
+        return int(_UNSTORED[types])
+    if isinstance(away, int):
+        if not start.apart and isinstance(sizes, int) and sizes == 1:
+            return start.buffer.view(np.int8)[field.shift :].take(start.at).astype(np.int64)
+        values = start.words(field.shift).astype(np.int64)
+    elif start.apart and int(away.max()) + int(np.max(sizes)) <= 8:
+        values = start.words(field.shift).astype(np.int64)
+        values <<= 8 * away
+    else:
+        values = _Places(start.buffer, start.at + away).words(field.shift).astype(np.int64)
+    values >>= 64 - 8 * sizes
+    if not isinstance(types, int):
+        unstored = np.equal(sizes, 0)
+        if unstored.any():
+            values = np.where(unstored, _UNSTORED.take(types), values)
     return values
 
 
-def _codes(buffer: Bytes, field: _Field, rows: int, seen: dict[bytes, int]) -> CodeArray | int:
+def _codes(records: _Records, field: _Field, seen: dict[bytes, int]) -> CodeArray | int:
     """The numbers of the texts of a column, or the one number of all rows."""
-    types = field.types
+    types, rows, buffer = field.types, len(records.length), records.start.buffer
     if isinstance(types, int):
         if types in (0, _EMPTY_TEXT):
             return -1
@@ -425,9 +487,9 @@ def _codes(buffer: Bytes, field: _Field, rows: int, seen: dict[bytes, int]) -> C
     if ((types != 0) & ((types < _EMPTY_TEXT) | (types % 2 == 0))).any():
         raise UnsupportedError("a value that is no text")
     filled = np.flatnonzero(types > _EMPTY_TEXT)
-    first = field.at[filled] + field.shift
+    first = (records.start.at + field.away)[filled] + field.shift
     size = sizes[filled]
-    alike = _alike(buffer, first, size)
+    alike = like_texts(_words(buffer), first, size)
     asked = np.flatnonzero(alike == np.arange(len(alike)))
     raw = buffer.tobytes()
     texts = map(raw.__getitem__, map(slice, first[asked].tolist(), (first + size)[asked].tolist()))
@@ -436,30 +498,3 @@ def _codes(buffer: Bytes, field: _Field, rows: int, seen: dict[bytes, int]) -> C
     codes = np.full(rows, -1, np.int32)
     codes[filled] = numbers[alike]
     return codes
-
-
-def _alike(buffer: Bytes, first: IntArray, size: IntArray) -> IntArray:
-    """For each of these texts one that is the same, which is alike to itself: few are left to be looked at one by one."""
-    words = _words(buffer)
-    longest = min(int(size.max(initial=0)), _MAX_WORDS * 8)
-    before = np.maximum(64 - 8 * size, 0)  # bits of a word that are not in the text, if that is shorter
-    held = []
-    for offset in range(0, longest, 8):
-        word = words[first + np.minimum(offset, size - 8)].astype(np.int64)  # the text's last 8 bytes, when it is at its end
-        word <<= before
-        held.append(word.view(np.uint64))
-    return like_rows(size, held, size <= longest)
-
-
-def numbering() -> dict[bytes, int]:
-    """A mapping that gives every new key the next number, from 0."""
-    return defaultdict(count().__next__)
-
-
-def decoded(codes: CodeArray, values: Sequence[bytes]) -> Text:
-    """The text column with these codes of UTF-8 texts; what is no UTF-8 is replaced."""
-    texts = [value.decode("utf-8", "replace") for value in values]
-    number = {text: code for code, text in enumerate(dict.fromkeys(texts))}
-    if len(number) < len(texts):  # two that were no UTF-8 have become the same
-        codes = np.array([*(number[text] for text in texts), -1], np.int32)[codes]
-    return Text(codes, tuple(number))

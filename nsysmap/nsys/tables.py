@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, IntArray, Text, repeated
+from nsysmap.base.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
 
 Columns = Mapping[str, IntArray | Text]
 """Columns of one table by name: int64 with MISSING for NULL, or text with code -1 for NULL and for empty."""
 
 Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
 """Reads columns of one table, in the order of its rows: table, integer columns and text columns as the file spells them."""
+
+FetchBlocks = Callable[[str, Sequence[str]], Iterator[Mapping[str, IntArray]]]
+"""The same of integer columns, some rows after the other: the whole of a large table takes much memory."""
 
 KNOWN_MAJORS = (2, 3)
 NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
@@ -41,6 +47,7 @@ class NsysTables:
     fetch: Fetch
     written_by: str | None = None  # version of the nsys that captured it, where this form tells
     notes: tuple[Note, ...] = ()  # what the reader must know of this form
+    fetch_blocks: FetchBlocks | None = None  # where this form can be read piece by piece
 
     def has(self, table: str, column: str | None = None) -> bool:
         """Whether there is that table, and that column in it."""
@@ -65,6 +72,15 @@ class NsysTables:
         for name in texts:
             columns.setdefault(name, Text.same(None, rows))
         return columns
+
+    def blocks(self, table: str, integers: Sequence[str]) -> Iterator[dict[str, IntArray]]:
+        """The same of integer columns, some rows after the other, or all at once in a form that cannot be read piece by piece."""
+        own_name, own = self.spelled.get(table.lower(), ("", {}))
+        if self.fetch_blocks is None or not all(name.lower() in own for name in integers):
+            yield self.read(table, integers)
+            return
+        for found in self.fetch_blocks(own_name, [own[name.lower()] for name in integers]):
+            yield {name: found[own[name.lower()]] for name in integers}
 
 
 def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[str, str]]]:
@@ -102,3 +118,41 @@ def in_memory(
         return {name: tables[table][name] for name in (*integers, *texts)}
 
     return NsysTables(path, form, spelling(tables), fetch, written_by, notes)
+
+
+def filled(column: NDArray[Any], values: NDArray[Any] | int, rows: slice) -> NDArray[Any]:
+    """The column with these values in these rows, all before which have been filled."""
+    if rows.start == 0:
+        column = repeated(column.dtype.type(values if isinstance(values, int) else values[0]), len(column))
+    if uniform(column):
+        held = column[0]
+        if (values == held) if isinstance(values, int) else (values[-1] == held and (values == held).all()):
+            return column
+        fresh = np.empty(len(column), column.dtype)
+        fresh[: rows.start] = held
+        column = fresh
+    column[rows] = values
+    return column
+
+
+def grown(column: NDArray[Any], used: int, room: int) -> NDArray[Any]:
+    """The column with room for that many rows, of which these are in use."""
+    if not used or uniform(column):
+        return repeated(column[0] if used else column.dtype.type(0), room)
+    larger = np.empty(room, column.dtype)
+    larger[:used] = column[:used]
+    return larger
+
+
+def numbering() -> dict[bytes, int]:
+    """A mapping that gives every new key the next number, from 0."""
+    return defaultdict(count().__next__)
+
+
+def decoded(codes: CodeArray, values: Sequence[bytes]) -> Text:
+    """The text column with these codes of UTF-8 texts; what is no UTF-8 is replaced."""
+    texts = [value.decode("utf-8", "replace") for value in values]
+    number = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    if len(number) < len(texts):  # two that were no UTF-8 have become the same
+        codes = np.array([*(number[text] for text in texts), -1], np.int32)[codes]
+    return Text(codes, tuple(number))

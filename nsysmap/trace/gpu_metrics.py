@@ -7,7 +7,8 @@ as 32 bits with a sign: negative.  The first sample of a run is of nothing whole
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +23,7 @@ _MOST_APART = 1.5  # times the usual distance of samples: more is a hole
 _WRAP = 1 << 32
 _MOST_PERCENT = 200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
 _CLOSE = 1 << 20
-_BLOCK = 4096
+_ROWS_AT_ONCE = 1 << 16  # that stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,78 @@ class GpuMetrics:
         return numbers.get(device, device)
 
 
+_Rows = tuple[IntArray, IntArray, IntArray]
+"""Rows of one type: time, metric, value."""
+
+
+@dataclass
+class _Moments:
+    """The rows of one type as they are read: by moment, as long as every moment has one row for each metric and all are in order."""
+
+    which: IntArray | None = None  # the metrics of a moment, in the order of its rows
+    regular: list[tuple[IntArray, IntArray]] = field(default_factory=list)  # moments, and for each the values in that order
+    others: list[_Rows] = field(default_factory=list)  # everything from the first row on that is in no such order
+    rest: _Rows | None = None  # the begin of a moment
+
+    def add(self, rows: _Rows) -> None:
+        """Add the rows that follow."""
+        if self.others:
+            self.others.append(rows)
+            return
+        if self.rest is not None:
+            rows = (
+                np.concatenate([self.rest[0], rows[0]]),
+                np.concatenate([self.rest[1], rows[1]]),
+                np.concatenate([self.rest[2], rows[2]]),
+            )
+            self.rest = None
+        time, which, value = rows
+        if self.which is None:
+            count = int(np.argmax(time != time[0]))
+            if len(np.unique(which[:count])) < count:
+                self.others.append(rows)
+                return
+            self.which = which[:count].copy() if count else None
+        count = 0 if self.which is None else len(self.which)
+        whole = len(time) // count * count if count else 0
+        if whole:
+            times = time[:whole].reshape(-1, count)
+            in_order = times[0, 0] > self.regular[-1][0][-1] if self.regular else True
+            in_order &= (times == times[:, :1]).all() and (np.diff(times[:, 0]) > 0).all()
+            if not in_order or (which[:whole].reshape(-1, count) != self.which).any():
+                self.others.append(rows)
+                return
+            self.regular.append((times[:, 0].copy(), value[:whole].reshape(-1, count).T.copy()))
+        if whole < len(time):
+            self.rest = (time[whole:].copy(), which[whole:].copy(), value[whole:].copy())
+
+    def rows(self) -> list[_Rows]:
+        """All rows."""
+        found = []
+        for time, values in self.regular:
+            assert self.which is not None
+            found.append((np.repeat(time, len(self.which)), np.tile(self.which, len(time)), values.T.ravel()))
+        return found + self.others + ([] if self.rest is None else [self.rest])
+
+    def pivoted(self) -> tuple[list[int], IntArray, FloatArray]:
+        """The metrics, the moments in order, and for each metric the value at every moment; NaN for none."""
+        if self.which is None or self.others or self.rest is not None:
+            time, which, value = (np.concatenate(parts) for parts in zip(*self.rows(), strict=True))
+            held = _distinct(which)
+            moments, at = np.unique(time, return_inverse=True)
+            values = np.full((len(held), len(moments)), np.nan)
+            values[np.searchsorted(held, which), at] = value
+            return held, moments, values
+        moments = np.concatenate([time for time, _ in self.regular])
+        values = np.empty((len(self.which), len(moments)))
+        end = 0
+        order = np.argsort(self.which)
+        for _, block in self.regular:
+            begin, end = end, end + block.shape[1]
+            values[:, begin:end] = block[order]
+        return self.which[order].tolist(), moments, values
+
+
 def has_gpu_metrics(tables: NsysTables) -> bool:
     """Whether GPU metrics were sampled."""
     return tables.has("GPU_METRICS", "metricId") and tables.has("TARGET_INFO_GPU_METRICS", "metricName")
@@ -75,24 +148,27 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
     ids = zip(told["typeId"].tolist(), told["metricId"].tolist(), strict=True)
     names = dict(zip(ids, (name or "" for name in told["metricName"].list()), strict=True))
     time = "timestamp" if tables.has("GPU_METRICS", "timestamp") else "rawTimestamp"
-    raw = tables.read("GPU_METRICS", (time, "typeId", "metricId", "value"))
-    columns: list[IntArray] = [raw[name] for name in (time, "typeId", "metricId", "value")]
-    known = (columns[0] != MISSING) & (columns[3] != MISSING)
-    if not known.all():
-        columns = [column[known] for column in columns]
     ends = [kind for (kind, _), name in names.items() if name == _END]
+    moments: dict[int, _Moments] = {}
+    for block in tables.blocks("GPU_METRICS", (time, "typeId", "metricId", "value")):
+        columns: list[IntArray] = [block[name] for name in (time, "typeId", "metricId", "value")]
+        known = (columns[0] != MISSING) & (columns[3] != MISSING)
+        if not known.all():
+            columns = [column[known] for column in columns]
+        kinds = _distinct(columns[1])
+        for kind in kinds:
+            rows = columns if len(kinds) == 1 else [column[columns[1] == kind] for column in columns]
+            for begin in range(0, len(rows[0]), _ROWS_AT_ONCE):
+                time_of, which, value = (rows[at][begin : begin + _ROWS_AT_ONCE] for at in (0, 2, 3))
+                moments.setdefault(kind, _Moments()).add((time_of, which, value))
     ordinals = _ordinals(tables)
     found = []
-    kinds = _distinct(columns[1])
-    for kind in kinds:
-        if kind in ends:
-            continue
-        rows = columns if len(kinds) == 1 else [column[columns[1] == kind] for column in columns]
-        named = [(at, names.get((kind, at), str(at))) for at in _metrics(rows[0], rows[2])]
-        doubtful = np.isin(columns[1], [end for end in ends if end & _GPU == kind & _GPU])
-        device = ordinals.get(kind & _GPU, kind & _GPU)
-        sampled = _samples(device, named, rows, (columns[0][doubtful], columns[3][doubtful]))
-        found.append(replace(sampled, number=kind & _GPU))
+    for kind, held in sorted(moments.items()):
+        if kind not in ends:
+            doubtful = [moments[end] for end in ends if end in moments and end & _GPU == kind & _GPU]
+            device = ordinals.get(kind & _GPU, kind & _GPU)
+            sampled = _samples(device, {at: name for (of, at), name in names.items() if of == kind}, held, doubtful)
+            found.append(replace(sampled, number=kind & _GPU))
     return tuple(found)
 
 
@@ -103,16 +179,6 @@ def _ordinals(tables: NsysTables) -> dict[int, int]:
     raw = tables.read("TARGET_INFO_GPU", ("id", "cuDevice"))
     pairs = zip(raw["id"].tolist(), raw["cuDevice"].tolist(), strict=True)
     return {number: device for number, device in pairs if MISSING not in (number, device) and device >= 0}
-
-
-def _metrics(time: IntArray, which: IntArray) -> list[int]:
-    """The metrics that were sampled: those of the first moment where all moments have the same."""
-    count = int(np.argmax(time != time[0])) or len(time)
-    first = which[:count]
-    if len(which) % count == 0 and (which.reshape(-1, count) == first).all() and len(np.unique(first)) == count:
-        same: list[int] = np.sort(first).tolist()
-        return same
-    return _distinct(which)
 
 
 def _distinct(values: IntArray) -> list[int]:
@@ -128,9 +194,9 @@ def _distinct(values: IntArray) -> list[int]:
     return near
 
 
-def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], doubtful: tuple[IntArray, IntArray]) -> GpuSamples:
-    metrics = tuple(metric(name) for _, name in named)
-    time, values = _pivoted(rows[0], rows[2], rows[3], np.array([at for at, _ in named]))
+def _samples(device: int, named: Mapping[int, str], held: _Moments, doubtful: list[_Moments]) -> GpuSamples:
+    which, time, values = held.pivoted()
+    metrics = tuple(metric(named.get(at, str(at))) for at in which)
     for row, each in zip(values, metrics, strict=True):
         most = {"hertz": _WRAP, "percent": _MOST_PERCENT}.get(each.unit)
         if most is None or not len(time) or 0 <= row.min() <= row.max() <= most:
@@ -145,7 +211,7 @@ def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], do
     whole = apart <= _MOST_APART * np.median(apart)
     whole[0] = False
     begin, end = time[:-1], time[1:]
-    trusted = ~_within(begin, *doubtful)
+    trusted = ~_within(begin, [stretch for each in doubtful for stretch in each.rows()])
     kept = whole & trusted
     lost = float(apart[1:][~whole[1:]].sum()) / float(time[-1] - time[0])
     some = slice(1, None) if kept[1:].all() else kept
@@ -154,29 +220,10 @@ def _samples(device: int, named: list[tuple[int, str]], rows: list[IntArray], do
     )
 
 
-def _pivoted(time: IntArray, which: IntArray, value: IntArray, held: IntArray) -> tuple[IntArray, FloatArray]:
-    """Moments in order, and for each the value of every metric."""
-    count = len(held)
-    if len(time) % count == 0:
-        times, columns = time.reshape(-1, count), which.reshape(-1, count)
-        regular = bool((times == times[:, :1]).all() and (columns == columns[:1]).all() and (np.diff(times[:, 0]) > 0).all())
-        if regular:
-            order = np.argsort(columns[0]).tolist()
-            values = np.empty((count, len(times)))
-            for begin in range(0, len(times), _BLOCK):  # in blocks that stay in the processor's cache
-                block = value.reshape(-1, count)[begin : begin + _BLOCK]
-                for row, at in enumerate(order):
-                    values[row, begin : begin + _BLOCK] = block[:, at]
-            return times[:, 0].copy(), values
-    moments, at = np.unique(time, return_inverse=True)
-    values = np.full((count, len(moments)), np.nan)
-    values[np.searchsorted(held, which), at] = value
-    return moments, values
-
-
-def _within(moments: IntArray, begin: IntArray, end: IntArray) -> BoolArray:
-    """Which moments lie in any of these stretches."""
+def _within(moments: IntArray, stretches: list[_Rows]) -> BoolArray:
+    """Which moments lie in any of these stretches: each row's time and value are its begin and end."""
     inside = np.zeros(len(moments), np.bool_)
-    for first, last in zip(begin.tolist(), end.tolist(), strict=True):
-        inside[np.searchsorted(moments, first) : np.searchsorted(moments, last)] = True
+    for begin, _, end in stretches:
+        for first, last in zip(begin.tolist(), end.tolist(), strict=True):
+            inside[np.searchsorted(moments, first) : np.searchsorted(moments, last)] = True
     return inside

@@ -78,6 +78,7 @@ def agrees(file: Path | Database, table: str, column: str) -> bool:
     if integers is not None:
         assert not {type(value) for value in truth} - {int, type(None)}
         assert integers == [None if value == MISSING else value for value in truth]
+        assert [value for block in database.blocks(table, (column,)) for value in plain(block[column])] == integers
     if texts is not None:
         assert not {type(value) for value in truth} - {str, type(None)}
         assert texts == [value or None for value in truth]
@@ -256,6 +257,31 @@ def test_what_sqlite_hands_out_is_the_same_as_what_the_pages_say(tmp_path: Path)
     pages = read_table(path, database.stored["t"], ("c", "a"), ("b",))
     slowly = read_rows(path, "t", ("c", "a"), ("b",))
     assert {name: plain(data) for name, data in pages.items()} == {name: plain(data) for name, data in slowly.items()}
+
+
+@pytest.mark.parametrize("width", [1, 40, 47, 48, 49, 60, 130])
+def test_rows_about_as_long_as_what_is_read_at_once_are_decoded(tmp_path: Path, width: int) -> None:
+    """``width`` is that of a text in front of the integers, which is not asked for."""
+    rows = [(("x" * (width - i % 2)), i % 3, 2**31 + i, 5 * (i % 7 - 3), None if i % 5 else 2**50) for i in range(3000)]
+    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (t TEXT, a INTEGER, b INTEGER, c INTEGER, d INTEGER)", rows=rows)
+    database = Database.open(path)
+    read = read_table(path, database.stored["t"], ("a", "b", "c", "d"), ())
+    assert [plain(read[name]) for name in "abcd"] == [[row[at] for row in rows] for at in (1, 2, 3, 4)]
+
+
+def test_pieces_of_a_table_go_on_where_the_pages_must_be_left_to_sqlite(tmp_path: Path) -> None:
+    rows = [(i, -i) for i in range(200_000)]
+    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (7.0, 8)", rows=rows)
+    with pytest.raises(UnsupportedError):
+        read_table(path, Database.open(path).stored["t"], ("a", "b"), ())
+    pieces = list(sqlite_tables(path).blocks("T", ("A", "b")))
+    assert len(pieces) > 2
+    assert [(a, b) for piece in pieces for a, b in zip(piece["A"].tolist(), piece["b"].tolist(), strict=True)] == [*rows, (7, 8)]
+
+
+def test_a_column_that_is_not_there_is_missing_in_pieces_too(tmp_path: Path) -> None:
+    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (7)")
+    assert [piece["b"].tolist() for piece in sqlite_tables(path).blocks("t", ("a", "b"))] == [[MISSING]]
 
 
 # --- files that are damaged, or made to do damage ---------------------------------------------------------------------

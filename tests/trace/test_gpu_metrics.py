@@ -6,12 +6,15 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
-from nsysmap.trace.gpu_metrics import read_gpu_metrics
+from nsysmap.trace.gpu_metrics import _Moments, read_gpu_metrics
 
 KIND = 281479271677952
 NAMES = ["GPC Clock Frequency [MHz]", "SM Active [Throughput %]"]
@@ -124,3 +127,44 @@ def test_a_raw_time_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
         connection.commit()
     (found,) = read_gpu_metrics(sqlite_tables(path))
     assert found.start_ns.tolist() == [1000, 2000, 3000, 4000]
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32),
+    order=st.sampled_from(("as sampled", "one moved", "one lost", "one twice", "mixed")),
+    at_once=st.integers(1, 40),
+)
+def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str, at_once: int) -> None:
+    random = Random(seed)
+    which = random.sample(range(7), random.randrange(1, 6))
+    rows = [
+        (1000 * moment, kind, at, random.randrange(100))
+        for moment in range(random.randrange(3, 30))
+        for kind in (KIND, KIND + 1)[: random.randrange(1, 3)]
+        for at in which
+    ]
+    place = random.randrange(len(rows))
+    if order == "one lost":
+        del rows[place]
+    elif order == "one twice":
+        rows.insert(place, rows[place])
+    elif order == "one moved":
+        rows.insert(random.randrange(len(rows)), rows.pop(place))
+    elif order == "mixed":
+        random.shuffle(rows)
+    for kind in (KIND, KIND + 1):
+        held = _Moments()
+        mine = [row for row in rows if row[1] == kind]
+        for begin in range(0, len(mine), at_once):
+            held.add(tuple(np.array([row[at] for row in mine[begin : begin + at_once]]) for at in (0, 2, 3)))  # type: ignore[arg-type]
+        if not mine:
+            continue
+        metrics, moments, values = held.pivoted()
+        assert metrics == sorted({row[2] for row in mine})
+        assert moments.tolist() == sorted({row[0] for row in mine})
+        told = {(int(moments[at]), metrics[row]): int(value) for (row, at), value in np.ndenumerate(values) if np.isfinite(value)}
+        assert told == {(time, at): value for time, _, at, value in mine}
+        assert sorted(row for part in held.rows() for row in zip(*(column.tolist() for column in part), strict=True)) == sorted(
+            (time, at, value) for time, _, at, value in mine
+        )
