@@ -304,7 +304,7 @@ def analyze_mapped(
         kernel_totals=by_name,
         kernel_families=totals.by_family(by_name),
         layer_kinds=layer_kinds(spent.layers),
-        repeated_layers=repeated_layers(spent.layers, totals.layer_shares(kernels, len(spent.layers), mapped.steady)),
+        repeated_layers=repeated_layers(spent.layers, *totals.layer_totals(kernels, len(spent.layers), mapped.steady)),
         other_kernels=totals.other_kernels(kernels, names, mapped.steady),
         gaps=gaps,
         device_times=busy,

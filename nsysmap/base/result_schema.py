@@ -40,7 +40,7 @@ ROOFLINE = Spec(
     "How close each layer is to the device's limits, one row per layer in the order of layers.",
     (
         row_in("layer_id", "layers"),
-        integer("time_ns", "median GPU time per inference", "ns", null=True),
+        integer("time_ns", "time of its kernels per inference of its engine (see layers)", "ns", null=True),
         integer("bytes", "the minimum that it must read and write", "bytes", null=True),
         integer("flops", "the minimum number of operations that it must do", null=True),
         integer("bytes_bound_ns", "bytes divided by the device's memory bandwidth; data in the L2 cache is faster", "ns", null=True),

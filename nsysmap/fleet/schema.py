@@ -64,7 +64,7 @@ FLEET_LAYERS = Spec(
         integer("layer_index", "position in it", null=True),
         text("layer", "TensorRT's name"),
         text("kind", "short class of its type"),
-        integer("time_ns", "median GPU time per inference", "ns", null=True),
+        integer("time_ns", "mean GPU time per inference of its engine", "ns", null=True),
         real("share_of_kernel_time", "of its engine's", null=True),
         integer("kernels", "median number of its kernels per inference", null=True),
     ),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import duration, percent, ranged, rounded
-from nsysmap.page.unit import Unit
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import gains, hardware, words
+from nsysmap.summary.costs import Cost, cost_rows
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
@@ -60,7 +60,7 @@ class Costly:
     """Layers that are alike, or kernels of one family without a layer, among those that cost most."""
 
     share: float
-    time: str  # in the unit of the page's layers; empty where these kernels have none
+    time: str  # in the unit of the answer
     layers: int | None
     name: str
     title: str  # the same, short
@@ -83,14 +83,12 @@ class Told:
     rows: tuple[Answered, ...]
 
 
-def told_of(
-    summary: Summary, unit: Unit, titles: Mapping[tuple[int | None, str], str], proofs: Mapping[int, str], *, regions: bool
-) -> Told:
+def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proofs: Mapping[int, str], *, regions: bool) -> Told:
     """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions.
 
     ``titles`` are the titles of repeated layers, by engine and common name; ``proofs`` says by engine what shows that it ran.
     """
-    guess, costs = summary.unprofiled, words.costs(summary)[:TOP]
+    guess, costs = summary.unprofiled, cost_rows(summary)[:TOP]
     predicted, _, range_of = (
         "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
     ).partition(" (")
@@ -99,20 +97,19 @@ def told_of(
         predicted,
         range_of.removesuffix(")"),
         gains.no_action(summary),
-        tuple(_costly(cost, short, unit) for cost, short in zip(costs, _short(costs, titles), strict=True)),
+        tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs, titles), strict=True)),
         tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
         tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
     )
 
 
-def _costly(cost: words.Cost, short: str, unit: Unit) -> Costly:
+def _costly(cost: Cost, short: str) -> Costly:
     other = cost.group is None
-    time = "" if other and not unit.others else rounded(unit.of(cost.time_ns, cost.engine))
     family = cost.what.removesuffix(" kernel") if other else ""
-    return Costly(cost.share, time, cost.layers, cost.name, short, cost.what, cost.engine, family, cost.group)
+    return Costly(cost.share, rounded(cost.time_ns), cost.layers, cost.name, short, cost.what, cost.engine, family, cost.group)
 
 
-def _short(costs: Sequence[words.Cost], titles: Mapping[tuple[int | None, str], str]) -> tuple[str, ...]:
+def _short(costs: Sequence[Cost], titles: Mapping[tuple[int | None, str], str]) -> tuple[str, ...]:
     short = [titles.get((cost.engine, cost.name), cost.name) for cost in costs]
     of_title = {one: {cost.name for title, cost in zip(short, costs, strict=True) if title == one} for one in short}
     names = [escaped(one if len(of_title[one]) == 1 else cost.name) for one, cost in zip(short, costs, strict=True)]

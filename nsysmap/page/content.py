@@ -30,10 +30,11 @@ from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
 from nsysmap.summary import words
+from nsysmap.summary.costs import other_name
 from nsysmap.summary.model import Summary
 from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
-from nsysmap.timing.totals import layer_shares
+from nsysmap.timing.totals import layer_totals
 from nsysmap.trace.steady import OUTLIER, steady_inferences
 
 METHODS = {
@@ -82,13 +83,12 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "engines": [escaped(engine.source) for engine in analysis.engines],
         "short_engines": [escaped(name) for name in words.engine_names(analysis.summary)],
         "unit": unit.words,
-        "median": f"median {unit.words}" if _inferences(tables) else f"total {unit.words}",
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
         "runs": {-1 if engine is None else engine: unit.runs.get(engine, 1) for engine in (None, *range(len(analysis.engines)))},
         "layers": _layers(analysis, unit, swatch_of),
         "others": [
             {
-                "name": escaped(words.other_name(one)),
+                "name": escaped(other_name(one)),
                 "kernels": round(one.kernels, 1) if unit.others else None,
                 "time": one.time_ns if unit.others else None,
                 "share": one.share_of_all_kernel_time,
@@ -227,7 +227,7 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
     tables = analysis.tables
     titles = _titles(analysis)
     limits = {row.integer("layer_id"): row for row in tables.roofline}
-    shares = layer_shares(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
+    totals, whole_ns = layer_totals(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     measured = of_layers(tables.layer_counters)
     repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
     blocks: dict[tuple[int | None, int | None], str] = {
@@ -260,7 +260,7 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "origin": _text(row, "origin"),
                 "trtexec": row.maybe_integer("trtexec_ns"),
                 "time": None if time is None else unit.of(time, engine),
-                "share": None if time is None else float(shares[number]),
+                "share": None if time is None else int(totals[number]) / max(whole_ns, 1),
                 "kernels": None if (kernels := row.maybe_integer("kernels")) is None else kernels * runs,
                 "repeat": repeat_of.get(number),
                 "block": blocks.get((engine, index)),

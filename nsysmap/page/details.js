@@ -98,7 +98,7 @@ function detailsOf(trace, panel, on) {
   function layerRows(layer, heading) {
     rows(heading, [
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
-      [doc.median, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
+      [doc.mean, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
       ["of roofline", layer.fraction === null ? null : percent(layer.fraction), null, layer.bound === null ? null : `at least ${duration(layer.bound)}`], ["limited by", layer.verdict && layer.verdict.replace("-bound", ""), null, layer.reason],
       ["ONNX nodes", layer.onnx],
@@ -130,7 +130,7 @@ function detailsOf(trace, panel, on) {
     const sum = column => mine.every(one => one[column] === null) ? null : mine.reduce((total, one) => total + (one[column] || 0), 0), only = column => [...new Set(mine.map(one => one[column]).filter(Boolean))].join(", ");
     const time = sum("time"), share = sum("share");
     rows(null, [
-      [doc.median, time === null ? null : duration(time), null, "the sum of theirs"], ["share of kernel time", share === null ? null : percent(share)], ["kind", only("kind")], ["type", only("type")],
+      [doc.mean, time === null ? null : duration(time), null, "the sum of theirs"], ["share of kernel time", share === null ? null : percent(share)], ["kind", only("kind")], ["type", only("type")],
       ["data type", only("precision")],
     ]);
     for (const row of doc.kernel_time) if (chosen.has(row.layer)) kernels.set(row.name, { summary: row.summary, kernels: row.kernels + (kernels.get(row.name)?.kernels || 0), time: row.time + (kernels.get(row.name)?.time || 0) });

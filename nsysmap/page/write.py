@@ -104,7 +104,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         links=links,
         summary=analysis.summary,
         first=gains.first_actions(analysis.summary),
-        told=told_of(analysis.summary, unit, titles, proofs(analysis.tables), regions=bool(content["regions"])),
+        told=told_of(analysis.summary, titles, proofs(analysis.tables), regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
         unit=unit,
         run=run_words(analysis.summary, analysis.tables),

@@ -126,7 +126,7 @@ def times_of(engine: Engine, measured: Measured | None = None, source: str = "",
         if any(time is not None for time in told):
             spent_by = list(_of_engine(measured.kernel_time, number))
             runs = max((row.maybe_integer("inferences") or 0 for row in spent_by), default=measured.inferences)
-            words = f"median of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
+            words = f"mean of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
             first = min((row.integer("layer_id") for row in rows), default=0)  # the layers of an engine are contiguous
             spent, precision = (_by_index(_of_engine(table, number), first) for table in (measured.kernel_time, measured.precision))
             per = "mean per inference" if runs else "over the whole trace"

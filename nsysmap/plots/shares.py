@@ -11,6 +11,7 @@ from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
+from nsysmap.summary.costs import cost_rows, other_costs
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -23,33 +24,34 @@ _ENGINE = 24
 
 
 def draw_layers(axes: Axes, analysis: Analysis) -> str:
-    """Draws the time of layers, adding up those whose names differ only in numbers; returns the title.
+    """Draws the rows of the answer's table of kernel time, more of them; returns the title.
 
     Raises NsysmapError if no layer has a time.
     """
-    rows = list(analysis.tables.repeated_layers)
+    summary = analysis.summary
+    rows = cost_rows(summary)
     if not rows:
         raise NsysmapError(analysis.source, "has no layer with a time", "give a report with traced kernels, and its engine file")
-    shown, rest = rows[:_MOST_BARS], rows[_MOST_BARS:]
+    shown = rows[:_MOST_BARS]
     names, times, fills = [], [], []
     used: dict[Swatch, None] = {}
-    for row, told in zip(shown, told_apart([escaped(row.text("name")) for row in shown], _NAME), strict=True):
-        count, swatch = row.integer("layers"), kind_swatch(row.text("kind"), row.text("name"))
-        names.append((f"{count} × " if count > 1 else "") + told + of_engine(analysis, row.maybe_integer("engine")))
-        times.append(row.integer("time_ns"))
-        fills.append(swatch.fill)
-        used[swatch] = None
-    if rest:
-        names.append(f"{counted(sum(row.integer('layers') for row in rest), 'other layer')}")
-        times.append(sum(row.integer("time_ns") for row in rest))
+    for row, told in zip(shown, told_apart([escaped(row.name) for row in shown], _NAME), strict=True):
+        names.append(
+            (f"{row.layers} × " if row.layers and row.layers > 1 else "") + told + (of_engine(analysis, row.engine) if row.group else "")
+        )
+        times.append(row.time_ns)
+        fills.append(kind_swatch(row.group.kind, row.name).fill if row.group else PLAIN)
+        used |= {kind_swatch(row.group.kind, row.name): None} if row.group else {}
+    if rest := other_costs(summary, shown):
+        names.append(f"all others ({counted(rest[2], 'layer')})")
+        times.append(rest[1])
         fills.append(PLAIN)
     bars = axes.barh(range(len(names)), [time / 1e3 for time in times], color=fills, edgecolor="#495057", linewidth=0.5)
-    whole = sum(row.integer("time_ns") for row in rows)
-    axes.bar_label(bars, [f" {duration(time)}, {percent(time, whole)}" for time in times], fontsize=8)
+    axes.bar_label(bars, [f" {duration(time)}, {percent(time, summary.kernel_ns)}" for time in times], fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.16)
-    axes.set_xlabel("µs per inference" if analysis.summary.inferences else "µs over the trace")
+    axes.set_xlabel(f"µs per {summary.unit} (mean), of {duration(summary.kernel_ns)} kernel time" if summary.units else "µs over the trace")
     _legend(axes, [(one.fill, one.words) for one in used], across=3)
     return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
 

@@ -54,7 +54,7 @@ def report_of(analysis: Analysis) -> Report:
         busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
         busy_window="inferences" if every.measured else "trace",
         replays=_replays(tables) if capture["cuda_graph_trace"] == "graph" else None,
-        layer_time="median per inference" if every.measured else "total over the trace",
+        layer_time="mean per inference of the engine" if every.measured else "total over the trace",
         idle=_idle(tables),
         tables=tables,
         outcomes=analysis.outcomes,

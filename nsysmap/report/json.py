@@ -210,7 +210,7 @@ def schema() -> Schema:
             },
             "unmapped": _rows_of(result_schema.UNMAPPED),
         }),
-        "layer_time": {"enum": ["median per inference", "total over the trace"]},
+        "layer_time": {"enum": ["mean per inference of the engine", "total over the trace"]},
         "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, *_NOT_OF_A_LAYER), "onnx": TEXTS})),
         "kinds": _rows_of(report_schema.LAYER_KINDS),
         "precision": object_of({**precision, "layers": list_of(object_of(precision_layer))}),

@@ -32,6 +32,7 @@ from nsysmap.report.words import (
 )
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
+from nsysmap.summary.costs import cost_rows, costs_heading
 from nsysmap.summary.model import Summary
 
 _TOP_GROUPS, _TOP_KERNELS, _TOP_PLACES = 15, 50, 5
@@ -109,8 +110,9 @@ def _answer(summary: Summary) -> Iterator[str]:
 def _costliest(summary: Summary) -> Iterator[str]:
     if not summary.layers:
         return
-    yield "## Costliest layers (per inference; share of all kernel time; \\* stands for numbers)"
-    found = answer.costs(summary)
+    heading = costs_heading(summary)
+    yield f"## {heading[:1].upper()}{heading[1:]} (\\* stands for numbers)"
+    found = cost_rows(summary)
     groups = [
         (
             percent(one.share, 1),

@@ -135,7 +135,7 @@ class Report:
     busy_share: float | None  # busy_ns divided by window_ns, over the GPUs that worked
     busy_window: str  # the kind of window: inferences or trace
     replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs
-    layer_time: str  # a description of the layers' figures: "median per inference" or "total over the trace"
+    layer_time: str  # a description of the layers' figures: "mean per inference of the engine" or "total over the trace"
     idle: tuple[IdleRow, ...]
     tables: Tables  # the declared tables of the analysis: everything that is shown row by row
     outcomes: tuple[Outcome, ...]

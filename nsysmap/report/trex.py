@@ -179,7 +179,7 @@ def _edge_tensors(engine: Engine) -> list[str]:
 
 def _profile(engine: Engine, layers: Table, spent: Sequence[Row], runs: int) -> Rows:
     """One row per layer in the engine's order, as trex joins by place; a layer that ran no kernel took 0, as trtexec says it."""
-    medians = {row.maybe_integer("layer_index"): row.maybe_integer("time_ns") for row in layers if row.maybe_integer("engine") == 0}
+    medians = {row.maybe_integer("layer_index"): row.maybe_integer("median_ns") for row in layers if row.maybe_integer("engine") == 0}
     total: dict[int, int] = {}
     for row in spent:
         if (layer_id := row.maybe_integer("layer_id")) is not None:

@@ -8,6 +8,9 @@ UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
 """The unit of times: a repetition if no range, graph launch or engine file shows that it is an inference."""
 
+OF_SO_MANY = "inferences of"
+"""How inferences are called that nothing but their number of kernels tells from the others, as where shapes differ."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -22,12 +25,13 @@ class Figure:
 class InferenceKind:
     """Inferences of one kind (a row of `inference_groups`); times are over the steady-state ones."""
 
-    what: str  # what ran: an engine, a shape of it (by its kernels), and the thread or GPU if these differ
+    what: str  # what ran: an engine, inferences of so many kernels (as of one shape), and the thread or GPU if these differ
     inferences: int
     warmup: int
     cut: int
     kernels: int | None
-    median_ns: int | None  # time per inference in the trace
+    mean_ns: int | None  # time per inference in the trace
+    median_ns: int | None
     p95_ns: int | None
     gpu_time_ns: int | None  # union of its kernels, copies and memsets, the median
     enqueue_ns: int | None
@@ -86,8 +90,8 @@ class LayerGroup:
     engine: int | None
     layers: int
     kernels: int
-    time_ns: int  # per inference of that engine
-    share_of_all_kernel_time: float  # of all kernel time in the steady-state part, other engines and kernels without a layer included
+    time_ns: int  # per unit; over the trace if no inference is known
+    share_of_all_kernel_time: float  # of Summary.kernel_ns
     opaque: bool  # an opaque Myelin region
 
 
@@ -120,8 +124,8 @@ class Part:
     name: str
     does: str  # what its kernel computes according to its name; empty if the name is not of a kernel that Myelin generated
     parts: int
-    kernels: float  # per inference
-    time_ns: int  # per inference
+    kernels: float  # per unit
+    time_ns: int  # per unit
     share_of_region_time: float
 
 
@@ -148,6 +152,7 @@ class Slowest:
     """The slowest steady-state inference beside the median of its kind."""
 
     inference: int
+    engine: int | None
     time_ns: int
     times_median: float
     cause: str | None  # the cause of idle time with the largest excess
@@ -255,7 +260,10 @@ class Summary:
     counters: tuple[HardwareUse, ...]  # by GPU; none if no hardware counters were sampled
     counted_limits: tuple[tuple[str, float], ...]  # verdicts that rest on counters, with their share of the layers' time
     layers: tuple[LayerGroup, ...]  # the most time first
-    other_kernels: tuple[OtherKernels, ...]  # the same; their shares and the layers' add up to 1
+    other_kernels: tuple[OtherKernels, ...]  # the same; their shares and the layers' add up to 1, their times to kernel_ns
+    kernel_ns: int  # time of all kernels, with a layer or without, per unit; kernels side by side count each, copies not
+    units: float  # of how many units these are the mean, and the rules' costs; 0 if no inference is known
+    hidden: bool  # the trace hides kernels, inside CUDA graphs traced as a whole
     kernels: tuple[KernelShare, ...]  # the ten with the most time
     kernel_kinds: tuple[tuple[str, float], ...]  # kinds of layers, or families of kernels, with their share of kernel time
     slowest: Slowest | None

@@ -8,6 +8,7 @@ from html import escape
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains, hardware, words
+from nsysmap.summary.costs import cost_rows, costs_heading
 from nsysmap.summary.model import Summary
 
 _LAYERS = 5
@@ -50,7 +51,7 @@ def _actions(summary: Summary) -> str:
 
 
 def _layers(summary: Summary) -> str:
-    found = words.costs(summary)
+    found = cost_rows(summary)
     if not found:
         return ""
     rows = "".join(
@@ -59,7 +60,7 @@ def _layers(summary: Summary) -> str:
         f"<td{_CELL}>{_text(cost.what)}</td><td{_CELL}>{_text(cost.name)}</td></tr>"
         for cost in found[:_LAYERS]
     )
-    heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", "costliest layers; share of all kernel time"))
+    heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", costs_heading(summary)))
     return f"<table><tr>{heads}</tr>{rows}</table>"
 
 

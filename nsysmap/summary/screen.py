@@ -10,6 +10,7 @@ from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
+from nsysmap.summary.costs import cost_rows, costs_heading, other_costs
 from nsysmap.summary.model import Action, Region, Summary
 
 _SCREEN = 24  # lines of the smallest terminal
@@ -25,6 +26,7 @@ _LEAST_REGION = 0.2  # share of all kernel time from which a region's parts are 
 _FIGURES = 28  # width of the columns before a kernel's name in its table
 _ENGINE = 14  # width of an engine's name in a table
 _KINDS_FROM = 100  # width below which the layers' kinds give way to the names
+_GAP = 2  # columns between those of a table
 _LEAST_LAYER = 0.02  # share of the kernel time; if a region has the rest, its parts are listed instead
 
 
@@ -33,15 +35,16 @@ def screen(summary: Summary, width: int) -> list[Line]:
     see = [(escaped(command), what) for what, command in answer.commands(summary)]
     short = [one for one in see if columns(one[0]) + _WORD <= width]
     layers = any(command.startswith("nsysmap layers ") for command, _ in short)
-    below = 2 if layers else len(short) + 2  # the commands for layers and names, or all of them and the head of the table
+    below = 2 if layers else 3  # the commands for layers and names, or that for names and the head of the table
     shown = gains.first_actions(summary)
     lines = _answer(summary, shown, width)
     while width != WHOLE and len(lines) + below > _SCREEN and len(fewer := gains.without_least(shown)) < len(shown):
         shown = fewer
         lines = _answer(summary, shown, width)
-    lines += _see(short, width)
+    room = len(short) if layers or width == WHOLE else max(_SCREEN - len(lines) - 2, 1)
+    lines += _see(short[:room], width)
     lines += [styled(""), *_costliest(summary, width)]
-    lines += _see([one for one in see if one not in short], width)
+    lines += _see([one for one in see if one not in short[:room]], width)
     lines += _next_steps(summary, shown, width) if not summary.blocked else []
     lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
     for text in summary.warnings:
@@ -148,7 +151,7 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
     if not summary.layers:
         return _kernels(summary, width)
     several = len({group.engine for group in summary.layers}) > 1
-    found = answer.costs(summary)
+    found = cost_rows(summary)
     engines = told_apart([escaped(name) for name in answer.engine_names(summary)], _ENGINE)
     kinds_too = width >= _KINDS_FROM
     cells = []
@@ -166,15 +169,14 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
                 escaped(cost.name),
             )
         )
-    per = "per inference" if summary.inferences else "over the trace"
-    header = (
-        "share",
-        "time",
-        "layers",
-        *(("kind",) if kinds_too else ()),
-        *(("engine",) if several else ()),
-        f"costliest layers {per}, of all kernel time" if kinds_too or not several else "costliest layers, of all kernel time",
-    )
+    if rest := other_costs(summary, shown):
+        share, time_ns, layers = rest
+        cells.append(
+            (percent(share, 1, 0), rounded(time_ns), f"{layers}" if layers else "–", *("",) * kinds_too, *("",) * several, "(all others)")
+        )
+    head = ("share", "time", "layers", *(("kind",) if kinds_too else ()), *(("engine",) if several else ()))
+    taken = sum(_GAP + max(columns(one) for one in (name, *(cell[i] for cell in cells))) for i, name in enumerate(head))
+    header = (*head, costs_heading(summary, width - _GAP - taken))
     lines = table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
     region = next(
         (one for one in summary.regions if any(group.opaque and (group.engine, group.name) == (one.engine, one.name) for group in large)),
@@ -195,7 +197,7 @@ def _kernels(summary: Summary, width: int) -> list[Line]:
         )
         for row, told in zip(shown, answer.kernel_titles([(row.what, row.name) for row in shown], width - _FIGURES), strict=True)
     ]
-    header = ("share", "total", "count", "costliest kernels (all: --full)", *(("name",) * named))
+    header = ("share", "total", "count", "costliest kernels over the whole trace (all: --full)", *(("name",) * named))
     return table(header, cells, width, "rrrn" + "n" * named) if cells else []
 
 
@@ -206,8 +208,9 @@ def _inside(region: Region, width: int) -> list[Line]:
     ]
     if not cells:
         return []
-    (name,) = told_apart([escaped(region.name)], max(width - 12, 30))
-    return [styled(f"  inside {name}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
+    whole = f": {rounded(sum(part.time_ns for part in region.parts))}"
+    (name,) = told_apart([escaped(region.name)], max(width - 12 - columns(whole), 30))
+    return [styled(f"  inside {name}{whole}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
 
 
 def _see(commands: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:

@@ -22,9 +22,11 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     if worst is None:
         return None
     kind = [row for row in rows if row.integer("group_id") == worst.integer("group_id")]
+    own = tables["inferences"].take(tables["inferences"].ints("inference") == worst.integer("inference")).only()
     before = [row for row in kind if row.integer("inference") < worst.integer("inference")]
     return Slowest(
         worst.integer("inference"),
+        own.maybe_integer("engine"),
         worst.integer("time_ns"),
         worst.real("times_median"),
         worst.maybe_text("extra_cause"),

@@ -16,6 +16,7 @@ from nsysmap.summary.actions import Runs, actions
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.summary.model import (
     INFERENCE,
+    OF_SO_MANY,
     REPETITION,
     UNKNOWN_GPU,
     Action,
@@ -38,9 +39,11 @@ from nsysmap.summary.model import (
 )
 from nsysmap.summary.paste import Version
 from nsysmap.summary.slowest import slowest
+from nsysmap.summary.words import short_engines
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
+_ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
 _TOLD = 2  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
@@ -97,12 +100,15 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         gpus=gpus,
         counters=use,
         counted_limits=counted_limits(tables),
-        layers=_layers(tables),
+        layers=_layers(tables, counted_in),
+        kernel_ns=round(_kernel_ns(tables) / (counted_in or 1)),
+        units=counted_in,
+        hidden=capture.text("cuda_graph_trace") == "graph",
         other_kernels=_other_kernels(tables["other_kernels"], counted_in),
         kernels=_kernels(tables["kernel_totals"]),
         kernel_kinds=_kernel_kinds(tables),
         slowest=slowest(tables),
-        regions=_regions(tables),
+        regions=_regions(tables, counted_in),
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),
@@ -151,18 +157,18 @@ def _trtexec(tables: Mapping[str, Table]) -> int | None:
 def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
     groups = list(tables["inference_groups"])
     loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
-    sources = {row.integer("engine"): row.text("source") for row in tables["engines"]}
+    sources = short_engines([row.text("source") for row in tables["engines"]])
     found = []
     for row in groups:
         engine = row.maybe_integer("engine")
         alike = [
             other for other in groups if other.maybe_integer("engine") == engine and other.integer("loop_id") == row.integer("loop_id")
         ]
-        what = sources.get(engine, "") if engine is not None and len(sources) > 1 else ""
+        what = sources[engine] if engine is not None and len(sources) > 1 else ""
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
         if len(alike) > 1 and len({other.maybe_integer("kernels") for other in alike}) > 1 and not hidden:
-            what += (", " if what else "") + counted(kernels or 0, "kernel")
+            what += f"{' with' if what else OF_SO_MANY} {counted(kernels or 0, 'kernel')}"
         if hidden and not what and not place:
             what = "CUDA graphs"
         found.append(
@@ -170,6 +176,7 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 what=", ".join(part for part in (what, place) if part),
                 **{name: row.integer(name) for name in ("inferences", "warmup", "cut")},
                 kernels=row.maybe_integer("kernels"),
+                mean_ns=row.maybe_integer("mean_ns"),
                 median_ns=row.maybe_integer("median_ns"),
                 p95_ns=row.maybe_integer("p95_ns"),
                 gpu_time_ns=row.maybe_integer("gpu_time_median_ns"),
@@ -236,7 +243,12 @@ def _idle_of_one(gpus: Sequence[GpuTime], traced: Figure | None) -> tuple[IdleCa
     return tuple(means) if traced is not None and sum(one.ns or 0 for one in means) <= traced.ns else ()
 
 
-def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
+def _kernel_ns(tables: Mapping[str, Table]) -> int:
+    """The time of all kernels in the steady-state part, with a layer or without."""
+    return sum(int(tables[name].ints(column).sum()) for name, column in _ALL_KERNELS)
+
+
+def _layers(tables: Mapping[str, Table], units: float) -> tuple[LayerGroup, ...]:
     return tuple(
         LayerGroup(
             name=row.text("name"),
@@ -245,7 +257,7 @@ def _layers(tables: Mapping[str, Table]) -> tuple[LayerGroup, ...]:
             engine=row.maybe_integer("engine"),
             layers=row.integer("layers"),
             kernels=row.integer("kernels"),
-            time_ns=row.integer("time_ns"),
+            time_ns=round(row.integer("total_ns") / (units or 1)),
             share_of_all_kernel_time=row.real("share_of_all_kernel_time"),
             opaque=row.flag("opaque"),
         )
@@ -259,7 +271,7 @@ def _other_kernels(rows: Table, units: float) -> tuple[OtherKernels, ...]:
             row.text("family"),
             row.integer("names"),
             row.integer("kernels") / (units or 1),
-            round(row.integer("time_ns") / units) if units else row.integer("time_ns"),
+            round(row.integer("time_ns") / (units or 1)),
             row.real("share_of_all_kernel_time"),
         )
         for row in rows
@@ -276,7 +288,7 @@ def _does(name: str) -> str:
     return ", ".join(list(told)[:_TOLD])
 
 
-def _regions(tables: Mapping[str, Table]) -> tuple[Region, ...]:
+def _regions(tables: Mapping[str, Table], units: float) -> tuple[Region, ...]:
     """The opaque regions of each engine by part, with those whose names differ only in numbers together."""
     opaque = {row.text("name") for row in tables["layers"] if row.text("kind") == "foreign_node"}
     rows: dict[tuple[int | None, str], list[Row]] = {}
@@ -284,19 +296,23 @@ def _regions(tables: Mapping[str, Table]) -> tuple[Region, ...]:
         if row.text("region") in opaque:
             rows.setdefault((row.maybe_integer("engine"), row.text("region")), []).append(row)
     times = {key: sum(row.integer("time_ns") for row in mine) for key, mine in rows.items()}
-    of_engine, shares = Counter[int | None](), dict.fromkeys((engine for engine, _ in times), 0.0)
+    of_engine, whole = Counter[int | None](), dict.fromkeys((engine for engine, _ in times), 0)
     for (engine, _), time_ns in times.items():
         of_engine[engine] += time_ns
     for row in tables["repeated_layers"]:
-        if row.text("kind") == "foreign_node" and row.maybe_integer("engine") in shares:
-            shares[row.maybe_integer("engine")] += row.real("share_of_all_kernel_time")
-    return tuple(
-        Region(name, engine, shares[engine] * times[engine, name] / (of_engine[engine] or 1), _parts(rows[engine, name]))
-        for engine, name in sorted(times, key=lambda key: -times[key])
-    )
+        if row.text("kind") == "foreign_node" and row.maybe_integer("engine") in whole:
+            whole[row.maybe_integer("engine")] += row.integer("total_ns")
+    all_ns = _kernel_ns(tables)
+    found = []
+    for engine, name in sorted(times, key=lambda key: -times[key]):
+        # as the layer's row has it: of the steady-state part, while parts are of the steady-state inferences
+        scale = whole[engine] / (of_engine[engine] or 1)
+        found.append(Region(name, engine, times[engine, name] * scale / (all_ns or 1), _parts(rows[engine, name], scale / (units or 1))))
+    return tuple(found)
 
 
-def _parts(rows: Sequence[Row]) -> tuple[Part, ...]:
+def _parts(rows: Sequence[Row], scale: float) -> tuple[Part, ...]:
+    """The parts of a region; a time or number of kernels of theirs is multiplied by the scale to be that of one unit."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(_NUMBER.sub("*", _ORDINAL.sub("", row.text("part"))), []).append(row)
@@ -304,13 +320,11 @@ def _parts(rows: Sequence[Row]) -> tuple[Part, ...]:
     found = []
     for name, mine in alike.items():
         time_ns = sum(row.integer("time_ns") for row in mine)
-        mean_ns = sum(row.maybe_integer("mean_ns") or row.integer("time_ns") for row in mine)
-        inferences = round(time_ns / mean_ns) if mean_ns else 1
-        kernels = sum(row.integer("kernels") for row in mine) / max(inferences, 1)
+        kernels = sum(row.integer("kernels") for row in mine) * scale
         first = mine[0].text("part")
         shown = name if len(mine) > 1 else first
         does = _does(first) if first.startswith("__myl_") else ""
-        found.append(Part(shown, does, len(mine), kernels, mean_ns, time_ns / total if total else 0.0))
+        found.append(Part(shown, does, len(mine), kernels, round(time_ns * scale), time_ns / total if total else 0.0))
     return tuple(sorted(found, key=lambda one: -one.time_ns))
 
 
@@ -323,12 +337,11 @@ def _kernels(totals: Table) -> tuple[KernelShare, ...]:
 
 
 def _kernel_kinds(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
-    if len(tables["layer_kinds"]):
-        total = sum(row.integer("time_ns") for row in tables["layer_kinds"])
-        times: dict[str, int] = {}
-        for row in tables["layer_kinds"]:
-            times[row.text("kind")] = times.get(row.text("kind"), 0) + row.integer("time_ns")
-        return tuple((kind, time_ns / total) for kind, time_ns in sorted(times.items(), key=lambda one: -one[1]) if total)
+    if len(tables["repeated_layers"]):
+        shares: dict[str, float] = {}
+        for row in tables["repeated_layers"]:
+            shares[row.text("kind")] = shares.get(row.text("kind"), 0.0) + row.real("share_of_all_kernel_time")
+        return tuple(sorted(shares.items(), key=lambda one: -one[1]))
     return tuple((row.text("family"), row.real("share_of_kernel_time")) for row in tables["kernel_families"])
 
 

@@ -6,20 +6,18 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.summary.model import (
     INFERENCE,
+    OF_SO_MANY,
     REPETITION,
     UNKNOWN_GPU,
     EngineRan,
     Figure,
     GpuTime,
-    LayerGroup,
-    OtherKernels,
     RuleAnswer,
     Slowest,
     Summary,
@@ -171,13 +169,16 @@ def _together(summary: Summary) -> str:
 
 def kinds(summary: Summary) -> str:
     """The time per inference of each kind, if there are several."""
-    known = [kind for kind in summary.kinds if kind.median_ns is not None]
+    known = [kind for kind in summary.kinds if kind.mean_ns is not None]
     if len(known) < 2:
         return ""
-    names = [kind.what or counted(kind.kernels or 0, "kernel") for kind in known[:_KINDS]]
-    shown = [f"{name}: {rounded(kind.median_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
+    names = [kind.what or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}" for kind in known[:_KINDS]]
+    head = f"mean per {each(summary)}: "
+    if all(name.startswith(OF_SO_MANY) for name in names):
+        head, names = f"mean of {each(summary)}s ", [f"of{name.removeprefix(OF_SO_MANY)}" for name in names]
+    shown = [f"{name}: {rounded(kind.mean_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
-    return f"median per {each(summary)}: {', '.join(shown)}{more}"
+    return f"{head}{', '.join(shown)}{more}"
 
 
 def where(summary: Summary) -> list[str]:
@@ -204,6 +205,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
         span += ", pauses included"  # which the time per inference leaves out
     per = [f"{rounded(work_ns)} per {_short(summary)}"] if work_ns is not None else []
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
+    per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
     per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
     told = f" ({', '.join(per)})" if per else ""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
@@ -212,6 +214,15 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
     idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
     return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{idle}"
+
+
+def _kernels(summary: Summary, gpu: GpuTime) -> str:
+    """The kernel time, which the table of layers divides, where it is not the GPU work that was just told."""
+    if len(summary.gpus) != 1 or gpu.busy_ns is None or not summary.layers or rounded(summary.kernel_ns) == rounded(gpu.busy_ns):
+        return ""
+    if summary.kernel_ns > gpu.busy_ns:
+        return f"kernels side by side: {rounded(summary.kernel_ns)}"
+    return f"{rounded(summary.kernel_ns)} of it {'visible ' if summary.hidden else ''}kernels" if gpu.copies_share < _LEAST_COPIES else ""
 
 
 def _filled(summary: Summary) -> float | None:
@@ -283,7 +294,8 @@ def slowest(summary: Summary) -> str:
     if found is None:
         return "cannot tell: no two steady-state inferences are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
-    told = f"{each(summary)} {found.inference}: {rounded(found.time_ns)}, {ratio:.1f} x median"
+    engine = f" of {engine_names(summary)[found.engine]}" if found.engine is not None and len(summary.engines) > 1 else ""
+    told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {ratio:.1f} x median"
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:
@@ -342,9 +354,13 @@ def engine_ran(engine: EngineRan) -> str:
 
 def engine_names(summary: Summary) -> list[str]:
     """The engine files, without a suffix that all of several share."""
-    names = [engine.source for engine in summary.engines]
+    return short_engines([engine.source for engine in summary.engines])
+
+
+def short_engines(names: Sequence[str]) -> list[str]:
+    """Names of engine files without a suffix that all of several share."""
     endings = {"".join(PurePath(name).suffixes) for name in names}
-    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else names
+    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else list(names)
 
 
 def replayed(summary: Summary) -> str:
@@ -382,39 +398,6 @@ def _inside_all(summary: Summary) -> str:
     more = f" and {len(shares) - _PARTS} more" if len(shares) > _PARTS else ""
     share = percent(sum(region.share_of_all_kernel_time for region in summary.regions), 1, 1)
     return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Repeated layers, or kernels of one family without a layer: a row of the table of kernel time."""
-
-    share: float  # of all kernel time
-    time_ns: int
-    layers: int | None
-    what: str  # the layers' kind, or what they compute
-    engine: int | None
-    name: str
-    group: LayerGroup | None  # None for kernels without a layer
-
-
-def costs(summary: Summary) -> list[Cost]:
-    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer is known."""
-    if not summary.layers:
-        return []
-    found = [
-        Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.name, one)
-        for one in summary.layers
-    ]
-    found += [
-        Cost(one.share_of_all_kernel_time, one.time_ns, None, f"{one.family} kernel", None, other_name(one), None)
-        for one in summary.other_kernels
-    ]
-    return sorted(found, key=lambda one: -one.share)
-
-
-def other_name(other: OtherKernels) -> str:
-    """The name of a row of kernels without a layer."""
-    return f"({other.family} kernels without a layer{f', {other.names} names' if other.names > 1 else ''})"
 
 
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
-from nsysmap.base.table import FloatArray, Row, Table
+from nsysmap.base.table import IntArray, Row, Table
 
 NUMBER = re.compile(r"\d+")
 _ALIKE = 2.0  # largest ratio of the times of layers in one row
@@ -21,11 +21,13 @@ def layer_kinds(layers: Table) -> Table:
     return Table.of_rows(LAYER_KINDS, sorted(rows, key=lambda row: (_engine(row), -_time(row), str(row["kind"]))))
 
 
-def repeated_layers(layers: Table, shares: FloatArray) -> Table:
+def repeated_layers(layers: Table, totals: IntArray, whole_ns: int) -> Table:
     """The table `repeated_layers`, the most time first; every layer with time is in one row.
 
-    ``shares`` has for each layer its share of all kernel time (see totals.layer_shares).
+    ``totals`` has for each layer the time of its kernels in the steady-state part, ``whole_ns`` is that of all kernels in it (see
+    totals.layer_totals).
     """
+    others = [[row] for row in layers if not row.maybe_integer("time_ns") and totals[row.integer("layer_id")]]  # in incomplete inferences
     rows = [
         {
             "engine": mine[0].maybe_integer("engine"),
@@ -34,13 +36,14 @@ def repeated_layers(layers: Table, shares: FloatArray) -> Table:
             "layers": len(mine),
             "first_layer": min(row.integer("layer_id") for row in mine),
             **_sums(mine),
-            "share_of_all_kernel_time": sum(float(shares[row.integer("layer_id")]) for row in mine),
+            "total_ns": (total := sum(int(totals[row.integer("layer_id")]) for row in mine)),
+            "share_of_all_kernel_time": total / max(whole_ns, 1),
             "kernels": sum(row.maybe_integer("kernels") or 0 for row in mine),
             "opaque": mine[0].text("kind") == "foreign_node",
         }
-        for mine in alike(layers)
+        for mine in [*alike(layers), *others]
     ]
-    rows.sort(key=lambda row: (-_time(row), _engine(row), str(row["name"])))
+    rows.sort(key=lambda row: (-_time(row, "total_ns"), _engine(row), str(row["name"])))
     return Table.of_rows(REPEATED_LAYERS, [{"repeat_id": number, **row} for number, row in enumerate(rows)])
 
 
@@ -77,7 +80,7 @@ def _of_like_time(rows: Sequence[Row]) -> list[list[Row]]:
 
 def _sums(rows: Sequence[Row]) -> dict[str, object]:
     shares = [row.maybe_real("share_of_kernel_time") or 0.0 for row in rows]
-    return {"time_ns": sum(row.integer("time_ns") for row in rows), "share_of_kernel_time": sum(shares)}
+    return {"time_ns": sum(row.maybe_integer("time_ns") or 0 for row in rows), "share_of_kernel_time": sum(shares)}
 
 
 def _engine(row: Mapping[str, object]) -> int:
@@ -85,7 +88,7 @@ def _engine(row: Mapping[str, object]) -> int:
     return engine if isinstance(engine, int) else -1
 
 
-def _time(row: Mapping[str, object]) -> int:
-    time = row["time_ns"]
+def _time(row: Mapping[str, object], column: str = "time_ns") -> int:
+    time = row[column]
     assert isinstance(time, int)
     return time

@@ -16,17 +16,17 @@ from nsysmap.base.groups import runs as runs_of
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
 from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Row, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Row, Table, Text
 
 _AT_ONCE = 1 << 19  # kernels whose layers are totalled at a time
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
-    """The layers with time_ns, share and kernels filled in from the kernels of the steady-state inferences.
+    """The layers with times, share and kernels filled in from the kernels of the steady-state inferences.
 
-    time_ns and kernels are medians over those inferences (an inference in which a layer ran nothing counts as 0); share is of all
-    kernel time in them, mapped or not.  Without inferences the three are totals over the trace.  Layers of an engine whose kernels
-    the trace does not have keep no value.
+    time_ns is the mean over the inferences of the layer's engine, so that times of layers add up; median_ns and kernels are medians (an
+    inference in which a layer ran nothing counts as 0); share is of all kernel time in them, mapped or not.  Without steady-state
+    inferences all are totals over the trace.  Layers of an engine whose kernels the trace does not have keep no value.
     """
     engines = _Engines.of(kernels, steady)
     if not engines.runs.any():
@@ -42,7 +42,8 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
         own = np.bincount(distinct(layer * engines.wide + inference + 1) // engines.wide, minlength=count)
         of_engine = np.full(count, -1, np.int64)
         of_engine[layer] = engines.at(inference, engine)
-        runs[here] = np.where(own > 0, np.where(of_engine >= 0, engines.runs[of_engine + 1], own), 0)
+        ran = np.where(of_engine >= 0, engines.runs[of_engine + 1], own) if len(steady) else np.ones(count, np.int64)
+        runs[here] = np.where(own > 0, ran, 0)
         median_time[here] = _between(*_padded_middles(of_layer, time, runs[here]))
         median_kernels[here], _ = _padded_middles(of_layer, size, runs[here])  # the lower of two middle values: there is no half kernel
         np.add.at(totals[here], layer, end - start)
@@ -51,7 +52,8 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
     return layers.with_columns(
         LAYERS,
         {
-            "time_ns": np.where(measured, median_time, np.int64(MISSING)),
+            "time_ns": np.where(measured, np.rint(totals / np.maximum(runs, 1)).astype(np.int64), np.int64(MISSING)),
+            "median_ns": np.where(measured, median_time, np.int64(MISSING)),
             "share_of_kernel_time": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
             "kernels": np.where(measured, median_kernels, np.int64(MISSING)),
         },
@@ -74,15 +76,14 @@ def in_steady_part(kernels: Table, steady: IntArray) -> BoolArray:
     return inside
 
 
-def layer_shares(kernels: Table, layers: int, steady: IntArray) -> FloatArray:
-    """For each layer its kernels' share of the time of all kernels, of any engine or none, in the steady-state part."""
+def layer_totals(kernels: Table, layers: int, steady: IntArray) -> tuple[IntArray, int]:
+    """For each layer the time of its kernels in the steady-state part, and the time of all kernels in it, of any engine or none."""
     inside = in_steady_part(kernels, steady)
     duration, layer = kernels.ints("end_ns") - kernels.ints("start_ns"), kernels.ints("layer_id")
     mapped = inside & (layer >= 0)
     time = np.zeros(layers, np.int64)
     np.add.at(time, layer[mapped], duration[mapped])
-    result: FloatArray = time / max(int(duration[inside].sum()), 1)
-    return result
+    return time, int(duration[inside].sum())
 
 
 def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:

@@ -57,7 +57,7 @@ def test_boxes_are_the_layers_with_their_kind_type_and_measured_time() -> None:
     assert view.boxes[6].title == "#6 layer.0/attention … residual-add + layernorm"
     assert re.fullmatch(r"gemm FP16 · 5\.\d\d µs 2\.\d%", view.boxes[3].subtitle)
     assert view.boxes[0].subtitle == "shape"
-    assert "median of 50 inferences in sync.sqlite" in view.legends["time"].title
+    assert "mean of 50 inferences in sync.sqlite" in view.legends["time"].title
     assert legend(drawn, "time")[-1] == "no time measured"  # the shape call ran no kernel: that is not 0 µs
 
 

@@ -13,6 +13,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent
 from nsysmap.plots.write import KINDS, write_plot
+from nsysmap.summary.costs import cost_rows
 from tests.commands import run
 from tests.places import FIXTURES
 
@@ -31,9 +32,9 @@ def texts(analysis: Analysis, kind: str, path: Path) -> list[str]:
 
 def test_layers_stand_with_their_time_repeated_ones_together(analysis: Analysis, tmp_path: Path) -> None:
     said = texts(analysis, "layers", tmp_path / "x.svg")
-    first = next(iter(analysis.tables.repeated_layers))
-    assert any(one.startswith(f"{first.integer('layers')} × ") for one in said)
-    assert any(duration(first.integer("time_ns")) in one for one in said)
+    first = cost_rows(analysis.summary)[0]
+    assert any(one.startswith(f"{first.layers} × ") for one in said)
+    assert any(f"{duration(first.time_ns)}, {percent(first.share, 1)}" in one for one in said)
 
 
 def test_idle_time_stands_by_cause(analysis: Analysis, tmp_path: Path) -> None:

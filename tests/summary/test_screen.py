@@ -49,6 +49,13 @@ def held(name: str) -> Report:
     return report_of(analyze(first, engines, rules=golden_rules()))
 
 
+def unanswered(told: Report, width: int) -> list[str]:
+    """The questions without an answer in the first lines."""
+    lines = report_text(told, width=width).splitlines()[:FIRST_LINES]
+    whole = re.sub(r"\n {9,}", " ", "\n".join(lines))  # a sentence may be wrapped anywhere
+    return [question for question, answer in QUESTIONS.items() if not re.search(answer, whole, re.MULTILINE)]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screen_is_the_golden_one(name: str, width: int) -> None:
@@ -63,8 +70,7 @@ def test_the_screen_is_the_golden_one(name: str, width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_first_24_lines_answer_ten_questions(name: str, width: int) -> None:
-    first = "\n".join(report_text(held(name), width=width).splitlines()[:FIRST_LINES])
-    assert [question for question, answer in QUESTIONS.items() if not re.search(answer, first, re.MULTILINE)] == []
+    assert unanswered(held(name), width) == []
 
 
 @pytest.mark.parametrize(
@@ -88,9 +94,7 @@ def test_so_do_those_of_other_programs(files: tuple[str, ...]) -> None:
     first, *engines = (FIXTURES / part for part in files)
     told = report_of(analyze(first, engines, rules=golden_rules()))
     for width in WIDTHS:
-        lines = report_text(told, width=width).splitlines()[:FIRST_LINES]
-        whole = re.sub(r"\n {9,}", " ", "\n".join(lines))  # a sentence may be wrapped anywhere
-        assert [question for question, answer in QUESTIONS.items() if not re.search(answer, whole, re.MULTILINE)] == []
+        assert unanswered(told, width) == []
 
 
 @pytest.mark.parametrize("name", SCREENS)

@@ -27,19 +27,22 @@ def test_layers_of_repeated_blocks_are_one_row_with_a_star_for_what_differs() ->
             ("/layer.0/fc2_myl0_4", "gemm", 30),
             ("x", "cast", None),
         ),
-        np.array([0.1, 0.2, 0.4, 0.0]),
+        np.array([100, 200, 400, 50]),
+        1000,
     )
-    assert rows.floats("share_of_all_kernel_time").tolist() == [0.4, pytest.approx(0.3)]
+    assert rows.ints("total_ns").tolist() == [400, 300, 50]
+    assert rows.floats("share_of_all_kernel_time").tolist() == pytest.approx([0.4, 0.3, 0.05])
     told = [(row.text("name"), row.integer("layers"), row.integer("time_ns"), row.integer("first_layer")) for row in rows]
-    assert told == [("/layer.0/fc2_myl0_4", 1, 30, 2), ("/layer.*/fc1_myl0_*", 2, 22, 0)]
+    assert told == [("/layer.0/fc2_myl0_4", 1, 30, 2), ("/layer.*/fc1_myl0_*", 2, 22, 0), ("x", 1, 0, 3)]
 
 
 def test_layers_of_other_kinds_or_of_quite_another_time_are_not_taken_together() -> None:
     rows = repeated_layers(
         layers(("conv1", "convolution", 100), ("conv2", "convolution", 40), ("conv3", "convolution", 30), ("conv4", "cast", 30)),
-        np.zeros(4),
+        np.array([40, 30, 20, 10]),
+        100,
     )
-    assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv1", 1), ("conv*", 2), ("conv4", 1)]
+    assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv*", 2), ("conv1", 1), ("conv4", 1)]
 
 
 def test_numbers_that_all_names_share_stay() -> None:

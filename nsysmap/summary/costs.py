@@ -1,0 +1,59 @@
+"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nsysmap.base.terminal import columns
+from nsysmap.base.units import rounded
+from nsysmap.summary.model import LayerGroup, OtherKernels, Summary
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Repeated layers, or kernels of one family without a layer: a row of the table of kernel time."""
+
+    share: float  # of all kernel time
+    time_ns: int
+    layers: int | None
+    what: str  # the layers' kind, or what they compute
+    engine: int | None
+    name: str
+    group: LayerGroup | None  # None for kernels without a layer
+
+
+def costs_heading(summary: Summary, room: int | None = None) -> str:
+    """What the shares and times of `cost_rows` are of, in at most so many columns."""
+    whole, per = rounded(summary.kernel_ns), f"per {summary.unit.split()[0]}" if summary.units else "over the trace"
+    what = "visible kernel time" if summary.hidden else "kernel time"
+    forms = [f"costliest layers, of {whole} {what} {per}", f"costliest layers, of {whole} {per}", f"costliest layers, of {whole}"]
+    return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
+
+
+def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, int] | None:
+    """Share, time and number of layers of all rows of `cost_rows` but these."""
+    rest = [cost for cost in cost_rows(summary) if cost not in shown]
+    if not rest:
+        return None
+    return sum(cost.share for cost in rest), sum(cost.time_ns for cost in rest), sum(cost.layers or 0 for cost in rest)
+
+
+def cost_rows(summary: Summary) -> list[Cost]:
+    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer is known."""
+    if not summary.layers:
+        return []
+    found = [
+        Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.name, one)
+        for one in summary.layers
+    ]
+    found += [
+        Cost(one.share_of_all_kernel_time, one.time_ns, None, f"{one.family} kernel", None, other_name(one), None)
+        for one in summary.other_kernels
+    ]
+    return sorted(found, key=lambda one: -one.share)
+
+
+def other_name(other: OtherKernels) -> str:
+    """The name of a row of kernels without a layer."""
+    return f"({other.family} kernels without a layer{f', {other.names} names' if other.names > 1 else ''})"

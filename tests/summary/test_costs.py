@@ -1,0 +1,126 @@
+"""The rows of the table of kernel time add up, in shares and in times, to the kernel time and the GPU work that the screen tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.lines import WHOLE, rendered
+from nsysmap.summary.costs import cost_rows
+from nsysmap.summary.screen import screen
+from nsysmap.timing.totals import in_steady_part
+from nsysmap.trace.steady import steady_inferences
+from tests.places import FIXTURES
+
+CAPTURES = {
+    "one engine": ("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"),
+    "a CUDA graph": ("bert_trt10/graph.nsys-rep", "bert_trt10/engine.json"),
+    "an opaque region": ("bert_trt85/sync.nsys-rep", "bert_trt85/engine.json"),
+    "copies": ("bert_split_trt10/pageable.nsys-rep", "bert_split_trt10/engine.json"),
+    "two threads": ("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json"),
+    "auxiliary streams": ("aux_streams/sync.nsys-rep", "aux_streams/engine.json"),
+    "auxiliary streams in a graph": ("aux_streams/graph.nsys-rep", "aux_streams/engine.json"),
+    "two shapes": ("two_shapes/sync.nsys-rep", "two_shapes/engine.json"),
+    "two shapes without ranges": ("two_shapes/nonvtx.nsys-rep", "two_shapes/engine.json"),
+    "two engines in turn": ("torch_mixed/sync.nsys-rep", "torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json"),
+    "one of two engines": ("torch_mixed/sync.nsys-rep", "torch_mixed/backbone.engine.json"),
+    "a decode loop": ("decode_loop/sync.nsys-rep", "decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+    "a hidden decode loop": ("decode_loop/graph_whole.nsys-rep", "decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+    "two GPUs": ("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"),
+    "two processes": ("two_processes/processes.nsys-rep", "bert_trt10/engine.json", "bert_split_trt10/engine.json"),
+}
+_SIZES = {"ns": 1, "µs": 1e3, "ms": 1e6}
+_TIME = r"([\d.,]+) (ns|µs|ms)"
+_ROW = re.compile(rf"^ +(<?[\d.]+)% +{_TIME} +(?:\d+|–) ")
+_HEAD = re.compile(rf"^ +share +time +layers .*costliest layers, of {_TIME}( |$)")
+
+
+@cache
+def held(name: str) -> Analysis:
+    report, *engines = (FIXTURES / part for part in CAPTURES[name])
+    return analyze(report, engines, rules=[])
+
+
+def ns(number: str, unit: str) -> float:
+    return float(number.replace(",", "")) * _SIZES[unit]
+
+
+def table_of(lines: Sequence[str]) -> tuple[float, list[tuple[float, float]]]:
+    """The whole in the heading of the table of costliest layers, and the share and time of each of its rows."""
+    at, head = next((i, found) for i, line in enumerate(lines) if (found := _HEAD.match(line)))
+    rows: list[tuple[float, float]] = []
+    for line in lines[at + 1 :]:
+        if not (found := _ROW.match(line)):
+            break
+        rows.append((float(found[1].lstrip("<")) / 100, ns(found[2], found[3])))
+    return ns(head[1], head[2]), rows
+
+
+@pytest.mark.parametrize("width", [80, 120, WHOLE])
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_printed_rows_add_up_to_the_time_in_their_heading(name: str, width: int) -> None:
+    whole, rows = table_of(rendered(screen(held(name).summary, width), colour=False).splitlines())
+    assert len(rows) > 1
+    assert sum(share for share, _ in rows) == pytest.approx(1, abs=0.005 * len(rows))  # as rounded to a percent
+    assert sum(time for _, time in rows) == pytest.approx(whole, rel=0.01)  # as rounded to three digits
+    for share, time in rows:
+        assert time == pytest.approx(share * whole, abs=0.0051 * whole + 0.005 * time)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_rows_are_all_kernels_of_the_steady_part(name: str) -> None:
+    analysis, summary = held(name), held(name).summary
+    inside = in_steady_part(analysis.tables.kernels, steady_inferences(analysis.tables.inferences))
+    spent = sum(row.integer("end_ns") - row.integer("start_ns") for row in analysis.tables.kernels.take(inside))
+    a_pass = int(summary.unit.split()[2]) if summary.unit.startswith("pass") else 1
+    units = sum(row.integer("inferences") for row in analysis.tables.device_times) / a_pass
+    assert summary.units == units
+    assert summary.kernel_ns == pytest.approx(spent / units, abs=1)
+    rows = cost_rows(summary)
+    assert sum(row.time_ns for row in rows) == pytest.approx(summary.kernel_ns, abs=len(rows))
+    for row in rows:
+        assert row.time_ns == pytest.approx(row.share * summary.kernel_ns, abs=1.5)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_where_kernel_time_is_not_the_gpu_work_of_the_screen_it_says_both(name: str) -> None:
+    text = " ".join(rendered(screen(held(name).summary, WHOLE), colour=False).split())
+    whole, _ = table_of(rendered(screen(held(name).summary, WHOLE), colour=False).splitlines())
+    for found in re.finditer(rf"busy in the trace \({_TIME} per \w+(.*?)\)", text):
+        work, told = ns(found[1], found[2]), found[3]
+        if said := re.search(rf"kernels side by side: {_TIME}|{_TIME} of it (visible )?kernels", told):
+            assert ns(said[1] or said[3], said[2] or said[4]) == whole
+        elif copies := re.search(r"([\d.]+)% of it copies", told):
+            assert whole == pytest.approx(work * (1 - float(copies[1]) / 100), rel=0.01)
+        else:
+            assert whole == pytest.approx(work, rel=0.01)
+    assert "busy in the trace" in text
+
+
+@pytest.mark.parametrize("name", ["an opaque region"])
+def test_the_parts_of_a_region_add_up_to_its_row(name: str) -> None:
+    (region,) = held(name).summary.regions
+    (row,) = [row for row in cost_rows(held(name).summary) if row.name == region.name]
+    assert sum(part.time_ns for part in region.parts) == pytest.approx(row.time_ns, abs=len(region.parts))
+    assert region.share_of_all_kernel_time == pytest.approx(row.share)
+
+
+def test_times_of_an_engine_s_layers_add_up_to_its_kernel_time_per_inference() -> None:
+    for name in CAPTURES:
+        tables = held(name).tables
+        for engine in {row.maybe_integer("engine") for row in tables.layers} - {None}:
+            steady = [
+                row.integer("inference") for row in tables.inferences if row.maybe_integer("engine") == engine and row.flag("complete")
+            ]
+            steady = [one for one in steady if one in set(steady_inferences(tables.inferences).tolist())]
+            mine = [
+                row for row in tables.kernels if row.maybe_integer("engine") == engine and row.maybe_integer("inference") in set(steady)
+            ]
+            spent = sum(row.integer("end_ns") - row.integer("start_ns") for row in mine if row.maybe_integer("layer_id") is not None)
+            layers = [row for row in tables.layers if row.maybe_integer("engine") == engine]
+            if steady and mine:
+                assert sum(row.maybe_integer("time_ns") or 0 for row in layers) == pytest.approx(spent / len(steady), abs=len(layers)), name
