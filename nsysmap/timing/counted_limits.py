@@ -12,10 +12,12 @@ from nsysmap.base.table import Table
 
 LIMITS = 60.0
 """Percentage of its peak from which on a resource is the limit."""
-_FROM_CACHE = 0.7
-"""Ratio to the bytes of the engine's tensors: with less traffic, the level-2 cache held them."""
+_FEWER = 0.7
+"""Ratio to the engine file's bytes or operations: with less traffic the level-2 cache held them; with less activity they were not done."""
 _EXCESS = 1.5
-"""Ratio to these bytes: more traffic does not come from the tensors."""
+"""Ratio to them: more does not come from the tensors, or from the operations."""
+_LEAST_ACTIVE = 2 * 5.0
+"""Percent of the cycles: twice the largest error of a known value, below which a ratio says nothing."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Counted:
     tensor: float | None
     issue: float | None
     sm: float | None
+    clock_hz: float | None = None  # of the SMs
 
     def verdict(self) -> tuple[str, str] | None:
         """What limits it and by which figures; None if they do not tell."""
@@ -71,22 +74,47 @@ def counted_layers(layer_counters: Table) -> dict[int, Counted]:
             values.get("tensor_active", values.get("tensor_or_fp16_active")),
             values.get("sm_issue"),
             values.get("sm_active"),
+            values.get("gpc_clock"),
         )
         for layer, values in found.items()
     }
 
 
-def disagreement(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None) -> str | None:
-    """What it tells that the traffic to memory is another than the bytes of the layer's tensors; None if they agree."""
+def disagreement(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None, expected_tensor: float | None) -> str | None:
+    """What it tells that counters differ from the engine file's figures; None if they agree.
+
+    ``expected_tensor`` is for how many percent of the cycles the tensor cores need to be active for the layer's operations.
+    """
+    told = [_traffic(counted, model_bytes, bandwidth_bytes_per_s), _activity(counted, expected_tensor)]
+    return "; ".join(one for one in told if one) or None
+
+
+def _traffic(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None) -> str | None:
     moved = counted.dram_bytes(bandwidth_bytes_per_s)
     if moved is None or not model_bytes:
         return None
-    if moved < _FROM_CACHE * model_bytes:
+    if moved < _FEWER * model_bytes:
         return f"only {moved / model_bytes:.0%} of the bytes of its tensors moved to or from device memory: the L2 cache held the rest"
     if moved > _EXCESS * model_bytes:
         return (
             f"{moved / model_bytes:.1f} times the bytes of its tensors moved to or from device memory: spilled registers, tiles that are "
             "read again, or the write-back of what earlier kernels left in the L2 cache"
+        )
+    return None
+
+
+def _activity(counted: Counted, expected: float | None) -> str | None:
+    if counted.tensor is None or expected is None or max(counted.tensor, expected) < _LEAST_ACTIVE:
+        return None
+    if counted.tensor < _FEWER * expected:
+        return (
+            f"the tensor cores were active for {counted.tensor:.0f} % of the cycles, and its operations would take {expected:.0f} %: the "
+            "kernel does fewer (a mask, sparsity, Winograd, or CUDA cores), or in a data type with a higher rate than the engine file's"
+        )
+    if counted.tensor > _EXCESS * expected:
+        return (
+            f"the tensor cores were active for {counted.tensor:.0f} % of the cycles, and its operations would take {expected:.0f} %: "
+            "dimensions are padded to whole tiles, or the data type has a lower rate than the engine file's"
         )
     return None
 

@@ -6,7 +6,7 @@ trace names.  Each tensor is counted once; what stays in the L2 cache can be fas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *
     ``counters`` is the table `layer_counters`: the measurement decides the verdict, the engine file's figures are shown beside it.
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
-    needed = {row.integer("layer_id"): _needed(row) for row in work}
+    needed = {row.integer("layer_id"): needed_of(row) for row in work}
     longest = _longest_kernel(kernels)
     counted = {} if counters is None else counted_layers(counters)
     rows: list[dict[str, object]] = []
@@ -128,9 +128,21 @@ def _counted(counted: Counted | None, need: Needed, device: Device | None) -> di
         "issue_percent": counted.issue,
         "sm_percent": counted.sm,
         "dram_bytes": counted.dram_bytes(bandwidth),
-        "disagreement": disagreement(counted, need.bytes_moved, bandwidth),
+        "disagreement": disagreement(counted, need.bytes_moved, bandwidth, expected_tensor(counted, need, device)),
         **told,
     }
+
+
+def expected_tensor(counted: Counted, need: Needed, device: Device | None) -> float | None:
+    """The percentage of cycles for which the tensor cores need to be active for the layer's multiply-adds; None if it is unknown.
+
+    GeForce boards run most types with FP32 accumulation at half the rate of the table: which one a kernel used is not known there.
+    """
+    if device is None or not need.macs or need.tensor_cores == "no" or not counted.duration_ns or "GeForce" in device.name:
+        return None
+    clock_hz = counted.clock_hz or device.clock_hz
+    peak = replace(device, clock_hz=round(clock_hz) if clock_hz else None).peak_flops_per_s(need.precision, tensor_cores=True)
+    return None if not peak else 2 * need.macs / (peak * counted.duration_ns / 1e9) * 100
 
 
 def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
@@ -192,7 +204,8 @@ def _floor(amount: int | None, per_second: float | None) -> int | None:
     return None if amount is None or not per_second else round(amount / per_second * 1e9)
 
 
-def _needed(row: Row) -> Needed:
+def needed_of(row: Row) -> Needed:
+    """A row of the table `work`."""
     return Needed(
         bytes_moved=row.maybe_integer("bytes"),
         flops=row.maybe_integer("flops"),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nsysmap.base.counter_schema import LAYER_COUNTERS
+from nsysmap.base.engine_schema import WORK as WORK_SPEC
 from nsysmap.base.table import Table
+from nsysmap.base.trace_schema import DEVICES
 from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
+from nsysmap.timing.roofline import device_of, expected_tensor, needed_of
 
 
 def rows(**metrics: float) -> list[dict[str, object]]:
@@ -43,5 +48,43 @@ def test_reads_and_writes_add_up_and_a_value_that_is_not_known_is_none() -> None
 
 @pytest.mark.parametrize(("model_bytes", "word"), [(1_000_000, "L2 cache"), (300_000, "spilled"), (500_000, None), (None, None)])
 def test_traffic_that_is_not_the_tensors_is_said(model_bytes: int | None, word: str | None) -> None:
-    told = disagreement(Counted(1000.0, 50.0, None, None, None), model_bytes, 10**12)
+    told = disagreement(Counted(1000.0, 50.0, None, None, None), model_bytes, 10**12, None)
     assert (told is None) if word is None else (told is not None and word in told)
+
+
+@pytest.mark.parametrize(
+    ("active", "expected", "word"),
+    [(60.0, 58.0, None), (60.0, 30.0, "padded"), (20.0, 45.0, "fewer"), (3.0, 1.0, None), (0.0, 40.0, "CUDA cores"), (60.0, None, None)],
+)
+def test_activity_that_the_operations_do_not_explain_is_said(active: float, expected: float | None, word: str | None) -> None:
+    told = disagreement(Counted(1000.0, None, active, None, None), None, None, expected)
+    assert (told is None) if word is None else (told is not None and word in told)
+
+
+DEVICE = {
+    "device": 0, "name": "NVIDIA H100", "compute_major": 9, "compute_minor": 0, "sm_count": 100, "clock_hz": 2 * 10**9,
+    "bandwidth_bytes_per_s": 10**12,
+}  # fmt: skip
+WORK = {"layer_id": 3, "macs": 2_048_000_000, "flops": 4_096_000_000, "precision": "FP16", "tensor_cores": "yes"}
+"""What 100 SMs with 4096 operations a cycle do in 10,000 cycles, which are 5 µs at 2 GHz."""
+
+
+@pytest.mark.parametrize(
+    ("hertz", "device", "work", "expected"),
+    [
+        (None, {}, {}, 50.0),
+        (1e9, {}, {}, 100.0),  # at the clock that was sampled
+        (None, {}, {"precision": "INT8"}, 25.0),
+        (None, {}, {"tensor_cores": "no"}, None),
+        (None, {"name": "NVIDIA GeForce RTX 4090"}, {}, None),  # which rate FP32 accumulation has is not known
+        (None, {"compute_major": 99}, {}, None),
+    ],
+)
+def test_operations_need_the_tensor_cores_for_a_share_of_the_cycles(
+    hertz: float | None, device: dict[str, object], work: dict[str, object], expected: float | None
+) -> None:
+    (found,) = counted_layers(Table.of_rows(LAYER_COUNTERS, rows(tensor_active=50.0))).values()
+    counted = replace(found, duration_ns=10_000.0, clock_hz=hertz)
+    (machine,) = Table.of_rows(DEVICES, [{**DEVICE, **device}])
+    (needed,) = Table.of_rows(WORK_SPEC, [{**WORK, **work}])
+    assert expected_tensor(counted, needed_of(needed), device_of(machine)) == (None if expected is None else pytest.approx(expected))
