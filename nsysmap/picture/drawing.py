@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.terminal import columns, escaped
+from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, Point, Segment
 from nsysmap.picture.model import Box, Picture
 from nsysmap.picture.swatches import Legend, ink_on
@@ -16,8 +17,13 @@ STRIP_HEIGHT = 4.0
 HEAD_WIDTH, HEAD_LENGTH = 6.0, 6.0
 """Size of the arrowheads at the ends of lines."""
 PADDING = 7.0
+_ROOM = BOX_WIDTH - 2 * PADDING
 _PAGE_MARGIN, _HEADING_SIZE, _LEGEND_SIZE, _LINE = 16.0, 15.0, 11.0, 18.0
 _NARROWEST_PAGE = 640.0
+_NARROW_LETTER, _WIDE_LETTER = 0.42, 0.7  # of the size
+_HEAD = re.compile(r"#\d+ (\w*[A-Za-z][./]\d+(?=\W))?")
+_CUTS = re.compile(r"…( ?…)+")
+_STEP = 3  # letters; finer takes longer, and saves two letters at most
 _NARROW, _WIDE = frozenset("ijltfrI.,:;'|!()[]{}/ "), frozenset("mwMW@%")
 
 
@@ -93,22 +99,43 @@ def drawing(picture: Picture) -> Drawing:
         )
         for trunk in view.trunks
     ]
-    for box, (left, top) in zip(view.boxes, view.layout.boxes, strict=True):
+    titles = box_titles(view.boxes)
+    for box, title, (left, top) in zip(view.boxes, titles, view.layout.boxes, strict=True):
         swatch = box.swatch[picture.mode]
         x0, y0 = left + _PAGE_MARGIN, top + y
         shapes.append(Shape(x0, y0, BOX_WIDTH, BOX_HEIGHT, swatch.fill, BORDER, swatch.untold))
         shapes.extend(Shape(x0 + x, y0 + BOX_HEIGHT - STRIP_HEIGHT, part, STRIP_HEIGHT, fill) for fill, x, part in strip(box, picture.mode))
-        title, subtitle = box_words(box)
         ink = ink_on(swatch.fill)
         words.append(Words(x0 + PADDING, y0 + 16, title, TITLE_SIZE, ink, bold=len(box.layers) > 1))
-        words.append(Words(x0 + PADDING, y0 + 30, subtitle, SUBTITLE_SIZE, ink))
+        words.append(Words(x0 + PADDING, y0 + 30, box_subtitle(box), SUBTITLE_SIZE, ink))
     return Drawing(width, y + view.layout.height + _PAGE_MARGIN, tuple(lines), tuple(shapes), tuple(words))
 
 
-def box_words(box: Box) -> tuple[str, str]:
-    """Title and subtitle, shortened to fit into the box."""
-    room = BOX_WIDTH - 2 * PADDING
-    return fitted(box.title, room, TITLE_SIZE), fitted(box.subtitle, room, SUBTITLE_SIZE)
+def box_titles(boxes: Sequence[Box]) -> tuple[str, ...]:
+    """The titles of the boxes of one view, shortened to fit into them: a long one loses first the words that most long ones have.
+
+    It keeps its number, and that of the block that it begins with (`#2 layers/0`).
+    """
+    whole = [escaped(box.title) for box in boxes]
+    long = {title: _head(title) for title in whole if text_width(title, TITLE_SIZE) > _ROOM}
+    short: dict[str, str] = {}
+    most, least = (int(_ROOM / (letter * TITLE_SIZE)) for letter in (_NARROW_LETTER, _WIDE_LETTER))
+    for width in range(most, least // 2, -_STEP):
+        left = [title for title in long if title not in short]
+        tails = told_apart([title.removeprefix(long[title]) for title in left], width)
+        told = {title: _CUTS.sub("…", long[title] + tail) for title, tail in zip(left, tails, strict=True)}
+        short |= {title: words for title, words in told.items() if text_width(words, TITLE_SIZE) <= _ROOM}
+    return tuple(fitted(short.get(title, title), _ROOM, TITLE_SIZE) for title in whole)
+
+
+def _head(title: str) -> str:
+    found = _HEAD.match(title)
+    return found.group() if found is not None and text_width(found.group(), TITLE_SIZE) < _ROOM / 2 else ""
+
+
+def box_subtitle(box: Box) -> str:
+    """The subtitle, shortened to fit into the box."""
+    return fitted(box.subtitle, _ROOM, SUBTITLE_SIZE)
 
 
 def strip(box: Box, mode: str) -> Iterator[tuple[str, float, float]]:
@@ -146,7 +173,8 @@ def fitted(text: str, room: float, size: float) -> str:
 def text_width(text: str, size: float) -> float:
     """The approximate width of a text in a wide sans-serif font; never much too small."""
     return size * sum(
-        0.42 if char in _NARROW else 0.98 if char in _WIDE else 0.7 if char.isupper() else 0.63 * columns(char) for char in text
+        _NARROW_LETTER if char in _NARROW else 0.98 if char in _WIDE else _WIDE_LETTER if char.isupper() else 0.63 * columns(char)
+        for char in text
     )
 
 

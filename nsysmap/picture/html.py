@@ -9,7 +9,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent
 from nsysmap.engine.model import Layer, Tensor
 from nsysmap.names.decode import decode, summary
-from nsysmap.picture.drawing import PADDING, STRIP_HEIGHT, box_words, strip
+from nsysmap.picture.drawing import PADDING, STRIP_HEIGHT, box_subtitle, box_titles, strip
 from nsysmap.picture.inline import HERE, inlined
 from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH
 from nsysmap.picture.model import MODES, Box, Picture, Ran, Trunk, View, tensor_words
@@ -61,7 +61,10 @@ def _view(picture: Picture, view: View) -> dict[str, object]:
         "height": round(view.layout.height, 1),
         "legends": {mode: _legend(legend) for mode, legend in view.legends.items()},
         "trunks": [_trunk(trunk) for trunk in view.trunks],
-        "boxes": [_box(picture, box, corner) for box, corner in zip(view.boxes, view.layout.boxes, strict=True)],
+        "boxes": [
+            _box(picture, box, title, corner)
+            for box, title, corner in zip(view.boxes, box_titles(view.boxes), view.layout.boxes, strict=True)
+        ],
     }
 
 
@@ -80,8 +83,7 @@ def _trunk(trunk: Trunk) -> dict[str, object]:
     }
 
 
-def _box(picture: Picture, box: Box, corner: tuple[float, float]) -> dict[str, object]:
-    title, subtitle = box_words(box)
+def _box(picture: Picture, box: Box, title: str, corner: tuple[float, float]) -> dict[str, object]:
     names = [f"#{index} {escaped(picture.engine.layers[index].name)}" for index in box.layers[:_NAMES_SHOWN]]
     names += [f"and {len(box.layers) - _NAMES_SHOWN} more"] if len(box.layers) > _NAMES_SHOWN else []
     strips = {mode: [[fill, round(left, 1), round(part, 1)] for fill, left, part in strip(box, mode)] for mode in MODES}
@@ -89,7 +91,7 @@ def _box(picture: Picture, box: Box, corner: tuple[float, float]) -> dict[str, o
         "x": round(corner[0], 1),
         "y": round(corner[1], 1),
         "title": title,
-        "subtitle": subtitle,
+        "subtitle": box_subtitle(box),
         "tip": "\n".join([*names, box.subtitle]),
         "layers": box.layers,
         "colours": {mode: [swatch.fill, ink_on(swatch.fill), swatch.untold] for mode, swatch in box.swatch.items()},

@@ -16,7 +16,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.model import Engine
 from nsysmap.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.picture.drawing import PADDING, box_words, drawing, fitted, text_width
+from nsysmap.picture.drawing import PADDING, SUBTITLE_SIZE, TITLE_SIZE, box_subtitle, box_titles, drawing, fitted, text_width
 from nsysmap.picture.layout import BOX_WIDTH
 from nsysmap.picture.model import MODES, Picture, Times, picture, tensor_words, times_of
 from nsysmap.picture.swatches import ink_on, kernel_swatch
@@ -203,9 +203,18 @@ def test_sizes_of_tensors_are_told() -> None:
 @pytest.mark.parametrize("text", ["W" * 80, "i" * 200, "層" * 50, "a/b.c " * 30])
 def test_texts_fit_their_boxes(text: str) -> None:
     assert text_width(fitted(text, 186, 10.5), 10.5) <= 186
-    engine = made(row(text, "Shuffle", [], []))
-    for words, size in zip(box_words(picture(engine, None).views[0].boxes[0]), (10.5, 9.5), strict=True):
-        assert text_width(words, size) <= BOX_WIDTH - 2 * PADDING
+    for engine in (made(row(text, "Shuffle", [], [])), made(*(row(f"{text}/{n}/{text}", "Shuffle", [], []) for n in range(3)))):
+        boxes = picture(engine, None).views[0].boxes
+        assert all(text_width(words, TITLE_SIZE) <= BOX_WIDTH - 2 * PADDING for words in box_titles(boxes))
+        assert all(text_width(box_subtitle(box), SUBTITLE_SIZE) <= BOX_WIDTH - 2 * PADDING for box in boxes)
+
+
+def test_titles_are_cut_where_they_are_alike() -> None:
+    engine = read_engine(FIXTURES / "decode_loop" / "generation.engine.json")
+    titles = box_titles(picture(engine, None).views[0].boxes)
+    assert not any("……" in title for title in titles)
+    for index, part in ((2, "qkv"), (4, "dense"), (6, "fc"), (7, "gate"), (9, "proj")):
+        assert "layers/0" in titles[index] and part in titles[index], titles[index]
 
 
 def test_ink_can_be_read_on_its_paper() -> None:
@@ -245,7 +254,7 @@ def test_the_svg_is_well_formed_and_has_every_box() -> None:
     drawn = picture(bert(), bert_times())
     root = ET.fromstring(svg(drawing(drawn)))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert all(box_words(box)[0] in texts for box in drawn.views[0].boxes)
+    assert set(box_titles(drawn.views[0].boxes)) <= set(texts)
     assert ET.fromstring(svg(drawing(picture(hostile(), None)))) is not None
 
 
