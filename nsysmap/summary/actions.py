@@ -39,6 +39,8 @@ _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """The causes of idle time that a change is about, and those that it shortens besides: what follows begins earlier."""
 _FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
+PAUSES = 1.25
+"""Times the time per unit, from which on the window is said to have pauses besides."""
 _MANY_GAPS = 3  # of the host in an inference: its work lies between launches, not between inferences
 
 
@@ -53,13 +55,21 @@ class Runs:
     host_gaps: float = 0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
 
 
+@dataclass(frozen=True)
+class UnitTime:
+    """What one unit takes, in nanoseconds; with pauses, the whole window divided by its units, as idle time is counted."""
+
+    ns: int
+    with_pauses_ns: int
+
+
 def actions(
-    tables: Mapping[str, Table], runs: Runs, *, units: float, unit_ns: int | None, idle: Sequence[IdleCause] = ()
+    tables: Mapping[str, Table], runs: Runs, *, units: float, unit_time: UnitTime | None, idle: Sequence[IdleCause] = ()
 ) -> tuple[Action, ...]:
     """The actions predicted to save more than noise: first those that shorten one inference, by replay, then by rule; then those for
     throughput only.
 
-    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_ns`` what one takes; ``idle`` is the idle time of one.
+    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_time`` what one takes; ``idle`` is the idle time of one.
     """
     findings = [one for one in tables["findings"] if one.maybe_integer("inside") is None]
     changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
@@ -70,7 +80,7 @@ def actions(
         found
         for row in tables["rule_outcomes"]
         if _prices(row, told, replayed=replayed)
-        and (found := _rule(row, runs, findings, _at_most_ns(row, tables, units), unit_ns)) is not None
+        and (found := _rule(row, runs, findings, _at_most_ns(row, tables, units), unit_time)) is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
     titles = [one.title for one in rules]  # of two rules that ask for the same, the one that prices more
@@ -149,10 +159,13 @@ def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
     return round(cost / units) if units else 0
 
 
-def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_ns: int | None) -> Action | None:
+def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None) -> Action | None:
     rule = row.text("rule")
-    if row.text("outcome") != "found" or not at_most or unit_ns is None or at_most < _LEAST_SHARE * unit_ns:
+    if row.text("outcome") != "found" or not at_most or unit_time is None or at_most < _LEAST_SHARE * unit_time.ns:
         return None
+    unit_ns = unit_time.ns
+    if rule in _UNREPLAYED and unit_time.with_pauses_ns > PAUSES * unit_ns:
+        unit_ns = unit_time.with_pauses_ns
     mine = [one for one in findings if one.text("rule") == rule]
     filled = _filled(findings) if rule == _UNDER_FILLED else None
     if not mine or (filled is not None and filled >= _FULL):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysmap.base.units import percent, ranged_rate, rate, rounded
+from nsysmap.summary.actions import PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
-from nsysmap.summary.words import each, figure, idle_words, not_replayed, per_second, rate_of
+from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -32,8 +33,9 @@ def gain(summary: Summary, action: Action, per: str = "") -> str:
 
 def _whole(summary: Summary, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
-    value = summary.unprofiled or summary.traced or Figure(round(action.saving.ns / (action.share or 1.0)))
-    return figure(value).partition(" (")[0]
+    base = Figure(round(action.saving.ns / (action.share or 1.0)))
+    value = summary.unprofiled or summary.traced or base
+    return f"{rounded(base.ns)} with pauses" if base.ns > PAUSES * value.ns else figure(value).partition(" (")[0]
 
 
 def _made_of(action: Action) -> str:
@@ -117,6 +119,6 @@ def no_action(summary: Summary) -> str:
     if summary.unprofiled is None:
         if summary.traced:
             return "no saving can be predicted: the timeline cannot be replayed"
-        return "no saving can be predicted: " + (not_replayed(summary) if summary.inferences else "no inference was recognised")
+        return "no saving can be predicted: " + (not_replayed(summary) if summary.inferences else f"{none_of(summary)} was recognised")
     shorter = f" of one {each(summary)}" if any(action.throughput_only for action in summary.actions) else ""
     return f"no change that what-if can replay is sure to save more than 1%{shorter}"

@@ -249,10 +249,12 @@ class Summary:
     unit: str  # the unit of times: "inference", "repetition", or "pass of 2 inferences"
     inferences: int
     steady: int
+    tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
     tensorrt_version: str | None
     pytorch: bool
     engines: tuple[EngineRan, ...]
     traced: Figure | None  # time per unit in the trace, profiler included: the inverse of throughput
+    traced_gpu: int | None  # the GPU that it is of, where other GPUs take another time
     unprofiled: Figure | None  # the same without the profiler, predicted
     trtexec_ns: int | None  # the same without the profiler, measured by trtexec (--times)
     kinds: tuple[InferenceKind, ...]

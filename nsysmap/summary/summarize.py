@@ -12,7 +12,7 @@ from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
 from nsysmap.names.decode import decode
-from nsysmap.summary.actions import Runs, actions
+from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.summary.model import (
     INFERENCE,
@@ -44,6 +44,7 @@ from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
+_SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 2  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
@@ -58,7 +59,11 @@ class _Unit:
     """What times are given of."""
 
     inferences: int
-    words: str
+    one: str  # the word for one of them
+
+    @property
+    def words(self) -> str:
+        return self.one if self.inferences == 1 else f"pass of {self.inferences} {self.one}s"
 
 
 def summarize(tables: Mapping[str, Table]) -> Summary:
@@ -68,7 +73,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
     gpus = _gpus(tables, unit)
     use = hardware_use(tables)
-    traced = _traced(tables, unit, prediction)
+    traced, traced_gpu = _traced(tables, unit, prediction)
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
@@ -83,17 +88,21 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         host_gaps / (counted_in * unit.inferences) if counted_in else 0.0,
     )
     basis = unprofiled or traced
-    todo = actions(tables, runs, units=counted_in, unit_ns=basis.ns if basis else None, idle=_idle_of_one(gpus, traced))
+    window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
+    time = UnitTime(basis.ns, round(window_ns)) if basis else None
+    todo = actions(tables, runs, units=counted_in, unit_time=time, idle=_idle_of_one(gpus, traced))
     loops = list(tables["inference_loops"])
     return Summary(
         source=capture.text("source"),
         unit=unit.words,
         inferences=sum(row.integer("inferences") for row in loops),
         steady=sum(row.integer("steady") for row in loops),
+        tensorrt=runs.engine,
         tensorrt_version=version,
         pytorch=runs.pytorch,
         engines=_engines(tables),
         traced=traced,
+        traced_gpu=traced_gpu,
         unprofiled=unprofiled,
         trtexec_ns=trtexec_ns,
         kinds=_kinds(tables),
@@ -113,12 +122,12 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         graph=_graph(tables["whatif"]),
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
-        actions=_with_files(todo, capture, tables),
+        actions=tuple(replace(one, title=one.title.replace(INFERENCE, unit.one)) for one in _with_files(todo, capture, tables)),
         doubts=_doubts(tables),
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
-        next_steps=(*_next_steps(tables, capture, engine=engine), *((better,) if (better := better_capture(use)) else ())),
+        next_steps=(*_next_steps(tables, capture, engine=runs.engine), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
     )
 
@@ -132,11 +141,12 @@ def _unit(tables: Mapping[str, Table]) -> _Unit:
     told = told or {row.integer("inferences_a_pass") for row in tables["inference_loops"]}
     number = told.pop() if len(told) == 1 else 1
     one = REPETITION if only_repeats(tables["inferences"]) else INFERENCE
-    return _Unit(number, one if number == 1 else f"pass of {number} {one}s")
+    return _Unit(number, one)
 
 
-def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) -> Figure | None:
-    """Wall time over units by the loops of the GPU that has most of them; what the replay has of the trace where no loop is timed."""
+def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) -> tuple[Figure | None, int | None]:
+    """Wall time over units by the loops of the GPU that has most of them, and that GPU where others have fewer; what the replay has of the
+    trace where no loop is timed."""
     rates: dict[int | None, float] = {}
     for row in tables["inference_loops"]:
         if rate := row.maybe_real("per_second"):
@@ -144,9 +154,10 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) ->
             rates[device] = rates.get(device, 0.0) + rate * row.integer("inferences_a_pass")
     fastest = max(rates.values(), default=0.0)
     if fastest:
-        return Figure(round(1e9 * unit.inferences / fastest))
+        alike = all(rate >= (1 - _SAME_RATE) * fastest for rate in rates.values())
+        return Figure(round(1e9 * unit.inferences / fastest)), None if alike else max(rates, key=lambda device: rates[device])
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
-    return Figure(recorded) if recorded else None
+    return (Figure(recorded) if recorded else None), None
 
 
 def _trtexec(tables: Mapping[str, Table]) -> int | None:
@@ -448,7 +459,8 @@ def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> t
     elif not gpu_work and not capture.flag("has_api_calls"):  # otherwise a note says why, and another capture like this would not help
         steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     elif not len(tables["inferences"]):
-        steps.append(NextStep("No inference was recognised: capture a loop of the same inference", "nsysmap record -- ./program"))
+        why = "No inference was recognised: capture a loop of the same inference" if engine else "Nothing repeats: capture a loop"
+        steps.append(NextStep(why, "nsysmap record -- ./program"))
     if engine and not len(tables["engines"]):
         steps.append(NextStep("No engine file was given; one comes from the build", _EXPORT))
     return tuple(steps)

@@ -40,6 +40,7 @@ _SAME_TIME = 0.03  # by which two times may differ and be told once
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
+_FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
 _LEFT_OUT = 1.25  # times the replayed inferences' time that all take on average, from which pauses too are left out of the replay
 _SLOW = 1.1  # ratio to the median from which the slowest inference is an outlier
@@ -48,14 +49,16 @@ _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
 _ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something else: what could run at the same time
 _PARTS = 5  # of a region
+_NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 _NOT_SAMPLED = "no hardware counters were sampled ("
+_UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
 
 
 def title(summary: Summary) -> str:
     """What ran, where."""
     ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
-    parts = [counted(summary.inferences, "inference") if summary.inferences else "no inference recognised"]
+    parts = [counted(summary.inferences, "inference") if summary.inferences else f"{none_of(summary)} recognised"]
     if summary.inferences and REPETITION in summary.unit:
         parts = [f"{counted(summary.inferences, REPETITION)} of {_sequences(summary)} (no range marks an inference)"]
     if ran:
@@ -65,6 +68,17 @@ def title(summary: Summary) -> str:
     parts += [f"on {', '.join(gpus)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
     return text + (f", TensorRT {summary.tensorrt_version}" if summary.tensorrt_version else "") + (", PyTorch" if summary.pytorch else "")
+
+
+def none_of(summary: Summary) -> str:
+    """What was not found where no inference was: of a program without TensorRT, anything that repeats."""
+    return "no inference" if summary.tensorrt else "no repeating work"
+
+
+def in_its_words(summary: Summary, text: str) -> str:
+    """A sentence about inferences, of repetitions where that is what they are."""
+    marked = REPETITION not in summary.unit and (summary.inferences or summary.tensorrt)
+    return text if marked else re.sub(r"\binference", REPETITION, text)
 
 
 def _sequences(summary: Summary) -> str:
@@ -102,7 +116,8 @@ def times(summary: Summary) -> list[str]:
 
 def not_replayed(summary: Summary) -> str:
     """Why what-if could not tell."""
-    return "; ".join(doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
+    reasons = (doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
+    return in_its_words(summary, "; ".join(reasons))
 
 
 def _median(summary: Summary, mean_ns: int) -> str:
@@ -160,6 +175,8 @@ def _together(summary: Summary) -> str:
         told = dict(place)
         gpus.setdefault(told.get("GPU", ""), []).append(told.get("process", ""))
     each = " on each GPU" if len(gpus) > 1 else ""
+    if summary.traced_gpu is not None:
+        each, gpus = f" on GPU {summary.traced_gpu}", {gpu: those for gpu, those in gpus.items() if gpu == str(summary.traced_gpu)}
     most = max(gpus.values(), key=len, default=[])
     processes = len(set(most))
     if processes > 1:
@@ -178,7 +195,7 @@ def kinds(summary: Summary) -> str:
         head, names = f"mean of {each(summary)}s ", [f"of{name.removeprefix(OF_SO_MANY)}" for name in names]
     shown = [f"{name}: {rounded(kind.mean_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
-    return f"{head}{', '.join(shown)}{more}"
+    return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
 
 
 def where(summary: Summary) -> list[str]:
@@ -203,6 +220,8 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
         work_ns = None  # the mean over different kinds of inferences, while the time is that of some
     elif len(summary.gpus) == 1 and summary.traced is not None and (gpu.busy_ns or 0) > _FEWER * gpu.busy_share * summary.traced.ns:
         span += ", pauses included"  # which the time per inference leaves out
+    if _of_few(summary, gpu):
+        span, work_ns = f"from the first {_short(summary)} to the last", None
     per = [f"{rounded(work_ns)} per {_short(summary)}"] if work_ns is not None else []
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
@@ -235,6 +254,15 @@ def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
     return part > _UNLIKE or (len(summary.gpus) == 1 and gpu.busy_share is not None and part < gpu.busy_share / _FEWER)
 
 
+def _of_few(summary: Summary, gpu: GpuTime) -> bool:
+    """Whether the mean time contradicts the busy share because so few inferences were timed that the first one's begin matters: its time
+    counts from the end of the one before, which is not in the window, or is unknown."""
+    if len(summary.gpus) != 1 or summary.traced is None or not gpu.busy_ns or not gpu.busy_share or summary.steady > _FEW:
+        return False
+    part = gpu.busy_ns / summary.traced.ns
+    return not 1 / _UNLIKE <= part / gpu.busy_share <= _UNLIKE
+
+
 def figure(value: Figure) -> str:
     """A time, with its range if it has one."""
     if value.low_ns is None or value.high_ns is None:
@@ -256,9 +284,11 @@ def _graph(summary: Summary) -> str:
             return f"worth it: saves {told}"
         return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
     if verdict.answer == "cannot-tell":
-        said = summary.unprofiled is None and (verdict.reason or " ") in not_replayed(summary)
-        return "cannot tell" + (" (see time)" if said else f": {verdict.reason}" if verdict.reason else "")
-    return verdict.reason or "does not apply"
+        reason = in_its_words(summary, verdict.reason or "")
+        said = summary.unprofiled is None and reason and reason in not_replayed(summary)
+        where = "time" if summary.traced and not summary.blocked else "above"
+        return "cannot tell" + (f" (see {where})" if said else f": {reason}" if reason else "")
+    return in_its_words(summary, verdict.reason or "does not apply")
 
 
 def _of_fusion(answer: RuleAnswer) -> bool:
@@ -284,6 +314,8 @@ def not_fused(summary: Summary) -> str:
     if not clean:
         if summary.blocked:
             return "cannot tell"
+        if not summary.tensorrt:
+            return "cannot tell: only TensorRT is checked, and the trace shows none"
         return "cannot tell: " + ("the engine file does not show its layers' tensors" if summary.engines else "no engine file was given")
     return f"nothing found by {counted(len(clean), 'rule')}" + (f"; {len(skipped)} could not tell" if skipped else "")
 
@@ -292,10 +324,10 @@ def slowest(summary: Summary) -> str:
     """The slowest inference, and what it waited for."""
     found = summary.slowest
     if found is None:
-        return "cannot tell: no two steady-state inferences are of one kind" if summary.inferences else ""
+        return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
     engine = f" of {engine_names(summary)[found.engine]}" if found.engine is not None and len(summary.engines) > 1 else ""
-    told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {ratio:.1f} x median"
+    told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {_times(ratio)} x median"
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:
@@ -303,6 +335,11 @@ def slowest(summary: Summary) -> str:
     if found.before_ns is not None:
         told += f"; {rounded(found.before_ns)} passed before it began"
     return told + ("; one of the first, may be warm-up" if found.early else "")
+
+
+def _times(ratio: float) -> str:
+    """A ratio in three digits at most."""
+    return f"{ratio:.1f}" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f}"
 
 
 def _held_up(found: Slowest) -> str:
@@ -322,7 +359,8 @@ def with_layer(summary: Summary) -> str:
     """How many kernels have a layer."""
     mapped = summary.mapped
     if mapped.kernels and not mapped.with_layer and not summary.engines:
-        return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: there is no engine file, and no range names a layer"
+        why = "there is no engine file, and no range names a layer" if summary.tensorrt else "the trace shows no TensorRT"
+        return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: {why}"
     if not mapped.kernels:
         return ""
     how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
@@ -408,7 +446,7 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
         alike.setdefault(what, []).append(name)
     named: dict[tuple[str, str], str] = {}
     for what, names in alike.items():
-        if len(set(names)) > 1:
+        if len(set(names)) > 1 or what == _UNKNOWN:
             short = told_apart([escaped(name) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
             named |= {(what, name): f"{what} ({told})" for name, told in zip(names, short, strict=True)}
     return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]
@@ -436,7 +474,8 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
     share = reasons[largest] / (rules + changes)
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
-    told = f"{' and '.join(parts)} could not tell: {several}{because or largest}"
+    because = _NOT_ABOUT_THIS if "engine file" in largest and not summary.tensorrt else because or largest
+    told = f"{' and '.join(parts)} could not tell: {several}{in_its_words(summary, because)}"
     return f"{told}; {counters}{where}" if counters else f"{told}{where}"
 
 

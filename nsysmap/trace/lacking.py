@@ -128,7 +128,7 @@ def _no_kernels(trace: Trace) -> str:
         return "The trace has copies or memsets on the GPU, but no kernels: none ran while nsys collected, or none was recorded."
     if len(trace.api_calls):
         what = f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, but none of them launches a kernel or copies or sets memory."
-        return f"{what} Nothing can be said about the GPU. Collect while the engine runs (see --capture-range, --delay and --duration)."
+        return f"{what} Nothing can be said about the GPU. Collect while the GPU has work (see --capture-range, --delay and --duration)."
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
         return f"CUDA was not traced (only {kinds}): there are no CUDA calls and no GPU work. {again}"
@@ -145,7 +145,7 @@ def _nothing_recorded(recording: Recording) -> str:
     return (
         f"CUDA was traced, but no CUDA events were recorded{warned}: the program made no CUDA call while nsys collected, ran in a process "
         f"that nsys does not follow (such as a service started earlier), or its driver is newer than this nsys supports.{where} Start the "
-        "program that runs the engine with nsys itself, let it end by itself, and use an nsys as new as the driver."
+        "program with nsys itself, let it end by itself, and use an nsys as new as the driver."
     )
 
 

@@ -41,9 +41,13 @@ def steady_inferences(inferences: Table) -> IntArray:
 
 
 def only_repeats(inferences: Table) -> bool:
-    """Whether nothing shows that these are inferences: they are repetitions of the same kernels, which no range or engine file marks."""
-    unmarked = inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING)
-    return bool(len(inferences)) and bool(unmarked.all())
+    """Whether nothing shows that these are inferences: they are repetitions of the same kernels, which no range or engine file marks,
+    perhaps with launches of CUDA graphs between them.
+    """
+    found_by = inferences.text("found_by")
+    repeated, launched = found_by.equals("period"), found_by.equals("graph-launch")
+    unmarked = (repeated | launched) & (inferences.ints("engine") == MISSING)
+    return bool(repeated.any()) and bool(unmarked.all())
 
 
 _LONGEST_TURN = 8  # inferences of a pass

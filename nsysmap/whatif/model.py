@@ -11,6 +11,7 @@ import numpy as np
 
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
+from nsysmap.base.units import rounded
 from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
@@ -127,7 +128,7 @@ class Model:
     @property
     def unit(self) -> str:
         """The unit of times."""
-        return "inference" if self.window.inferences_a_pass == 1 else f"pass of {self.window.inferences_a_pass} inferences"
+        return self.window.unit
 
 
 def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]) -> Model | NoModel:
@@ -175,7 +176,7 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     scale = window.of_all if abs(window.of_all - 1) > TOLERANCE else 1.0
     if abs(error) > TOLERANCE:
         return NoModel(
-            f"the replay does not reproduce this trace: {replayed / 1000:.1f} µs per inference instead of {wanted / 1000:.1f}; "
+            f"the replay does not reproduce this trace: {rounded(replayed)} per {window.unit} instead of {rounded(wanted)}; "
             "its time depends on something that the trace does not show",
             recorded_ns=round(wanted * scale),
             error=error,

@@ -43,6 +43,11 @@ class Window:
     notes: tuple[str, ...]  # what was left out, in sentences
     of_all: float  # mean time of all inferences of the run that count, divided by that of the replayed ones
 
+    @property
+    def unit(self) -> str:
+        """What a time is of: an inference or a pass."""
+        return "inference" if self.inferences_a_pass == 1 else f"pass of {self.inferences_a_pass} inferences"
+
     def holds(self, moments: IntArray) -> BoolArray:
         """Which times are in one of the stretches."""
         at = np.searchsorted(self.begin_ns, moments, side="right") - 1
@@ -153,7 +158,8 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
         return nothing, "", ()
     short, long = order[:cut], order[cut:]
     within, between = duration(float(pause[short].max())), duration(float(np.median(pause[long])))
-    told = f"{counted(len(short), 'inference')} start within {within} of the previous one, {len(long)} after pauses of {between}"
+    near = f"within {within} of the previous one" if pause[short].any() else "before the previous one ends"
+    told = f"{counted(len(short), 'inference')} start {near}, {len(long)} after pauses of {between}"
     odd = long if len(long) <= _FEW_PAUSES * len(pause) else short if len(short) <= _FEW_PAUSES * len(pause) else None
     if odd is None:
         return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()

@@ -29,14 +29,15 @@ SCREENS = {
 WIDTHS = (80, 140)
 FIRST_LINES = 24
 
+NO_ENGINE = r"no\s+(?:engine file|TensorRT)"
 QUESTIONS = {
     "which layer costs the time": r"costliest (layers|kernels)|# layers|nsysmap layers \S+ \S+ --sort time|hidden",
-    "what is inside the region": r"inside \{ForeignNode|nsysmap layers \S+ \S+ --sort time|capture again|no engine file|is not the engine",
+    "what is inside the region": rf"inside {{ForeignNode|nsysmap layers \S+ \S+ --sort time|capture again|{NO_ENGINE}|is not the engine",
     "why is the GPU idle": r"^GPU +.*idle",
     "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
     "what did not fuse": r"^not fused ",
     "what does the name mean": r"nsysmap decode",
-    "is this the right engine": r"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|is not the engine|no engine file",
+    "is this the right engine": rf"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|is not the engine|{NO_ENGINE}",
     "which inference is the outlier": r"^slowest ",
     "what to do first": r"^do first +\S",
     "how sure is it": r"\(\d[\d.]* to \d[\d.]*\)|cannot tell|^how sure",

@@ -13,7 +13,7 @@ from nsysmap.base.result_schema import GAPS, WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from nsysmap.summary import gains, words
-from nsysmap.summary.actions import Runs, actions
+from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
 from nsysmap.summary.paste import lines_for, rule_line
 from nsysmap.summary.slowest import slowest
@@ -55,7 +55,11 @@ def test_what_shortens_one_inference_comes_before_throughput_and_what_may_save_n
         [outcome("norm-split", "fusion", 5000)],
         [finding("norm-split")],
     )
-    assert [one.name for one in actions(given, TENSORRT, units=10, unit_ns=1000)] == ["cuda-graph", "norm-split", "two-in-flight"]
+    assert [one.name for one in actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))] == [
+        "cuda-graph",
+        "norm-split",
+        "two-in-flight",
+    ]
 
 
 def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() -> None:
@@ -141,14 +145,14 @@ def test_an_inference_that_is_slow_because_it_began_late_says_so() -> None:
 
 
 def test_a_saving_below_one_percent_of_the_time_is_noise() -> None:
-    assert actions(tables([answered("cuda-graph", 9, 5, 12)], [], []), TENSORRT, units=10, unit_ns=1000) == ()
+    assert actions(tables([answered("cuda-graph", 9, 5, 12)], [], []), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
 
 
 def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_after_what_a_replay_is_sure_of() -> None:
     given = tables(
         [answered("cuda-graph", 20, 15, 25)], [outcome("norm-split", "fusion", 5000)], [finding("norm-split", "Norm x is split: y.")]
     )
-    first, second = actions(given, TENSORRT, units=10, unit_ns=1000)
+    first, second = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert (first.name, second.name) == ("cuda-graph", "norm-split")
     assert (second.saving.low_ns, second.saving.ns, second.saving.high_ns) == (0, 500, 500)
     assert second.title == "fuse each norm into one kernel"
@@ -157,7 +161,7 @@ def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_af
 @pytest.mark.parametrize(("group", "inside"), [("launch", None), ("hotspot", None), ("fusion", 0)])
 def test_costs_that_a_replay_prices_or_that_another_finding_stands_for_are_no_action_of_their_own(group: str, inside: int | None) -> None:
     given = tables([], [outcome("some-rule", group, 5000)], [finding("some-rule", inside=inside)])
-    assert actions(given, TENSORRT, units=10, unit_ns=1000) == ()
+    assert actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
 
 
 def test_the_line_to_paste_is_of_the_version_and_of_what_runs() -> None:
@@ -306,7 +310,7 @@ def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> N
     two = one | {"finding_id": 1}
     priced = outcome("unfused-quantize", "precision", 5000)
     for findings, paste in (([one], one["command"]), ([one, two], "nsysmap rules show unfused-quantize")):
-        (action,) = actions(tables([], [priced], findings), TENSORRT, units=10, unit_ns=1000)
+        (action,) = actions(tables([], [priced], findings), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
         assert action.paste == paste
 
 
@@ -320,14 +324,14 @@ def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> N
 def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of(saving: int, told: str) -> None:
     given = tables([answered("no-host-gap", saving, saving - 40, saving + 40)], [], [])
     idle = [IdleCause("host", 488, 0.4), IdleCause("copy", 22, 0.02), IdleCause("launch", 388, 0.3), IdleCause("dispatch", 300, 0.3)]
-    (action,) = actions(given, TENSORRT, units=10, unit_ns=1000, idle=idle)
+    (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
     summary = replace(analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unprofiled=None)
     assert gains.gain(summary, action) == told
 
 
 def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
     given = tables([], [outcome("norm-split", "fusion", 5000)], [finding("norm-split")])
-    (action,) = actions(given, TENSORRT, units=10, unit_ns=1000)
+    (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference") == (
         "may save up to 500 ns, 50% of 329 µs per inference"
     )
@@ -336,11 +340,11 @@ def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
 def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
     both = [outcome("norm-split", "fusion", 5000), outcome("under-filled-gpu", "hotspot", 5000)]
     found = [finding("norm-split"), finding("under-filled-gpu") | {"finding_id": 1, "evidence": '{"busy_sms": 0.53}'}]
-    alone = actions(tables([], both, found), TENSORRT, units=10, unit_ns=1000)
+    alone = actions(tables([], both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert [one.name for one in alone] == ["norm-split", "under-filled-gpu"]
     assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1]) == "kernels leave 47% of SMs idle; gain unknown"
     changes = [answered("join-kernels", 100, 80, 120), answered("two-in-flight", 400, 300, 500)]
-    replayed = actions(tables(changes, both, found), TENSORRT, units=10, unit_ns=1000)
+    replayed = actions(tables(changes, both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert [one.name for one in replayed] == ["join-kernels", "two-in-flight"]
     assert gains.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
 
@@ -357,7 +361,7 @@ def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
 )
 def test_the_line_against_host_work_changes_the_program_that_ran(engine: bool, pytorch: bool, gaps: float, line: str) -> None:
     runs = Runs(None, engine=engine, pytorch=pytorch, host_gaps=gaps)
-    (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_ns=1000)
+    (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
     assert action.paste.startswith(line)
 
 
@@ -424,12 +428,12 @@ def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thin
         "assumptions": "",
         "reason": "the inferences are not evenly spaced",
     }
-    told = actions(tables([cannot], outcomes, found), TENSORRT, units=10, unit_ns=1000)
+    told = actions(tables([cannot], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert [(one.name, one.title) for one in told] == [
         ("launch-bound", "run it as a CUDA graph"), ("pageable-copy", "copy to and from pinned memory"),
     ]  # fmt: skip
     assert told[0].paste.startswith("trtexec ")
-    assert actions(tables([answered("cuda-graph", 2, -5, 9)], outcomes, found), TENSORRT, units=10, unit_ns=1000) == ()
+    assert actions(tables([answered("cuda-graph", 2, -5, 9)], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
 
 
 @pytest.mark.parametrize(("copies_ns", "saved"), [(6000, 400), (9000, 100)])
@@ -442,7 +446,7 @@ def test_copies_can_hide_behind_no_more_than_the_other_work(copies_ns: int, save
         **tables([], [outcome("copy-not-overlapped", "copy", copies_ns)], [finding("copy-not-overlapped")]),
         "device_times": Table.of_rows(DEVICE_TIMES, [device]),
     }
-    (action,) = actions(given, TENSORRT, units=10, unit_ns=1000)
+    (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert action.saving.ns == saved
     assert action.throughput_only
 

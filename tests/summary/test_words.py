@@ -1,0 +1,116 @@
+"""The answer's sentences for programs that are not one TensorRT engine in a loop: words that fit, and figures that agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nsysmap.base.report_schema import INFERENCE_LOOPS, INFERENCE_TIMES
+from nsysmap.base.result_schema import WHATIF
+from nsysmap.base.table import Table
+from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.summary import gains, words
+from nsysmap.summary.actions import UnitTime, actions
+from nsysmap.summary.model import Doubt, Figure, Summary
+from nsysmap.summary.summarize import summarize
+from nsysmap.trace.steady import only_repeats
+from tests.reports import analysis
+from tests.summary.test_summarize import TENSORRT, answered, finding, outcome, tables
+
+UNEVEN = "the inferences are not evenly spaced: 5 inferences start within 3 µs of the previous one"
+
+
+def eager() -> Summary:
+    return analysis("torch_encoder", "eager.nsys-rep", engine=False, rules=True).summary
+
+
+def test_a_program_without_tensorrt_is_told_nothing_about_engine_files() -> None:
+    summary = eager()
+    assert not summary.tensorrt
+    told = [words.title(summary), words.not_fused(summary), words.certainty(summary), words.doubts(summary), gains.no_action(summary)]
+    assert not [text for text in told if "engine" in text]
+    alone = replace(summary, inferences=0, unprofiled=None, traced=None)
+    assert "no repeating work recognised on " in words.title(alone)
+    assert gains.no_action(alone).endswith("no repeating work was recognised")
+    assert words.in_its_words(alone, "no complete inference was found") == "no complete repetition was found"
+    with_it = replace(alone, tensorrt=True)
+    assert words.not_fused(with_it) == "cannot tell: no engine file was given"
+    assert "there is no engine file, and no range names a layer" in words.certainty(with_it)
+    assert "no inference recognised on " in words.title(with_it)
+
+
+def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -> None:
+    held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
+    none = {**held, "inferences": Table.empty(INFERENCES), "inference_times": Table.empty(INFERENCE_TIMES)}
+    assert [step.why for step in summarize(none).next_steps] == ["Nothing repeats: capture a loop"]
+
+
+def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
+    summary = replace(eager(), unit="repetition", unprofiled=None, doubts=(Doubt(("what-if async",), UNEVEN),), slowest=None)
+    assert UNEVEN.replace("inference", "repetition") in words.times(summary)[-1]
+    assert words.slowest(summary) == "cannot tell: no two steady-state repetitions are of one kind"
+    held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
+    row = {**answered("two-in-flight", 400, 300, 500), "inferences": 1, "recorded_ns": 1_000, "low_before_ns": 990, "high_before_ns": 1_010}
+    (action,) = summarize({**held, "whatif": Table.of_rows(WHATIF, [row])}).actions
+    assert gains.action_title(action) == "keep two repetitions in flight"
+
+
+def test_launches_of_cuda_graphs_among_repetitions_are_repetitions_too_unless_an_engine_is_known() -> None:
+    def table(*found: tuple[str, int | None]) -> Table:
+        rows = [{"inference": number, "found_by": by, "engine": engine} for number, (by, engine) in enumerate(found)]
+        return Table.of_rows(INFERENCES, rows)
+
+    assert only_repeats(table(("period", None), ("graph-launch", None)))
+    assert not only_repeats(table(("period", None), ("graph-launch", 0)))
+    assert not only_repeats(table(("period", None), ("nvtx", None)))
+    assert not only_repeats(table(("graph-launch", None)))
+    assert not only_repeats(table())
+
+
+def test_a_cause_told_above_is_not_said_to_stand_beside_a_time_that_is_not_there() -> None:
+    summary = replace(eager(), unprofiled=None, doubts=(Doubt(("what-if async", "what-if cuda-graph"), "too few"),))
+    summary = replace(summary, graph=replace(summary.graph, answer="cannot-tell", reason="too few"))
+    assert words.graph(summary) == "cannot tell (see time)"
+    assert words.graph(replace(summary, traced=None)) == "cannot tell (see above)"
+
+
+def test_idle_time_between_inferences_is_a_share_of_the_time_with_its_pauses() -> None:
+    given = tables([], [outcome("idle-between-inferences", "host", 9_000)], [finding("idle-between-inferences")])
+    (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(300, 1_200))
+    assert action.share == pytest.approx(0.75)
+    summary = replace(eager(), traced=Figure(300), unprofiled=None)
+    assert gains.gain(summary, action) == "may save up to 900 ns, 75% of 1.20 µs with pauses"
+    (steady,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1_000, 1_200))
+    assert gains.gain(replace(summary, traced=Figure(1_000)), steady) == "may save up to 900 ns, 90% of 1.00 µs"
+
+
+@pytest.mark.parametrize(("rates", "told"), [((100.0, 99.0), " on each GPU"), ((100.0, 50.0), " on GPU 0"), ((50.0, 100.0), " on GPU 1")])
+def test_the_time_is_of_each_gpu_only_where_all_take_it(rates: tuple[float, float], told: str) -> None:
+    held = analysis("two_gpus", "tp_sync.nsys-rep", engine=False).tables.by_name()
+    loops = held["inference_loops"].records()
+    rows = [{**row, "per_second": rates[int(str(row["device"]))]} for row in loops]
+    summary = summarize({**held, "inference_loops": Table.of_rows(INFERENCE_LOOPS, rows)})
+    assert words.times(summary)[0].endswith(f"100 per second{told}")
+
+
+def test_a_busy_share_of_few_inferences_that_their_mean_time_contradicts_says_what_it_is_of() -> None:
+    summary = eager()
+    (gpu,) = summary.gpus
+    gpu = replace(gpu, busy_share=0.98, busy_ns=790, copies_share=0.0, idle=())
+    few = replace(summary, steady=4, traced=Figure(1_000), gpus=(gpu,), actions=())
+    assert words.where(few) == ["98% busy from the first repetition to the last; idle 2%"]
+    assert words.where(replace(few, traced=Figure(800))) == ["98% busy in the trace (790 ns per repetition); idle 2%"]
+    assert words.where(replace(few, steady=100))[0].startswith("98% busy in the trace (790 ns")
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(27_919.1, "27,900 x"), (853.8, "854 x"), (99.94, "99.9 x"), (1.47, "1.4 x")])
+def test_a_slow_one_is_so_many_times_the_median_in_three_digits(ratio: float, told: str) -> None:
+    summary = eager()
+    assert summary.slowest is not None
+    summary = replace(summary, slowest=replace(summary.slowest, times_median=ratio))
+    assert f", {told} median" in words.slowest(summary)
+
+
+def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
+    assert words.kernel_titles([("unknown", "my_kernel"), ("cuda kernel: a", "a")], 60) == ["unknown (my_kernel)", "cuda kernel: a"]
