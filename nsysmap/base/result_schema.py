@@ -220,6 +220,22 @@ REPLAYED_INFERENCES = Spec(
 )
 
 
+WHATIF_INFERENCES = Spec(
+    "whatif_inferences",
+    "What each answered change makes of each replayed inference; no rows for changes by which several inferences or layers run at once, or "
+    "whose saving is limited by what the GPU has left to do.",
+    (
+        text("change", "as in whatif"),
+        row_in("inference", "inferences"),
+        integer(
+            "before_ns", "time from the end of the one before it to its own, replayed without the profiler and without the change", "ns"
+        ),
+        integer("after_ns", "the same with the change", "ns"),
+    ),
+    key=("change", "inference"),
+)
+
+
 REPLAYED_WORK = Spec(
     "replayed_work",
     "The GPU work of that replay, in order of its start there.",

@@ -60,6 +60,7 @@ from nsysmap.base.result_schema import (
     TRTEXEC_TIMES,
     UNMAPPED,
     WHATIF,
+    WHATIF_INFERENCES,
 )
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import (
@@ -86,7 +87,7 @@ RULE_TABLES = (
     KERNEL_FAMILIES, ENGINES, ENGINE_INFERENCES, INFERENCE_LOOPS, INFERENCE_GROUPS, INFERENCE_TIMES, DEVICE_TIMES, IDLE_TOTALS,
     HIDDEN_REPLAYS, LAYER_KINDS,
     REPEATED_LAYERS, OTHER_KERNELS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS,
-    LAYER_COUNTERS, COPY_COUNTERS, NCU_KERNELS,
+    LAYER_COUNTERS, COPY_COUNTERS, NCU_KERNELS, WHATIF_INFERENCES,
 )  # fmt: skip
 """The tables that the SQL of rules can read: all of an analysis except those made from the rules' answers."""
 
@@ -164,6 +165,7 @@ class Tables:
     copy_counters: Table
     ncu_kernels: Table
     whatif: Table
+    whatif_inferences: Table
     replayed_inferences: Table
     replayed_work: Table
     # what was found

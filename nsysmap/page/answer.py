@@ -138,6 +138,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)
     yield Answered("how sure", sure, "sure", "how each layer is known")
     yield Answered("unknown", words.doubts(summary, ""), "sure", "all of it")
+    yield Answered("to do next", gains.cut_off(summary), "whatif", "all changes")
 
 
 def bars_of(summary: Summary) -> tuple[Bar, ...]:

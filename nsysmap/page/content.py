@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.totals import layer_totals
 from nsysmap.trace.steady import OUTLIER, steady_inferences
+from nsysmap.whatif.change import ABOUT_LAYERS, chosen_changes
+from nsysmap.whatif.engine_facts import EngineFacts
 
 METHODS = {
     "nvtx": "the NVTX range around its launch names the layer",
@@ -100,6 +103,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "repeat_titles": [escaped(title) for title in repeat_titles(analysis).values()],
         "kernel_time": _kernel_time(tables, unit),
         "regions": shown.regions.found,
+        "whatif": _whatif(tables),
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
         "idle": _idle(tables, analysis.summary),
         "idle_of": f"of the time from the first to the last {window_words(report)}",
@@ -306,6 +310,29 @@ def _kernel_time(tables: Tables, unit: Unit) -> list[dict[str, object]]:
             }
         )
     return rows
+
+
+def _whatif(tables: Tables) -> dict[str, object]:
+    """For each answered change the layers that it is about (None: all of them) and what it makes of each replayed inference."""
+    about = _about_layers(tables)
+    changes: dict[str, dict[str, object]] = {}
+    for row in tables.whatif:
+        if row.text("answer") == "answered":
+            changes[row.text("change")] = {"layers": about.get(row.text("change")), "after": {}}
+    for row in tables.whatif_inferences:
+        cast(dict[int, int], changes[row.text("change")]["after"])[row.integer("inference")] = row.integer("after_ns")
+    before = {row.integer("inference"): row.integer("end_ns") - row.integer("begin_ns") for row in tables.replayed_inferences}
+    return {"changes": changes, "before": before}
+
+
+def _about_layers(tables: Tables) -> dict[str, list[int]]:
+    """The layers of the changes that are about some layers only."""
+    facts = EngineFacts(tables.layers, tables.tensors, tables.edges, tables.chains, tables.chain_layers, tables.roofline, ())
+    named: dict[str, set[str]] = {
+        change.name: {*change.layers, *(name for run in change.runs for name in run)} for change in chosen_changes((), (), facts)
+    }
+    names = list(zip(tables.layers.ints("layer_id").tolist(), tables.layers.text("name").list(), strict=True))
+    return {change: [layer for layer, name in names if name in mine] for change, mine in named.items() if change in ABOUT_LAYERS}
 
 
 def _finding(number: int, row: Row, origin_ns: int, layers: int) -> dict[str, object]:

@@ -23,6 +23,7 @@ async function start() {
   const idle = idleOf(trace, document.getElementById("idle"), { cause: name => cause(name) });
   const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
   const regions = doc.regions.length ? regionsOf(trace, document.getElementById("region-list")) : { update() {} };
+  const whatif = whatifOf(trace, document.getElementById("whatif"));
   const graphs = graphsOf(doc, { layers: mark, within: chosen => trace.summed(chosen, trace.layerOf) });
 
   function change(given) {
@@ -31,6 +32,7 @@ async function start() {
     layers.update(selection);
     kernels.update(selection);
     regions.update(selection);
+    whatif.update(selection);
     idle.update(selection);
     spread.update(selection);
     graphs.update(selection);

@@ -275,3 +275,24 @@ function regionsOf(trace, place) {
   alike.addEventListener("change", list);
   return { update(given) { selection = given; list(); } };
 }
+
+/** What changes would make of the run, which stands on the page already, or of the selected inferences as far as they were replayed. */
+function whatifOf(trace, place) {
+  const { doc, tables } = trace, { before, changes } = doc.whatif, said = place.querySelector(".said"), whole = said.textContent;
+  const rows = [...place.querySelectorAll("[data-change]")].map(row => ({ row, change: changes[row.dataset.change], cells: [...row.cells].slice(1, 6), of: [...row.cells].slice(1, 6).map(cell => cell.textContent) }));
+  const mean = numbers => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+  return {
+    update(selection) {
+      const chosen = chosenLayers(selection), [from, to] = trace.windowOf(selection), { start, end } = tables.inferences;
+      const some = selection.inference !== null ? [selection.inference] : selection.range ? [...start.keys()].filter(row => start[row] < to && end[row] > from) : null;
+      const replayed = some && some.filter(row => row in before);
+      for (const { row, change, cells, of } of rows) {
+        const told = replayed && replayed.length && replayed.every(one => one in change.after), now = told && mean(replayed.map(one => before[one])), then = told && mean(replayed.map(one => change.after[one]));
+        cells.forEach((cell, at) => { cell.textContent = told ? [duration(now - then), "–", "–", duration(now), duration(then)][at] : replayed && replayed.length ? "–" : of[at]; });
+        row.classList.toggle("off", Boolean(some && !replayed.length) || Boolean(chosen && change.layers && !change.layers.some(layer => chosen.has(layer))));
+      }
+      const about = chosen ? ` ${rows.filter(({ row }) => !row.classList.contains("off")).length} of ${counted(rows.length, "change")} concern the selected layers; their figures are of all layers.` : "";
+      said.textContent = (!some ? whole : replayed.length ? `Now: ${some.length === 1 ? "of the selected inference" : `means of ${replayed.length} of the ${some.length} selected inferences, those that were replayed`}; – for changes that run several at once.` : "None of the selected inferences was replayed: the figures are of the whole run.") + about;
+    },
+  };
+}

@@ -122,6 +122,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         numbers=numbers,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
         predicted={row.text("change") for row in answered},
+        places={row.text("change"): gains.place(analysis.summary, row) for row in answered},
         assumed=common,
         unanswered=unanswered(list(analysis.tables.whatif)),
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],

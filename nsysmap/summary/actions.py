@@ -10,7 +10,8 @@ from nsysmap.base.table import Row, Table
 from nsysmap.summary.model import Action, Figure, IdleCause
 from nsysmap.summary.paste import RULE_TITLES, THROUGHPUT, TITLES, Version, lines_for, rule_line
 
-_LEAST_SHARE = 0.01  # share of the time per unit; less is within the difference between two runs of one program
+LEAST_SHARE = 0.01
+"""Share of the time per unit that an action must save at least; less is within the difference between two runs of one program."""
 _RULE_GROUPS = ("fusion", "reformat", "precision")
 """Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is predicted by what-if."""
 _UNDER_FILLED = "under-filled-gpu"
@@ -101,7 +102,7 @@ def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
 def _pays(row: Row) -> bool:
     if row.text("answer") != "answered":
         return False
-    return row.integer("low_saving_ns") > 0 and row.integer("low_saving_ns") >= _LEAST_SHARE * row.integer("before_ns")
+    return row.integer("low_saving_ns") > 0 and row.integer("low_saving_ns") >= LEAST_SHARE * row.integer("before_ns")
 
 
 def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause]) -> Action:
@@ -161,7 +162,7 @@ def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
 
 def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None) -> Action | None:
     rule = row.text("rule")
-    if row.text("outcome") != "found" or not at_most or unit_time is None or at_most < _LEAST_SHARE * unit_time.ns:
+    if row.text("outcome") != "found" or not at_most or unit_time is None or at_most < LEAST_SHARE * unit_time.ns:
         return None
     unit_ns = unit_time.ns
     if rule in _UNREPLAYED and unit_time.with_pauses_ns > PAUSES * unit_ns:

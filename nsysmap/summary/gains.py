@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nsysmap.base.table import Row
 from nsysmap.base.units import percent, ranged_rate, rate, rounded
-from nsysmap.summary.actions import PAUSES
+from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
 from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of
 
@@ -122,3 +123,28 @@ def no_action(summary: Summary) -> str:
         return "no saving can be predicted: " + (not_replayed(summary) if summary.inferences else f"{none_of(summary)} was recognised")
     shorter = f" of one {each(summary)}" if any(action.throughput_only for action in summary.actions) else ""
     return f"no change that what-if can replay is sure to save more than 1%{shorter}"
+
+
+def place(summary: Summary, row: Row) -> str:
+    """Whether a change of what-if is among the first actions, or why it is not."""
+    first = first_actions(summary)
+    action = next((one for one in summary.actions if one.name == row.text("change")), None)
+    if action is None:
+        nothing = row.integer("low_saving_ns") <= 0
+        return "no: it may save nothing" if nothing else f"no: it may save less than {percent(LEAST_SHARE, 1, 0)}"
+    if action in first:
+        return "yes"
+    if (action.share or 0.0) < _LEAST_SHARE:
+        return f"no: it saves less than {percent(_LEAST_SHARE, 1, 0)}"
+    return "no: others raise throughput more" if action.throughput_only else "no: others save more"
+
+
+def cut_off(summary: Summary) -> str:
+    """The limits of the first actions, and those that come next; empty where nothing can be predicted."""
+    if summary.unprofiled is None:
+        return ""
+    first = first_actions(summary)
+    left = [f"{action_title(one)}: {gain(summary, one)}" for one in summary.actions if one not in first and not one.throughput_only]
+    least, later = percent(LEAST_SHARE, 1, 0), percent(_LEAST_SHARE, 1, 0)
+    told = f"At most {ACTIONS} are listed; each saves at least {least}, even at the low end of a predicted range, after the first {later}."
+    return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"

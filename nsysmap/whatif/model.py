@@ -19,7 +19,7 @@ from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled
 from nsysmap.whatif.read_timeline import read_timeline
-from nsysmap.whatif.replay import period_ns, recorded, replay
+from nsysmap.whatif.replay import Finished, period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
 from nsysmap.whatif.timeline import Step, Timeline, Work
 from nsysmap.whatif.window import NoWindow, Window, steady_window
@@ -76,6 +76,11 @@ class Model:
         return found
 
     @cached_property
+    def finished(self) -> Finished:
+        """When each inference ends on the likely machine."""
+        return replay(self.likely)
+
+    @cached_property
     def before(self) -> dict[Machine, int]:
         """Time without the change on each machine."""
         return {machine: self.period(timeline) for machine, timeline in self.without.items()}
@@ -95,9 +100,9 @@ class Model:
         """Without the profiler, on the likely machine."""
         return self.without[self.machines[0]]
 
-    def period(self, timeline: Timeline) -> int:
-        """Time per inference, or per pass, in nanoseconds, corrected in proportion for the error of the replay."""
-        return round(self._replayed_ns(timeline) * self._correction * self.scale)
+    def period(self, timeline: Timeline, finished: Finished | None = None) -> int:
+        """Time per inference, or per pass, in nanoseconds, corrected in proportion for the error of the replay, which may be given."""
+        return round(self._replayed_ns(timeline, finished) * self._correction * self.scale)
 
     @cached_property
     def _correction(self) -> float:
@@ -105,8 +110,8 @@ class Model:
         likely = self._replayed_ns(self.likely)
         return 1 - self.error * self.recorded_ns / self.scale / likely if likely > 0 else 1.0
 
-    def _replayed_ns(self, timeline: Timeline) -> float:
-        return period_ns(timeline, replay(timeline)) * self.window.inferences_a_pass
+    def _replayed_ns(self, timeline: Timeline, finished: Finished | None = None) -> float:
+        return period_ns(timeline, finished or replay(timeline)) * self.window.inferences_a_pass
 
     def outside_share(self, timeline: Timeline) -> float:
         """The share of the time that the host spends on its own work between inferences."""

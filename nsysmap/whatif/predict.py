@@ -7,11 +7,12 @@ replay must first reproduce its trace, profiler included; otherwise there is no 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.base.intervals import covered
-from nsysmap.base.result_schema import WHATIF
+from nsysmap.base.result_schema import WHATIF, WHATIF_INFERENCES
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent, ranged
 from nsysmap.whatif.change import Change
@@ -20,6 +21,7 @@ from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
 from nsysmap.whatif.profiler import MACHINES, Machine
+from nsysmap.whatif.replay import Finished, lengths_ns, replay
 from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 
 NOISE = 0.007
@@ -44,11 +46,19 @@ _FILLED = 0.75
 
 def what_if(observed: Observed, facts: EngineFacts | None, changes: Sequence[Change], *, machines: tuple[Machine, ...] = MACHINES) -> Table:
     """One row per change (WHATIF): its figures, or why it does not apply, or why they cannot be determined."""
-    return predicted(read_model(observed, facts, machines), changes)
+    return predicted(read_model(observed, facts, machines), changes).whatif
 
 
-def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Table:
-    """The same for a model that has already been read."""
+@dataclass(frozen=True)
+class Predicted:
+    """The tables of what-if: the answers, and what answered changes make of single inferences."""
+
+    whatif: Table
+    whatif_inferences: Table
+
+
+def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Predicted:
+    """The same for a model that has already been read, with the times of its inferences."""
     if isinstance(model, NoModel):
         shared = {
             "answer": "cannot-tell",
@@ -59,11 +69,13 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Table:
         }
         made = {"answer": "does-not-apply", "reason": ALREADY_A_GRAPH}
         rows = [{"change": change.name, **shared, **(made if model.graphs and change.name == "cuda-graph" else {})} for change in changes]
-        return Table.of_rows(WHATIF, rows)
-    return Table.of_rows(WHATIF, [_row(model, change) for change in changes])
+        return Predicted(Table.of_rows(WHATIF, rows), Table.empty(WHATIF_INFERENCES))
+    each: list[dict[str, object]] = []
+    return Predicted(Table.of_rows(WHATIF, [_row(model, change, each) for change in changes]), Table.of_rows(WHATIF_INFERENCES, each))
 
 
-def _row(model: Model, change: Change) -> dict[str, object]:
+def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[str, object]:
+    """The answer to a change; what it makes of single inferences is added to ``each``."""
     before, likely = model.before, model.machines[0]
     row: dict[str, object] = {
         "change": change.name,
@@ -81,16 +93,18 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     if reason := _interpreter_reason(model, change):
         return {**row, "answer": "cannot-tell", "reason": reason}
     likeliest: Timeline | None = None
+    ends: Finished = ()  # of its inferences
     after: list[dict[Machine, int]] = []
     for make in plan.makes:
         timelines = {machine: make(timeline, machine) for machine, timeline in model.without.items()}
         first = timelines[likely]
         if not isinstance(first, Timeline):
             return {**row, "answer": "does-not-apply" if isinstance(first, DoesNotApply) else "cannot-tell", "reason": first.reason}
-        likeliest = likeliest or first
+        if likeliest is None:
+            likeliest, ends = first, replay(first)
         after.append(
             {
-                machine: _period(model, change, timeline, before[machine])
+                machine: _period(model, change, timeline, before[machine], ends if timeline is likeliest else None)
                 for machine, timeline in timelines.items()
                 if isinstance(timeline, Timeline)
             }
@@ -104,11 +118,14 @@ def _row(model: Model, change: Change) -> dict[str, object]:
             low, high = min(low, saving), max(high, saving)
     saving, assumptions = before[likely] - after[0][likely], f"{_basis(model)} {plan.assumptions}"
     most_saved = _gpu_allows(model, change, plan.makes[0])
-    if saving > most_saved + spread:
+    limited = saving > most_saved + spread
+    if limited:
         saving, low, high = most_saved, min(low, most_saved - spread), min(high, most_saved + spread)
         assumptions += " The saving is limited to the GPU's idle time and the time of the kernels removed, because the others fill the GPU."
     if likeliest is not None and (reason := _python_reason(model, likeliest, saving, (low, high))):
         return {**row, "answer": "cannot-tell", "reason": reason}
+    if likeliest is not None and not limited and change.name not in _MORE_AT_ONCE:
+        each += _inferences(model, change, likeliest, ends)
     figure = before[likely] - saving
     # a slower host may have more to save than the likely one takes in total: limited to the same share
     most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
@@ -125,10 +142,21 @@ def _row(model: Model, change: Change) -> dict[str, object]:
     }
 
 
-def _period(model: Model, change: Change, timeline: Timeline, before_ns: int) -> int:
+def _inferences(model: Model, change: Change, timeline: Timeline, ends: Finished) -> list[dict[str, object]]:
+    """The time of each replayed inference, with and without the change."""
+    now = lengths_ns(model.likely, model.finished)
+    return [
+        {"change": change.name, "inference": int(own[place]), "before_ns": stop - start, "after_ns": after[place][1] - after[place][0]}
+        for own, before, after in zip(model.window.inferences, now, lengths_ns(timeline, ends), strict=True)
+        for place, (start, stop) in before.items()
+        if place in after
+    ]
+
+
+def _period(model: Model, change: Change, timeline: Timeline, before_ns: int, finished: Finished | None) -> int:
     """Time per inference or pass of the changed timeline: where more kernels run at once, no less than the GPU needs for one."""
     needed = gpu_needs_ns(timeline) * model.window.inferences_a_pass if change.name in _MORE_AT_ONCE else 0
-    return max(model.period(timeline), min(round(needed), before_ns))
+    return max(model.period(timeline, finished), min(round(needed), before_ns))
 
 
 def _interpreter_reason(model: Model, change: Change) -> str:

@@ -28,7 +28,8 @@ def replayed_tables(model: Model | NoModel) -> Replayed:
 
 
 def _inferences(model: Model) -> Table:
-    likely, quick, slow = (lengths_ns(timeline, replay(timeline)) for timeline in (model.without[one] for one in model.machines[:3]))
+    likely = lengths_ns(model.likely, model.finished)
+    quick, slow = (lengths_ns(timeline, replay(timeline)) for timeline in (model.without[one] for one in model.machines[1:3]))
     as_recorded = lengths_ns(model.timeline, recorded(model.timeline))
     rows = []
     for number, (thread, own) in enumerate(zip(model.window.threads, model.window.inferences, strict=True)):

@@ -795,6 +795,59 @@ def test_inferences_show_the_time_of_the_selected_layers(browser: Browser, writt
     assert page.inner_text("#inferences .said") == ""
 
 
+def test_what_if_is_of_the_selected_inferences_and_layers(browser: Browser, written: Callable[..., Path]) -> None:
+    names = ("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json")
+    tables = analyze(FIXTURES / names[0], [FIXTURES / names[1]], rules=()).tables
+    replayed = {
+        (row.text("change"), row.integer("inference")): (row.integer("before_ns"), row.integer("after_ns"))
+        for row in tables.whatif_inferences
+    }
+    chosen = sorted({inference for _, inference in replayed})
+    page = opened(browser, written(*names))
+    rows = page.locator("#whatif tbody tr")
+    whole = rows.all_inner_texts()
+    assert "Times are per inference" in page.inner_text("#whatif .said")
+    start, end = tables.inferences.ints("start_ns"), tables.inferences.ints("end_ns")
+    events = (tables.kernels, tables.memcpys, tables.memsets, tables.api_calls, tables.inferences)
+    origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
+    two = next(one for one in chosen if one + 1 in chosen)
+    for selected, mine in (
+        (f"inference={two}", [two]),
+        (f"range={start[two] - origin}-{end[two + 1] - origin}", [two, two + 1]),
+    ):
+        page = opened(browser, written(*names), selected)
+        rows = page.locator("#whatif tbody tr")
+        for row in rows.all():
+            cells = row.locator("td").all_inner_texts()
+            if (cells[0], mine[0]) not in replayed:
+                assert cells[0] in ("two-in-flight", "aux-streams")
+                assert cells[1:6] == ["–"] * 5
+                continue
+            before, after = (np.mean([replayed[cells[0], one][at] for one in mine]) / 1e9 for at in (0, 1))
+            assert [_seconds(cells[at]) for at in (1, 4, 5)] == pytest.approx([before - after, before, after], rel=0.005)
+        page.keyboard.press("Escape")
+        assert rows.all_inner_texts() == whole
+    left_out = next(one for one in tables.inferences.ints("inference").tolist() if one not in chosen)
+    page = opened(browser, written(*names), f"inference={left_out}")
+    assert "None of the selected inferences was replayed" in page.inner_text("#whatif .said")
+    assert page.locator("#whatif tr.off").count() == len(whole)
+    reformat = next(row.integer("layer_id") for row in tables.layers if row.text("name").startswith("Reformatting CopyNode"))
+    for layer, dimmed in ((reformat, 0), (reformat - 1, 1)):
+        page = opened(browser, written(*names), f"layer={layer}")
+        assert page.locator("#whatif tr.off").count() == dimmed
+        assert "concern the selected layers" in page.inner_text("#whatif .said")
+
+
+def test_what_is_not_done_first_is_said_with_the_limit(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    assert "each saves at least 1%, even at the low end of a predicted range, after the first 3%" in page.inner_text("#answer")
+    first = {row.locator("td").first.inner_text(): row.locator("td").nth(6).inner_text() for row in page.locator("#whatif tbody tr").all()}
+    listed = {str(link.get_attribute("href")).removeprefix("#change-") for link in page.get_by_text("how predicted").all()}
+    assert {change for change, said in first.items() if said == "yes"} == listed != set()
+    assert first["async"] == "no: it may save less than 1%"
+    assert first["drop-layers"] == "no: it may save nothing"
+
+
 def test_the_part_in_view_is_selected_by_a_key_and_its_counters_are_told(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     page.locator("#lanes canvas").focus()

@@ -52,3 +52,28 @@ def test_a_trace_that_cannot_be_replayed_has_no_rows() -> None:
     tables = analyze(FIXTURES / "bert_trt10/graph_whole.nsys-rep", rules=[]).tables
     assert not len(tables.replayed_inferences)
     assert not len(tables.replayed_work)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_what_changes_make_of_single_inferences_is_on_average_what_they_save(name: str) -> None:
+    tables = tables_of(name)
+    weight = dict(
+        zip(tables.replayed_inferences.ints("inference").tolist(), tables.replayed_inferences.floats("weight").tolist(), strict=True)
+    )
+    of = {row.integer("inference"): row for row in tables.replayed_inferences}
+    told = set()
+    for answer in tables.whatif:
+        mine = [row for row in tables.whatif_inferences if row.text("change") == answer.text("change")]
+        if not mine:
+            continue
+        told.add(answer.text("change"))
+        assert {row.integer("inference") for row in mine} <= set(of)
+        for row in mine:
+            replayed = of[row.integer("inference")]
+            assert row.integer("before_ns") == replayed.integer("end_ns") - replayed.integer("begin_ns")
+        before, after = (sum(row.integer(end) * weight[row.integer("inference")] for row in mine) for end in ("before_ns", "after_ns"))
+        saved = answer.integer("saving_ns") / answer.integer("before_ns")
+        assert 1 - after / before == pytest.approx(saved, abs=0.005), answer.text("change")
+    answered = {row.text("change") for row in tables.whatif if row.text("answer") == "answered"}
+    assert told <= answered - {"two-in-flight", "aux-streams"}
+    assert "async" in told
