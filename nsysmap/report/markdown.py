@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nsysmap.base.terminal import code, plain
-from nsysmap.base.units import duration, microseconds, percent, rounded
+from nsysmap.base.units import counted, duration, microseconds, percent, rounded
 from nsysmap.report import precision
 from nsysmap.report.model import Report, Spread
 from nsysmap.report.whatif import assumptions
@@ -125,7 +125,8 @@ def _costliest(summary: Summary) -> Iterator[str]:
         for one in found[:_TOP_GROUPS]
     ]
     yield _table(("share", "time", "layers", "engine", "kind", "layer"), groups, right=4)
-    yield _more(len(found), _TOP_GROUPS, "rows")
+    if len(found) > _TOP_GROUPS:
+        yield f"… and {len(found) - _TOP_GROUPS:,} rows more: every layer is listed below."
     for region in summary.regions:
         yield f"### Inside {code(region.name)}"
         parts = [
@@ -133,6 +134,7 @@ def _costliest(summary: Summary) -> Iterator[str]:
             for one in region.parts[:_TOP_GROUPS]
         ]
         yield _table(("share", "time", "parts", "part"), parts, right=3)
+        yield _more(len(region.parts), _TOP_GROUPS, "parts")
 
 
 def _engine(engine: int | None) -> str:
@@ -267,8 +269,10 @@ def _kernels(report: Report) -> Iterator[str]:
         )
         for row in kernels[:_TOP_KERNELS]
     ]
+    yield f"<details><summary>{counted(len(kernels), 'kernel name')}</summary>"
     yield _table(("share", "total", "count", "median µs", "what it is", "kernel"), rows, right=4)
     yield _more(len(kernels), _TOP_KERNELS, "kernel names")
+    yield "</details>"
 
 
 def _whatif(report: Report) -> Iterator[str]:
