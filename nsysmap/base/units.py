@@ -71,6 +71,11 @@ def rounded(time_ns: float | None) -> str:
     return f"{value:,.{digits}f} {unit}"
 
 
+def multiple(ratio: float) -> str:
+    """A ratio with one decimal, from 100 on with three significant digits."""
+    return f"{ratio:.1f}" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f}"
+
+
 def about(time_ns: float) -> str:
     """A predicted time with two significant digits, such as "280 µs"."""
     size, unit = _unit_of(time_ns)

@@ -6,12 +6,13 @@ from dataclasses import asdict
 
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import counted, duration, microseconds, percent
+from nsysmap.base.units import counted, duration, microseconds, multiple, percent
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.pages import Grid, Page, page_text, signed_microseconds
 
 SCHEMA = "nsysmap/inference/1"
 WENT_TO = "Where its time went, µs"
+_TIMES = 3  # times the median from which that ratio is told instead of a percentage
 TOP = 12
 """Rows of a table shown at most."""
 
@@ -65,9 +66,12 @@ def page_of_inference(found: OneInference) -> Page:
 
 def _answer(found: OneInference, extra: int) -> list[str]:
     more = "more" if extra >= 0 else "less"
+    beside = f"{duration(abs(extra))} ({percent(abs(extra), found.usual_ns)}) {more} than"
+    if found.usual_ns and found.time_ns >= _TIMES * found.usual_ns:
+        beside = f"{multiple(found.time_ns / found.usual_ns)} times as long as"
     lines = [
-        f"{duration(found.time_ns)} as recorded, {duration(abs(extra))} ({percent(abs(extra), found.usual_ns)}) {more} than inference "
-        f"{found.usual}, the median of {counted(found.like, 'steady-state inference')} with the same kernels."
+        f"{duration(found.time_ns)} as recorded, {beside} inference {found.usual}, the median of "
+        f"{counted(found.like, 'steady-state inference')} with the same kernels."
     ]
     if found.warmup:
         lines.append("It belongs to the warm-up.")
@@ -77,7 +81,8 @@ def _answer(found: OneInference, extra: int) -> list[str]:
     if extra and longer:
         most = longer[0]
         share = percent(min(abs(most.ns), abs(extra)), abs(extra), 0)
-        lines.append(f"Most of the difference ({share}) is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
+        part = "Most" if 2 * abs(most.ns) > abs(extra) else "The largest part"
+        lines.append(f"{part} of the difference ({share}) is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
         worst = max(found.kernels, key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1), default=None)
         if worst is not None and most.kind == "idle" and worst["cause"] is not None and extra > 0:
             own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))

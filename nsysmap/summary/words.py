@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from nsysmap.base.terminal import columns, escaped, told_apart
-from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, multiple, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
@@ -327,7 +327,7 @@ def slowest(summary: Summary) -> str:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
     engine = f" of {engine_names(summary)[found.engine]}" if found.engine is not None and len(summary.engines) > 1 else ""
-    told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {_times(ratio)} x median"
+    told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:
@@ -335,11 +335,6 @@ def slowest(summary: Summary) -> str:
     if found.before_ns is not None:
         told += f"; {rounded(found.before_ns)} passed before it began"
     return told + ("; one of the first, may be warm-up" if found.early else "")
-
-
-def _times(ratio: float) -> str:
-    """A ratio in three digits at most."""
-    return f"{ratio:.1f}" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f}"
 
 
 def _held_up(found: Slowest) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.base.table import MISSING
-from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, inference_count, main_queue
+from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, main_queue
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
 
@@ -278,6 +278,9 @@ def gpu_needs_ns(timeline: Timeline) -> float:
 
 
 def outside_ns(timeline: Timeline) -> float:
-    """The host's own time outside the enqueues, mean per inference."""
-    inferences = inference_count(timeline)
-    return sum(step.outside_ns for step in all_steps(timeline)) / inferences if inferences else 0.0
+    """The host's own time outside the enqueues, mean per inference: of those whose time counts, each for as many as it stands for."""
+    taken = counted = 0.0
+    for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
+        counted += sum(weights.values())
+        taken += sum(step.outside_ns * weights.get(step.inference, 0.0) for step in steps)
+    return taken / counted if counted else 0.0

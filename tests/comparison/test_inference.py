@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +63,16 @@ def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
 def test_what_the_host_was_late_with_is_told(file: str, why: str) -> None:
     found = one_inference(analyze(FIXTURES / file, rules=[]).tables.by_name(), file, "slowest")
     assert f"; {why}" in " ".join(inference_text(found).split())
+
+
+def test_one_that_took_many_times_the_median_is_told_as_such_and_most_is_more_than_half() -> None:
+    slow = told("slowest")
+    text = " ".join(inference_text(replace(slow, time_ns=1_324 * slow.usual_ns)).split())
+    assert " as recorded, 1,320 times as long as inference " in text
+    assert "%) more than" not in text
+    extra = slow.time_ns - slow.usual_ns
+    parts = [replace(slow.contributions[0], ns=round(share * extra)) for share in (0.42, 0.3, 0.28)]
+    assert "The largest part of the difference (42%) is " in " ".join(inference_text(replace(slow, contributions=tuple(parts))).split())
 
 
 def test_an_inference_that_is_not_there_is_refused() -> None:

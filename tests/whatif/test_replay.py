@@ -153,6 +153,12 @@ def test_host_work_between_inferences_is_paid_in_full_and_its_removal_saves_it()
     timeline = program(kernels=[20_000] * 10, host_ns=800_000)
     assert outside_ns(timeline) == 800_000
     assert period(timeline) - period(without_host_gap(timeline)) == 800_000
+    (first, *others), weights = timeline.threads[0], {**timeline.weights[0], 1: 3.0}
+    assert first.inference not in weights
+    paused = replace(timeline, threads=((first._replace(outside_ns=10**9), *others),), weights=(weights,))
+    assert outside_ns(paused) == 800_000  # a pause before one that does not count is in no mean
+    longer = tuple(step._replace(outside_ns=2 * step.outside_ns) if step.inference == 1 else step for step in others)
+    assert outside_ns(replace(paused, threads=((first, *longer),))) == pytest.approx(800_000 * (1 + 3 / sum(weights.values())))
 
 
 def test_pinned_copies_leave_their_time_on_the_bus_and_one_wait() -> None:
