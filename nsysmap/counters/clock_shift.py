@@ -11,6 +11,7 @@ from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
 from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
+from nsysmap.counters.series import ROUNDED2
 from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, shares_of, taking_part, touched
 
 _FAR_SAMPLES = 64  # the offset is searched within this many sample lengths in either direction
@@ -67,7 +68,8 @@ class _Looked:
         """The normal equations of the metrics' samples."""
         used = self.values[:, self.used]
         target = np.stack([self.shares.gathered(row) for row in self.values])
-        return Sums(self.matrix, target, (used**2).sum(axis=1), used.shape[1])
+        rounding2 = np.where((used == np.round(used)).all(axis=1), ROUNDED2, 0.0)
+        return Sums(self.matrix, target, (used**2).sum(axis=1), used.shape[1], rounding2)
 
 
 @dataclass
@@ -101,7 +103,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         near |= (work.end_ns > each.start_ns[0] - margin) & (work.start_ns < each.end_ns[-1] + margin)
     work = Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
     shift = _searched(work, stretches, samples.period_ns, rough)
-    if abs(rough.offset_ns) > samples.period_ns / 2 or rough.drift:
+    if rough.offset_ns or rough.drift:
         other = _searched(work, stretches, samples.period_ns, none)
         shift = _likelier(work, stretches, samples.period_ns, (other, shift))
     left_out = _wild(work, stretches, samples.period_ns, shift)

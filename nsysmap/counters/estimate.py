@@ -15,7 +15,7 @@ from nsysmap.counters.near_inverse import spreads, weighted
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.ring import Factor
-from nsysmap.counters.series import LEFT_OPEN, Series, series_of
+from nsysmap.counters.series import LEFT_OPEN, ROUNDED2, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded
@@ -25,8 +25,8 @@ _LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
 _FEW = 20.0  # samples per part of a kernel: with more, the leverage of a sample is below 5 % and is neglected
 _FEWEST_CLUSTERS = 8  # with fewer, the scatter between clusters is taken to be at least that of the samples' noise
 _MOST_LEVERAGE = 0.9
+_PHASES = 32  # random sums of places in the sequence
 _SETTLING = 4  # rounds of predicting the samples printed as 1
-_ROUNDED2 = 1.0 / 12.0  # variance of rounding to whole numbers
 _HARMONICS = np.arange(1, 9)
 
 
@@ -136,6 +136,7 @@ class _Linear:
     determined: float
     value: FloatArray
     influence: FloatArray  # the contribution of each cluster of repetitions
+    alike: FloatArray  # variance if only samples that begin in different places of the sequence are independent
     modelled: FloatArray  # variance from the noise of the samples alone
     shape: FloatArray  # variance
     moved: FloatArray  # change per ns of offset
@@ -146,7 +147,8 @@ class _Linear:
 def _fit(problem: Problem, series: list[Series], like: Fit | None = None) -> Fit:
     target = np.stack([problem.shares.gathered(np.where(problem.used, each.values, 0.0)) for each in series])
     squares = np.array([float(used @ used) for each in series for used in (each.values[problem.used],)])
-    return fit_rates(Sums(problem.matrix, target, squares, int(problem.used.sum())), problem.layout, like=like)
+    rounding2 = np.array([each.rounding2 for each in series])
+    return fit_rates(Sums(problem.matrix, target, squares, int(problem.used.sum()), rounding2), problem.layout, like=like)
 
 
 def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray) -> BoolArray:
@@ -192,11 +194,12 @@ def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) 
     )
     free = np.sqrt(1.0 - _leverage(problem, fit.factor))
     scores = np.stack([_scores(problem, row) for row in residual / free])
+    alike = np.stack([_scores_by_phase(problem, row) for row in residual / free])
     inside = _inside(problem)
     later = np.stack(
         [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
     )
-    answers = fit.factor.solve(np.concatenate([scores, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
+    answers = fit.factor.solve(np.concatenate([scores, alike, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
     influence = means.of(answers)
     asked = means.weighted(problem.matrix)
     noise2 = fit.noise[:, None] ** 2
@@ -209,7 +212,7 @@ def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) 
     return [
         _Linear(
             bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(fit.rates[row]),
-            influence[row, :-1],
+            influence[row, : problem.clusters], (influence[row, problem.clusters : -1] ** 2).sum(axis=0),
             modelled[row], shape[row], influence[row, -1], least[row],
             _variance_inside(problem.layout.groups, inside, residual[row]),
         )
@@ -276,6 +279,20 @@ def _scores(problem: Problem, residual: FloatArray) -> FloatArray:
     return centred
 
 
+def _scores_by_phase(problem: Problem, residual: FloatArray) -> FloatArray:
+    """Sums over the samples that begin in the same place of the sequence, by column: where the model is wrong, all of them differ alike.
+
+    Places share a row with random signs, so that the squares of the rows add up to those of the places.
+    """
+    shares = problem.shares
+    random = np.random.default_rng(0)
+    places = int(problem.phase.max(initial=0)) + 2
+    row, sign = random.integers(0, _PHASES, places), random.choice([-1.0, 1.0], places)
+    at = problem.phase[shares.sample]
+    scores = summed(row[at] * shares.columns + shares.column, shares.share * (sign[at] * residual[shares.sample]), _PHASES * shares.columns)
+    return scores.reshape(_PHASES, shares.columns)
+
+
 def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series, cache_ns: float) -> Estimate:
     """The metric itself: the estimate, divided by the cycles if it is a share of cycles."""
     layout = problem.layout
@@ -295,7 +312,7 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
     freedom = _freedom(influence, problem.spread)
-    sampling = np.sqrt(_scattered(influence, freedom, modelled, problem))
+    sampling = np.sqrt(_scattered(influence, freedom, modelled, _coherence(found, problem), problem))
     timing = np.abs(moved) * problem.shift_error_ns
     rounding = np.hypot(_rounding(problem, inside) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
@@ -345,14 +362,21 @@ def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
     Gaussian scatter of standard deviation s damps the k-th term by exp(-2 pi² k² s²) (Widrow and Kollár 2008).
     """
     layout = problem.layout
-    scatter2 = np.maximum(np.nan_to_num(inside) - _ROUNDED2, 0.0)
+    scatter2 = np.maximum(np.nan_to_num(inside) - ROUNDED2, 0.0)
     damped = np.exp(-4 * np.pi**2 * _HARMONICS**2 * scatter2[:, None]) / (2 * np.pi**2 * _HARMONICS**2)
     inner = np.sqrt(damped.sum(axis=1)) * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
     rounding: FloatArray = np.sqrt(np.concatenate([inner**2, inner**2 @ problem.means.sets**2]))
     return rounding
 
 
-def _scattered(influence: FloatArray, freedom: FloatArray, modelled: FloatArray, problem: Problem) -> FloatArray:
+def _coherence(found: _Linear, problem: Problem) -> float:
+    """Ratio of the variance from residuals that are the same in every repetition to that from independent ones; 1 if there are none."""
+    told = (problem.means.ran > 0) & (found.modelled > 0)
+    usual = (1.0 - 2.0 / (9.0 * _PHASES)) ** 3
+    return max(float(np.median(found.alike[told] / found.modelled[told])) / usual, 1.0) if told.any() else 1.0
+
+
+def _scattered(influence: FloatArray, freedom: FloatArray, modelled: FloatArray, coherent: float, problem: Problem) -> FloatArray:
     """Variance from the scatter between clusters of repeats, and from the part of the residuals that is the same in all clusters.
 
     ``modelled`` is the variance if the residuals were independent noise.  If clusters usually differ less than such noise would make them
@@ -361,12 +385,12 @@ def _scattered(influence: FloatArray, freedom: FloatArray, modelled: FloatArray,
     """
     between = (influence**2).sum(axis=0)
     if problem.clusters < _FEWEST_CLUSTERS:
-        most: FloatArray = np.maximum(between, modelled)
+        most: FloatArray = np.maximum(between, coherent * modelled)
         return most
     told = (problem.means.ran > 0) & (modelled > 0)
     usual = (1.0 - 2.0 / (9.0 * np.maximum(freedom, 1.0))) ** 3
     differ = float(np.median((between / usual)[told] / modelled[told])) if told.any() else 1.0
-    scattered: FloatArray = between + max(1.0 - differ, 0.0) * modelled
+    scattered: FloatArray = between + max(coherent - differ, 0.0) * modelled
     return scattered
 
 

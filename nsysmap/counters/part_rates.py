@@ -30,12 +30,17 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Sums:
-    """The samples of some metrics as sums: A'A, one row per metric of A'y and of y'y, and the number of samples."""
+    """The samples of some metrics as sums: A'A, one row per metric of A'y and of y'y, and the number of samples.
+
+    ``rounding2`` is the variance of rounding, by metric: rates explain samples no better than that.  Repetitions do not average it out if
+    samples scatter less than they are rounded, and the best fit then follows the steps between rounded values as if they were kernels.
+    """
 
     matrix: Gram
     target: FloatArray
     squares: FloatArray
     samples: int
+    rounding2: FloatArray
 
     @property
     def size(self) -> FloatArray:
@@ -114,8 +119,9 @@ def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
     """
     vague = np.maximum(like.noise / (_LIKELY * sums.size), _SOLVABLE) ** 2
     residual, determinant = _systems(sums.matrix, like.left, like.stiffness, vague).left(sums.target, sums.squares)
-    residual = np.maximum(residual, 1e-10 * sums.squares + _TINY)
-    misfit: FloatArray = 0.5 * sums.samples * np.log(residual / max(sums.samples, 1)) + 0.5 * determinant
+    residual = np.maximum(residual, 1e-10 * sums.squares + _TINY) / max(sums.samples, 1)
+    least = np.maximum(residual, sums.rounding2)
+    misfit: FloatArray = 0.5 * sums.samples * (np.log(least) + residual / least - 1.0) + 0.5 * determinant
     return misfit
 
 
@@ -137,7 +143,7 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> None:
     jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(axis=1)
     free = np.maximum(sums.samples - (layout.columns - count) - told, 1.0)
     state.rates = rates
-    state.noise2 = _residual(sums, rates) / free
+    state.noise2 = np.maximum(_residual(sums, rates) / free, sums.rounding2)
     state.unevenness = np.sqrt((jumps + _TRUST * _START**2) / (told + _TRUST))
     state.determined = told / max(count, 1)
 

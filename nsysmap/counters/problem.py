@@ -13,11 +13,11 @@ from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import MOST_PARTS, Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
 
-PARTS_PER_SAMPLE = 8.0
+PARTS_PER_SAMPLE = 16.0
 """Kernels are divided into parts of a sample's length divided by this …"""
 SHORTEST_PART_NS = 500.0
 """… but not shorter: nothing in a kernel changes faster than blocks start and end."""
-FEWEST_PARTS = 4
+FEWEST_PARTS = 8
 """Parts of a kernel that is shorter than a sample: the distribution within it is also unknown."""
 MOST_COLUMNS = 3000
 MOST_COUPLED = 300
@@ -48,6 +48,7 @@ class Problem:
     means: Means
     cluster: IntArray  # cluster of whole repetitions of each sample
     clusters: int
+    phase: IntArray  # place in the sequence at which each sample begins, in steps of parts of a sample
     spread: FloatArray  # effective number of clusters over which the time of each group, and of each set, is spread
     used: BoolArray
     left_out: int  # samples that overlap work outside the sequence
@@ -76,7 +77,8 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     return Problem(
         values=values, work=work, place=place, layout=layout, shares=shares, edges=edges_of(work, layout, start, end),
         beside=beside(work), matrix=matrix,
-        means=means, cluster=cluster, clusters=clusters, spread=_spread(shares, means, cluster, clusters),
+        means=means, cluster=cluster, clusters=clusters,
+        phase=_phase(work, layout, start, samples.period_ns / PARTS_PER_SAMPLE), spread=_spread(shares, means, cluster, clusters),
         used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.error_ns,
     )  # fmt: skip
 
@@ -167,6 +169,16 @@ def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
     count = min(_CLUSTERS, len(repeats))
     repeat = np.clip(np.searchsorted(np.sort(begin), start, "right") - 1, 0, None)
     return repeat * count // len(repeats), count
+
+
+def _phase(work: Work, layout: Layout, start: FloatArray, step_ns: float) -> IntArray:
+    """How far into the sequence each sample begins: that much work, in steps, of the kernels up to there; -1 before the first."""
+    done = np.cumsum(np.append(0.0, layout.duration_ns))
+    row = np.searchsorted(work.start_ns, start, "right") - 1
+    group = np.where(row >= 0, work.group[row], -1)
+    inside = np.minimum(start - work.start_ns[row], layout.duration_ns[group])
+    phase: IntArray = np.where(group >= 0, (done[group] + inside) // step_ns, -1).astype(np.int64)
+    return phase
 
 
 def _spread(shares: Shares, means: Means, cluster: IntArray, clusters: int) -> FloatArray:

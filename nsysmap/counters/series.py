@@ -17,6 +17,8 @@ from nsysmap.counters.model import Samples
 LEAST = 1.0
 """The value printed for everything between 0 and 1.5 times it."""
 _RESIDENT = ("sm_active", "compute_warps", "unallocated_warps")
+ROUNDED2 = 1.0 / 12.0
+"""Variance of rounding to whole numbers."""
 _MIDDLE = 0.6  # first assumption for a printed 1
 _ENDS = (0.05, 1.45)
 LEFT_OPEN = 0.4
@@ -36,6 +38,12 @@ class Series:
     resident: bool  # of blocks that are on SMs, working or not
     least: BoolArray  # printed as 1
     cycles: FloatArray | None  # factor of a percent
+
+    @property
+    def rounding2(self) -> float:
+        """The variance that rounding adds to a sample."""
+        step = self.step if self.cycles is None else self.step * float(np.nanmean(self.cycles))
+        return step**2 * ROUNDED2 if self.percent else 0.0
 
     def times_cycles(self, percent: FloatArray) -> FloatArray:
         """Percents in the unit of the values."""

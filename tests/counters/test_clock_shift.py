@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nsysmap.counters import clock_shift as searching
 from nsysmap.counters.clock_shift import clock_shift
-from nsysmap.counters.model import Samples, Work
+from nsysmap.counters.model import Samples, Shift, Work
 from tests.counters.made import sampled, sequence
 
 DURATIONS = [4000, 9000, 2500, 14_000, 6000]
@@ -23,6 +24,18 @@ def test_an_offset_is_found(offset: int) -> None:
     assert found is not None
     assert found.offset_ns == pytest.approx(offset, abs=60)
     assert abs(found.offset_ns - offset) < 4 * found.error_ns
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_busy_time_that_is_half_a_sample_off_does_not_mislead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps are half samples, and from the wrong one the nearest dip of the misfit can be another kernel's."""
+    random = np.random.default_rng(seed)
+    work = sequence(random.integers(1500, 7000, 9).tolist() * 8, [500] * 72, 40, seed=seed)
+    rates = random.uniform(0, 95, 72).tolist()
+    monkeypatch.setattr(searching, "_by_busy_time", lambda _work, _stretches, period_ns, origin: Shift(-period_ns / 2, 0.0, origin))
+    found = clock_shift(sampled(work, rates, 20_000, noise=0.4, offset=900), work, (0,))
+    assert found is not None
+    assert abs(found.offset_ns - 900) < 4 * found.error_ns < 400
 
 
 def test_a_drift_is_found() -> None:

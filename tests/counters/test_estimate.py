@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysmap.counters.edges import cached
-from nsysmap.counters.estimate import _fit, _freedom, _leverage, estimate
+from nsysmap.counters.estimate import _coherence, _fit, _freedom, _leverage, _linear, _scores_by_phase, estimate
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.problem import problem_of
 from nsysmap.counters.series import series_of
@@ -44,6 +44,50 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
         found = estimate(sampled(work, rates, 10_000, noise=0.7, seed=seed), work, Shift()).by_metric[0].groups
         held.append((found.low <= rates) & (rates <= found.high))
     assert 0.85 <= np.mean(held) <= 0.95
+
+
+@pytest.mark.parametrize("period", [10_000, 40_000])
+def test_rounding_that_no_noise_blurs_is_in_the_errors(period: int) -> None:
+    """Samples of kernels that are hardly active are all 1, 2 or 3, in every repetition alike."""
+    apart = []
+    for seed in range(8):
+        work = sequence(DURATIONS, GAPS, 100, seed=seed)
+        rates = np.random.default_rng(seed).uniform(0, 8, 5).tolist()
+        samples = sampled(work, rates, period, noise=0.02, seed=seed)
+        printed = np.where((samples.values > 0) & (samples.values < 1), 1.0, np.round(samples.values))
+        found = estimate(replace(samples, values=printed), work, Shift()).by_metric[0].groups
+        apart.append((found.value - rates) / found.error)
+    assert np.sqrt(np.mean(np.square(apart))) < 1.4
+
+
+def test_residuals_by_place_add_up_to_those_of_the_places() -> None:
+    """Rows that places share with random signs: their squares do in the mean."""
+    work = sequence(DURATIONS, GAPS, 60)
+    problem = problem_of(sampled(work, RATES, 5000), work, Shift(), np.full(5, -1), 0)
+    residual = np.where(problem.used, np.random.default_rng(0).normal(size=len(problem.used)), 0.0)
+    every = np.zeros((int(problem.phase.max()) + 2, problem.shares.columns))
+    for sample, column, share in zip(problem.shares.sample, problem.shares.column, problem.shares.share, strict=True):
+        every[problem.phase[sample], column] += share * residual[sample]
+    along = np.random.default_rng(1).normal(size=(problem.shares.columns, 400))
+    found, expected = ((rows @ along) ** 2 for rows in (_scores_by_phase(problem, residual), every))
+    assert found.sum(axis=0).mean() == pytest.approx(expected.sum(axis=0).mean(), rel=0.25)
+    assert len(np.unique(problem.phase)) > 50
+
+
+@pytest.mark.parametrize(("same", "low", "high"), [(False, 1.0, 1.4), (True, 2.0, np.inf)])
+def test_residuals_that_are_the_same_in_every_repetition_are_told_from_noise(same: bool, low: float, high: float) -> None:
+    work = sequence(DURATIONS * 3, GAPS * 3, 200)
+    samples = sampled(work, RATES * 3, 20_000, noise=0.2)
+    begin = work.start_ns[work.group == 0]
+    into = samples.start_ns - begin[np.clip(np.searchsorted(begin, samples.start_ns, "right") - 1, 0, None)]
+    random = np.random.default_rng(2)
+    off = random.normal(0, 1.5, 1000)[np.clip(into // 2000, 0, 999)] if same else random.normal(0, 1.5, len(into))
+    samples = replace(samples, values=samples.values + off)
+    problem = problem_of(samples, work, Shift(), np.full(15, -1), 0)
+    series = series_of(samples, problem.values)
+    fit = _fit(problem, series)
+    (found,) = _linear(problem, series, fit, np.zeros_like(fit.rates))
+    assert low <= _coherence(found, problem) < high
 
 
 def test_values_stay_between_0_and_100() -> None:

@@ -24,7 +24,7 @@ def problem_and_fit(period: int) -> tuple[Problem, Fit]:
     problem = problem_of(sampled(work, RATES, period, noise=0.5), work, Shift(), member, 2)
     used = problem.values[:, problem.used]
     target = np.stack([problem.shares.gathered(row) for row in problem.values])
-    return problem, fit_rates(Sums(problem.matrix, target, (used**2).sum(axis=1), used.shape[1]), problem.layout)
+    return problem, fit_rates(Sums(problem.matrix, target, (used**2).sum(axis=1), used.shape[1], np.zeros(len(target))), problem.layout)
 
 
 def dense_fit(problem: Problem) -> tuple[Array, Array, Array, float]:
