@@ -96,7 +96,8 @@ def _answer(summary: Summary) -> Iterator[str]:
     for number, action in enumerate(shown, 1):
         told = f"{plain(gains.action_title(action))}: {plain(gains.gain(summary, action, f' per {summary.unit}'))}"
         lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told}")
-        lines += [f"   - {code(paste)}" for paste in (action.paste, action.paste_pytorch) if paste]
+        lines += [f"   - {code(paste)}" for paste in gains.ways(action)]
+        lines += [f"   - {plain(action.change)}"] if action.change is not None else []
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
     yield "\n".join(lines)
     rows = [("CUDA graph", answer.graph(summary))] if summary.inferences else []

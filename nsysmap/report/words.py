@@ -9,7 +9,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, ranged, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
 from nsysmap.rules.finding import Finding
-from nsysmap.summary.paste import RULE_TITLES, TITLES
+from nsysmap.summary.paste import CHANGES, RULES
 
 CAUSES = {
     "launch": "the host was still launching the next work",
@@ -175,13 +175,14 @@ def number_words(row: Row, column: str) -> str:
 
 def change_words(change: str) -> str:
     """A change (schema.WHATIF) by its name, and its description."""
-    return f"{change}: {TITLES[change]}" if change in TITLES else change
+    return f"{change}: {CHANGES[change].title}" if change in CHANGES else change
 
 
 def to_do(finding: Finding) -> str:
     """What the answer calls what a finding asks for, in the words of the change that prices it; empty if it has no name for it."""
     change = re.search(r"--change (\S+)", finding.command or "")
-    title = TITLES[change.group(1)] if change else RULE_TITLES.get(finding.rule, "")
+    found = CHANGES[change.group(1)] if change else RULES.get(finding.rule)
+    title = found.title if found is not None else ""
     return f"{title[:1].upper()}{title[1:]}. " if title else ""
 
 

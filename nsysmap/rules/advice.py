@@ -1,4 +1,4 @@
-"""A rule's advice: parts for everyone, and parts only for users of PyTorch or of some versions of TensorRT."""
+"""A rule's advice: parts for everyone, and parts only for some programs or some versions of TensorRT."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-PYTORCH, TENSORRT, CUDA = "pytorch", "tensorrt", "cuda"
-_VERSION = re.compile(r"tensorrt (<|>=) (\d+(?:\.\d+)*)")
+from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_TENSORRT, Program, version_of
 
-_HEADINGS = {PYTORCH: "In PyTorch: ", TENSORRT: "With TensorRT: ", CUDA: "Without TensorRT and PyTorch: "}
+PYTORCH, CUDA, TRTEXEC = "pytorch", "cuda", "trtexec"
+_VERSION = re.compile(r"(tensorrt|trtexec) (<|>=) (\d+(?:\.\d+)*)")
 
-Version = tuple[int, ...]
+_HEADINGS = {
+    PYTORCH: "In PyTorch: ",
+    TORCH_TENSORRT: "In Torch-TensorRT: ",
+    ONNX_RUNTIME: "In ONNX Runtime: ",
+    TENSORRT_LLM: "In TensorRT-LLM: ",
+    TENSORRT: "With TensorRT: ",
+    TRTEXEC: "With trtexec: ",
+    CUDA: "Without TensorRT and PyTorch: ",
+}
 
 
 @dataclass(frozen=True)
 class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
-    "pytorch", "tensorrt" and "cuda" (neither of the two) are programs, "tensorrt < 11" and "tensorrt >= 10.14" some of TensorRT's versions.
+    "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (those whose engines trtexec
+    can run) and "cuda" (neither engines nor PyTorch) are programs; "tensorrt < 11" and "trtexec >= 8.6" are some of TensorRT's versions.
     """
 
     text: str
@@ -30,23 +39,8 @@ class Part:
             return ""
         if self.to in _HEADINGS:
             return _HEADINGS[self.to]
-        comparison, version = _told(self.to)
+        _, comparison, version = _told(self.to)
         return f"Before TensorRT {version}: " if comparison == "<" else f"From TensorRT {version} on: "
-
-
-@dataclass(frozen=True)
-class Reader:
-    """What is known of the program that the advice is for."""
-
-    tensorrt: Version | None = None
-    pytorch: bool = False
-    engine: bool = True  # TensorRT runs
-
-    def runs(self, what: str) -> bool:
-        """Whether the program is one of these: of PyTorch, of TensorRT (any version), or of CUDA alone."""
-        if what == PYTORCH:
-            return self.pytorch
-        return self.engine if what.startswith(TENSORRT) else not self.engine and not self.pytorch
 
 
 def is_condition(text: str) -> bool:
@@ -54,32 +48,33 @@ def is_condition(text: str) -> bool:
     return text in _HEADINGS or _VERSION.fullmatch(text) is not None
 
 
-def version_of(text: str | None) -> Version | None:
-    """The numbers of a version such as 10.14.1; None if it has none."""
-    found = re.match(r"\d+(?:\.\d+)*", text or "")
-    return None if found is None else tuple(int(number) for number in found.group().split("."))
-
-
-def advice_to(reader: Reader, parts: Sequence[Part]) -> str:
+def advice_to(program: Program, parts: Sequence[Part]) -> str:
     """What fits this program, in the order of the rule's file; where its TensorRT is not known, both ways, each with its version."""
     said = []
     for part in parts:
         text = " ".join(part.text.split())
-        if part.to is not None and not reader.runs(part.to):
+        if part.to is not None and not _runs(program, part.to.partition(" ")[0]):
             continue
         if part.to is None or part.to in _HEADINGS:
             said.append(text)
         else:
-            comparison, version = _told(part.to)
-            if reader.tensorrt is None:
+            _, comparison, version = _told(part.to)
+            newer = program.at_least(version_of(version) or ())
+            if newer is None:
                 said.append(part.heading() + text)
-            elif (reader.tensorrt < (version_of(version) or ())) == (comparison == "<"):
+            elif newer == (comparison == ">="):
                 said.append(text)
     return "\n".join(said)
 
 
-def _told(condition: str) -> tuple[str, str]:
+def _runs(program: Program, what: str) -> bool:
+    """Whether the program is one of these."""
+    of = {PYTORCH: program.pytorch, TENSORRT: program.engine, TRTEXEC: program.trtexec, CUDA: not program.engine and not program.pytorch}
+    return of.get(what, program.kind == what)
+
+
+def _told(condition: str) -> tuple[str, str, str]:
     found = _VERSION.fullmatch(condition)
     if found is None:
         raise ValueError(condition)
-    return found.group(1), found.group(2)
+    return found.group(1), found.group(2), found.group(3)

@@ -16,7 +16,8 @@ from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import MISSING, Data, Spec, Table, Text
 from nsysmap.base.terminal import escaped
 from nsysmap.base.trace_schema import STEADY_STATE
-from nsysmap.rules.advice import Reader, advice_to, version_of
+from nsysmap.engine.program import Program, program_of
+from nsysmap.rules.advice import advice_to
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
@@ -97,7 +98,7 @@ def _answers(
     runner = _Runner(sandbox, arrow, time_limit_s, told)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
     repeats = only_repeats(tables["inferences"])
-    about = _About(_window(tables), _reader(tables), given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
+    about = _About(_window(tables), program_of(tables), given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
     outcomes, placed = [], {}
     for number, rule in enumerate(rules, start=1):
         if progress is not None:
@@ -246,7 +247,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         evidence={
             name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
         },
-        advice=advice_to(about.reader, rule.advice),
+        advice=advice_to(about.program, rule.advice),
         about=words or (),
         command=_command(rule, words, about),
     )
@@ -301,7 +302,7 @@ class _About:
     """What findings need to know of the analysis beyond the rows of their rule."""
 
     window: _Window
-    reader: Reader
+    program: Program
     layers: Table
     has_engine: bool  # an engine file of this run was given
     answered: frozenset[str]  # changes of what-if
@@ -328,16 +329,6 @@ def _window(tables: Mapping[str, Table]) -> _Window:
     start = min((int(table.ints("start_ns").min()) for table in work), default=0)
     end = max((int(table.ints("end_ns").max()) for table in work), default=start)
     return _Window(start, end, Windows({}))
-
-
-def _reader(tables: Mapping[str, Table]) -> Reader:
-    """What the trace and the engine files tell of the program that advice is for."""
-    capture = tables["capture"]
-    told = [version for name in ("capture", "engines_with_tensors") for version in tables[name].text("tensorrt_version").list()]
-    versions = {version_of(None if version is None else str(version)) for version in told} - {None}
-    ranges = bool(capture.bools("has_layer_ranges").any()) or bool(tables["inferences"].text("found_by").equals("range").any())
-    engine = bool(versions) or ranges or bool((tables["layers"].ints("engine") != MISSING).any()) or not len(tables["kernels"])
-    return Reader(versions.pop() if len(versions) == 1 else None, bool(capture.bools("has_pytorch").any()), engine)
 
 
 def _what_if(tables: Mapping[str, Table]) -> frozenset[str]:

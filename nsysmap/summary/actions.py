@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.table import Row, Table
+from nsysmap.engine.program import Program
 from nsysmap.summary.model import Action, Figure, IdleCause
-from nsysmap.summary.paste import RULE_TITLES, THROUGHPUT, TITLES, Version, lines_for, rule_line
+from nsysmap.summary.paste import CHANGES, PYTHON_BETWEEN, RULES, THROUGHPUT, Change, How, how
 
 LEAST_SHARE = 0.01
 """Share of the time per unit that an action must save at least; less is within the difference between two runs of one program."""
-_RULE_GROUPS = ("fusion", "reformat", "precision")
+RULE_GROUPS = ("fusion", "reformat", "precision")
 """Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is predicted by what-if."""
 _UNDER_FILLED = "under-filled-gpu"
 _SAME_GROUP = {"reformat": "drop-layers"}
@@ -47,13 +48,11 @@ _MANY_GAPS = 3  # of the host in an inference: its work lies between launches, n
 
 @dataclass(frozen=True)
 class Runs:
-    """What runs: the facts that decide which line to paste."""
+    """What runs: the facts that decide what to do and which line to paste."""
 
-    tensorrt: Version | None
-    engine: bool
-    pytorch: bool
-    engine_file: bool = True  # of an engine that ran
+    program: Program
     host_gaps: float = 0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
+    host_work: str | None = None  # where most of that time was, an NVTX range or a call
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
         return not told & _OVERLAPPED_BY
     if rule in _UNREPLAYED:
         return not replayed
-    return (group in _RULE_GROUPS or rule == _UNDER_FILLED) and not {_SAME.get(rule), _SAME_GROUP.get(group)} & told
+    return (group in RULE_GROUPS or rule == _UNDER_FILLED) and not {_SAME.get(rule), _SAME_GROUP.get(group)} & told
 
 
 def _pays(row: Row) -> bool:
@@ -107,27 +106,31 @@ def _pays(row: Row) -> bool:
 
 def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause]) -> Action:
     name = row.text("change")
-    paste, pytorch = _lines(name, runs)
+    change = _what(name, runs)
+    made = how(change, runs.program)
     saving, before = row.integer("saving_ns"), row.integer("before_ns")
     return Action(
         name=name,
-        title=TITLES[name],
+        title=change.title,
         saving=Figure(saving, row.integer("low_saving_ns"), row.integer("high_saving_ns")),
         share=saving / before if before else None,
         basis="replay",
         throughput_only=name in THROUGHPUT,
         places=0,
-        paste=paste,
-        paste_pytorch=pytorch,
+        paste=made.paste,
+        paste_pytorch=made.paste_pytorch,
+        change=made.change,
         rules=tuple(dict.fromkeys(one.text("rule") for one in findings if f"--change {name}" in (one.maybe_text("command") or ""))),
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
+        host_work=runs.host_work if name == "no-host-gap" else None,
     )
 
 
-def _lines(change: str, runs: Runs) -> tuple[str, str | None]:
-    between = runs.host_gaps >= _MANY_GAPS
-    return lines_for(change, runs.tensorrt, engine=runs.engine, pytorch=runs.pytorch, between_launches=between)
+def _what(change: str, runs: Runs) -> Change:
+    """What to do for a change of what-if; of the host's own work between launches, if that is Python's, only a CUDA graph gets rid."""
+    python = change == "no-host-gap" and runs.program.pytorch and runs.host_gaps >= _MANY_GAPS
+    return PYTHON_BETWEEN if python else CHANGES[change]
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
@@ -172,20 +175,20 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
     if not mine or (filled is not None and filled >= _FULL):
         return None
     places = len(mine) + row.integer("left_out")
-    command = mine[0].maybe_text("command") if places == 1 else None  # with several places it would predict only one
-    line, pytorch = rule_line(rule, runs.tensorrt, engine=runs.engine, engine_file=runs.engine_file, pytorch=runs.pytorch), None
-    if rule in _UNREPLAYED:
-        line, pytorch = _lines(_UNREPLAYED[rule], runs)
+    change = _what(_UNREPLAYED[rule], runs) if rule in _UNREPLAYED else RULES.get(rule)
+    made = How(f"nsysmap rules show {rule}") if change is None else how(change, runs.program)
     return Action(
         name=rule,
-        title=TITLES[_UNREPLAYED[rule]] if rule in _UNREPLAYED else RULE_TITLES.get(rule, rule),
+        title=rule if change is None else change.title,
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",
         throughput_only=rule in (_UNDER_FILLED, _OVERLAP),
         places=places,
-        paste=line if command is None or not line.startswith("nsysmap rules ") else command,
-        paste_pytorch=pytorch,
+        paste=made.paste,
+        paste_pytorch=made.paste_pytorch,
+        change=made.change,
         rules=(rule,),
         filled=filled,
+        host_work=runs.host_work if rule in _UNREPLAYED and _UNREPLAYED[rule] == "no-host-gap" else None,
     )

@@ -14,6 +14,7 @@ ACTIONS = 3
 """How many actions the answer names."""
 SEVERAL_AT_ONCE = "several requests at once, none faster"
 """The condition of a change that only raises throughput."""
+_NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
 _FAR_LESS = 2  # ratio of the idle time by launches to a CUDA graph's saving from which the difference is explained
@@ -32,6 +33,11 @@ def gain(summary: Summary, action: Action, per: str = "") -> str:
     return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}{_less_than_idle(summary, action)}"
 
 
+def ways(action: Action) -> tuple[str, ...]:
+    """The lines to paste for an action: one, or two where either of two programs may run; none where a sentence says what to change."""
+    return tuple(line for line in (action.paste, action.paste_pytorch) if line)
+
+
 def _whole(summary: Summary, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
@@ -40,10 +46,19 @@ def _whole(summary: Summary, action: Action) -> str:
 
 
 def _made_of(action: Action) -> str:
-    """The idle time in the trace that a saving is part of, where that of its own cause is less."""
-    parts = [f"{rounded(one.ns)} {idle_words(one.cause)}" for one in action.idle]
-    total = rounded(sum(one.ns or 0 for one in action.idle))
-    return f"; of {total} idle: {', '.join(parts)}" if parts else ""
+    """The idle time in the trace that a saving is part of, where that of its own cause is less; and where the host was meanwhile."""
+    parts = [f"{rounded(one.ns)} {idle_words(one.cause)}{_where(action) if one.cause == 'host' else ''}" for one in action.idle]
+    if not parts:
+        return f"; {idle_words('host')}{_where(action)}" if action.host_work is not None else ""
+    return f"; of {rounded(sum(one.ns or 0 for one in action.idle))} idle: {', '.join(parts)}"
+
+
+def _where(action: Action) -> str:
+    """Where most of the host's own work was."""
+    if action.host_work is None:
+        return ""
+    where = "no CUDA call, no NVTX range" if action.host_work == _NO_CALL else action.host_work
+    return f" ({'in NVTX ' if where.startswith('range ') else 'in '}{where})"
 
 
 def _less_than_idle(summary: Summary, action: Action) -> str:
@@ -76,7 +91,7 @@ def _more_per_second(summary: Summary, action: Action) -> str:
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one or two actions that shorten one inference most, as far as their lines to paste fit, then the best one for throughput only.
+    """The one or two actions that shorten one inference most, as far as their lines fit, then the best one for throughput only.
 
     Beyond the first, only those that save a few percent.
     """
@@ -86,7 +101,7 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
     chosen: list[Action] = []
     lines = 0
     for action in shorter:
-        takes = 2 if action.paste_pytorch is None else 3
+        takes = 1 + max(len(ways(action)), 1)
         if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
             continue
         chosen.append(action)
@@ -105,12 +120,10 @@ def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:
 
 
 def action_title(action: Action) -> str:
-    """What to do, with the rule that found it."""
+    """What to do, and in how many places."""
     if action.name == "two-in-flight" and action.filled is not None:
         return f"{action.title} (or a larger batch)"
-    told = [action.name] if action.basis == "rule" and action.title != action.name and not action.throughput_only else []
-    told += [f"{action.places} places"] if action.places > 1 else []
-    return f"{action.title} ({', '.join(told)})" if told else action.title
+    return f"{action.title} ({action.places} places)" if action.places > 1 else action.title
 
 
 def no_action(summary: Summary) -> str:

@@ -173,11 +173,13 @@ class Action:
     basis: str  # replay (of the timeline) or rule (at most the GPU time of its findings)
     throughput_only: bool  # several requests at once finish sooner; no single inference gets faster
     places: int  # findings of that rule; 0 for a change
-    paste: str  # one line to paste for TensorRT, or for PyTorch if nothing else runs
+    paste: str | None  # one line to paste for the program that ran and its version of TensorRT; None if no line does it
     paste_pytorch: str | None  # the same for PyTorch if both run
+    change: str | None = None  # what to change, in a sentence, where there is no line to paste
     rules: tuple[str, ...] = ()  # whose findings are about the same
     idle: tuple[IdleCause, ...] = ()  # that the saving is made of, where it is more than the idle time that the change is about
     filled: float | None = None  # share of the SMs that have a block while kernels run, where most kernels have too few
+    host_work: str | None = None  # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,9 @@ class Summary:
     tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
     tensorrt_version: str | None
     pytorch: bool
+    program: (
+        str  # tensorrt, tensorrt-llm, onnxruntime, torch-tensorrt, pytorch-with-engines, pytorch or cuda: what the lines to paste are for
+    )
     engines: tuple[EngineRan, ...]
     traced: Figure | None  # time per unit in the trace, profiler included: the inverse of throughput
     traced_gpu: int | None  # the GPU that it is of, where other GPUs take another time

@@ -43,7 +43,8 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _actions(summary: Summary) -> str:
     shown = [
-        f"{_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}{_code(action.paste)}{_code(action.paste_pytorch)}"
+        f"{_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}"
+        + ("".join(map(_code, gains.ways(action))) or f"; {_text(action.change or '')}")
         for action in gains.first_actions(summary)
     ]
     steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]

@@ -1,174 +1,390 @@
-"""What each change is in words, and one line to paste for it: for TensorRT of some version, for PyTorch, for CUDA alone."""
+"""What to do, in words, and how: for each change and each rule one table of lines to paste, or a sentence where no line does it.
+
+Options of trtexec and the names of APIs are those of the versions of NVIDIA/TensorRT, onnx-tensorrt (the ONNX parser), Torch-TensorRT,
+ONNX Runtime and TensorRT-LLM that go with that version of TensorRT.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-Version = tuple[int, ...]
-
-TITLES = {
-    "cuda-graph": "run it as a CUDA graph",
-    "two-in-flight": "keep two inferences in flight",
-    "async": "synchronise once, at the end",
-    "pinned-copies": "copy to and from pinned memory",
-    "no-host-gap": "move host work out of the loop",
-    "one-stream": "run all kernels on one stream",
-    "aux-streams": "run independent layers concurrently",
-    "drop-layers": "avoid TensorRT's reformats",
-    "join-kernels": "fuse each norm or softmax into one kernel",
-}
-"""What each change (the table `whatif`) does."""
-
-RULE_TITLES = {
-    "attention-not-fused": "fuse attention",
-    "norm-split": "fuse each norm into one kernel",
-    "softmax-split": "fuse each softmax into one kernel",
-    "pointwise-chain": "join element-wise kernels",
-    "epilogue-missed": "fuse element-wise work into the products before it",
-    "qkv-not-merged": "merge the products of Q, K and V",
-    "parallel-small-kernels": TITLES["aux-streams"],
-    "fp32-in-reduced-engine": "run FP32 layers in half precision",
-    "tensor-cores-missed": "run products on tensor cores",
-    "unfused-quantize": "fold Q/DQ into the layers beside it",
-    "int8-with-float-output": "quantise outputs too",
-    "channel-alignment": "align channels",
-    "under-filled-gpu": "use a larger batch",
-    "copy-not-overlapped": "copy while kernels run",
-}
-"""What to do about the findings of a rule; of another rule its name says it."""
-
-THROUGHPUT = frozenset({"two-in-flight", "async"})
-"""Changes that do not make a single inference faster."""
+from nsysmap.engine.program import (
+    CUDA,
+    ONNX_RUNTIME,
+    PYTORCH,
+    TENSORRT,
+    TENSORRT_LLM,
+    TORCH_ENGINES,
+    TORCH_TENSORRT,
+    Program,
+    Version,
+)
 
 UNKNOWN: Version = (10, 14)
 """The version that is assumed where none was detected: what it accepts, version 11 does as well, but for the flags of precision."""
 
+_OLD: Version = (8, 6)  # the same where names of Myelin's kernels are of a version before 10
 _RECENT: Version = (10,)  # what every version before it has too needs no mention
+_ONNX, _ANY = "onnx", "any"
+_WAYS: Mapping[str, tuple[str, ...]] = {
+    TENSORRT: (TENSORRT, _ONNX, _ANY),
+    ONNX_RUNTIME: (ONNX_RUNTIME, _ONNX, _ANY),
+    TENSORRT_LLM: (TENSORRT_LLM, _ANY),
+    TORCH_TENSORRT: (TORCH_TENSORRT, PYTORCH, _ANY),
+    TORCH_ENGINES: (TORCH_ENGINES, TENSORRT, _ONNX, _ANY),
+    PYTORCH: (PYTORCH, _ANY),
+    CUDA: (CUDA, _ANY),
+}
+"""Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from an ONNX model."""
+_VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})  # kinds whose ways follow TensorRT's version
 
 
 @dataclass(frozen=True)
-class Lines:
-    """How to make a change; with TensorRT, the first of ``tensorrt`` (from which version on, the line) that is of the version or older."""
+class Way:
+    """A line to paste from some version of TensorRT on, or a sentence that says what to change."""
 
-    tensorrt: tuple[tuple[Version, str], ...]
-    pytorch: str = ""
-    cuda: str = ""  # if neither runs; the same as TensorRT's line if that uses no TensorRT tool
-
-    def of(self, version: Version | None) -> str:
-        """The line for this TensorRT; it says from which version on it is right where that is not known, or is not yet so."""
-        since, line = next((one for one in self.tensorrt if (version or UNKNOWN) >= one[0]), self.tensorrt[-1])
-        sure = self.fits(version) if version is not None else since < _RECENT
-        return line if sure else f"{line}  # from TensorRT {'.'.join(map(str, since))} on"
-
-    def fits(self, version: Version | None) -> bool:
-        """Whether this TensorRT has a line."""
-        return (version or UNKNOWN) >= self.tensorrt[-1][0]
+    text: str
+    since: Version = ()
+    paste: bool = True
 
 
-_CAPTURE = "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);"
-_AHEAD = "auto next = std::async(std::launch::async, preprocess, i + 1);"
+@dataclass(frozen=True)
+class Change:
+    """Something to do: what, and how in each kind of program; the ways of one kind begin with that of the newest version."""
+
+    title: str
+    ways: Mapping[str, tuple[Way, ...]]
+    around: bool = False  # it changes the program around the engine: where that is PyTorch, only PyTorch's way applies
+    unsure: str | None = None  # the sentence for engines of an unknown version, where no way fits all
+
+    def way(self, kind: str, program: Program) -> Way | None:
+        """The way that a program of this kind, with this one's TensorRT, makes the change; None if there is none."""
+        mine = next((self.ways[one] for one in _WAYS[kind] if one in self.ways), ())
+        assumed = program.tensorrt or (_OLD if program.before is not None else UNKNOWN)
+        found = next((way for way in mine if assumed >= way.since), None)
+        if found is None or program.at_least(found.since or (0,)):
+            return found
+        if self.unsure is not None and kind in _VERSIONED and program.before is None:
+            return Way(self.unsure, paste=False)
+        old = program.before is not None
+        if not found.paste or found.since < (_OLD if old else _RECENT):
+            return found
+        return Way(f"{found.text}  # from TensorRT {'.'.join(map(str, found.since))} on", found.since)
+
+
+@dataclass(frozen=True)
+class How:
+    """How to make a change: one or two lines to paste, or a sentence."""
+
+    paste: str | None
+    paste_pytorch: str | None = None
+    change: str | None = None
+
+
+def how(action: Change, program: Program) -> How:
+    """How this program makes a change; with PyTorch's line beside TensorRT's where either may be what runs the engine."""
+    kind = PYTORCH if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways else program.kind
+    way = action.way(kind, program)
+    if way is None or not way.paste:
+        return How(None, change=None if way is None else way.text)
+    beside = action.way(TENSORRT, program) if kind == TORCH_ENGINES and TORCH_ENGINES in action.ways else None
+    if beside is not None and beside.paste and beside.text != way.text:
+        return How(beside.text, way.text)
+    return How(way.text)
+
+
+def _line(text: str, *since: int) -> Way:
+    return Way(text, since)
+
+
+def _say(text: str, *since: int) -> Way:
+    return Way(text, since, paste=False)
+
+
+_EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
+_GRAPH = "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); {} cudaStreamEndCapture(stream, &graph);"
+_TORCH_GRAPH = "with torch.cuda.graph(graph): out = model(x)"
+_LLM_GRAPH = "knobs = ExtendedRuntimePerfKnobConfig(cuda_graph_mode=True); LLM(engine, extended_runtime_perf_knob_config=knobs)"
+_PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
-_AUX_STREAMS = (((8, 6), "trtexec --onnx=model.onnx --maxAuxStreams=2"),)
-_HALF = (((10, 12), "python -m modelopt.onnx.autocast --onnx_path model.onnx"), ((), "trtexec --onnx=model.onnx --fp16"))
+_COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
+_LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
+_PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
+_PATTERN = "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of norms"
+_SOFTMAX = _say("let nothing else read a softmax's intermediate results, and keep its axis last")
+_STREAMS = {
+    TENSORRT: (
+        _line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6),
+        _say("merge the branches: TensorRT has no such streams before 8.6"),
+    ),
+    ONNX_RUNTIME: (
+        _line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6),
+        _say("merge the branches: TensorRT has no such streams before 8.6"),
+    ),
+    TORCH_TENSORRT: (
+        _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)", 8, 6),
+        _line("with torch.cuda.stream(side): branch = module(x)"),
+    ),
+    PYTORCH: (_line("with torch.cuda.stream(side): branch = module(x)"),),
+    CUDA: (_line("kernel<<<grid, block, 0, side>>>(...);  // a stream for each branch"),),
+    _ANY: (_say("merge the branches in the model into one wider layer"),),
+}
+_HALF = {
+    _ONNX: (_line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12), _line("trtexec --onnx=model.onnx --fp16")),
+    ONNX_RUNTIME: (
+        _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12),
+        _line(_PROVIDER.format("trt_fp16_enable", True)),
+    ),
+    TORCH_TENSORRT: (
+        _line("torch_tensorrt.compile(model.half(), inputs=inputs)", 11),
+        _line("torch_tensorrt.compile(model.half(), inputs=inputs, use_explicit_typing=True)", 10, 9),
+        _line("torch_tensorrt.compile(model, inputs=inputs, enabled_precisions={torch.half})"),
+    ),
+    PYTORCH: (_line("model = model.half()"),),
+    _ANY: (_say("build these layers in FP16 or BF16"),),
+}
+_ATTENTION = {
+    _ONNX: (
+        _line('torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)', 10, 14),
+        _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx"),
+    ),
+    PYTORCH: (_line("y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"),),
+    TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --gpt_attention_plugin=auto"),),
+    _ANY: (_say("write the block as one attention operator, in FP16 or BF16, with a head size that is a multiple of 8"),),
+}
 
-_LINES = {
-    "cuda-graph": Lines(
-        (
-            ((11,), f"{_CAPTURE} context->enqueueV3(stream); cudaStreamEndCapture(stream, &graph);"),  # trtexec does it by default
-            ((), "trtexec --loadEngine=model.plan --useCudaGraph"),
+
+def _model(text: str) -> dict[str, tuple[Way, ...]]:
+    """What only a change of the model does, the same in every program."""
+    return {_ANY: (_say(text),)}
+
+
+CHANGES: Mapping[str, Change] = {
+    "cuda-graph": Change(
+        "run it as a CUDA graph",
+        {
+            TENSORRT: (
+                _line(_GRAPH.format("context->enqueueV3(stream);"), 11),  # trtexec does it by default
+                _line("trtexec --loadEngine=model.plan --useCudaGraph"),
+            ),
+            ONNX_RUNTIME: (
+                _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
+                _say("use ONNX Runtime 1.15 or later: its TensorRT provider has the option trt_cuda_graph_enable"),
+            ),
+            TENSORRT_LLM: (
+                _line(
+                    _LLM_GRAPH,
+                    10,
+                    7,
+                ),
+                _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
+            ),
+            TORCH_TENSORRT: (_line("torch_tensorrt.runtime.set_cudagraphs_mode(True)", 10, 3), _line(_TORCH_GRAPH)),
+            TORCH_ENGINES: (_line(_TORCH_GRAPH),),
+            PYTORCH: (_line('model = torch.compile(model, mode="reduce-overhead")'),),
+            CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
+        },
+    ),
+    "two-in-flight": Change(
+        "keep two inferences in flight",
+        {
+            TENSORRT: (
+                _line("trtexec --loadEngine=model.plan --infStreams=2", 8, 6),
+                _line("trtexec --loadEngine=model.plan --streams=2"),
+            ),
+            ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
+            TENSORRT_LLM: (_line("outputs = [llm.generate_async(prompt) for prompt in prompts]"),),
+            TORCH_TENSORRT: (
+                _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"),
+            ),  # a context runs one at a time
+            TORCH_ENGINES: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"),),
+            PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
+            CUDA: (_line("kernel<<<grid, block, 0, streams[i % 2]>>>(...);"),),
+        },
+    ),
+    "async": Change(
+        "synchronise once, at the end",
+        {
+            ONNX_RUNTIME: (_line('run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")'),),
+            TENSORRT_LLM: (_line("outputs = [llm.generate_async(prompt) for prompt in prompts]"),),
+            PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
+            _ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
+        },
+        around=True,
+    ),
+    "pinned-copies": Change(
+        "copy to and from pinned memory",
+        {
+            ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
+            PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
+            _ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
+        },
+        around=True,
+    ),
+    "no-host-gap": Change(
+        "move host work out of the loop",
+        {
+            ONNX_RUNTIME: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before session.run()"),),
+            TENSORRT_LLM: (_line("outputs = [llm.generate_async(prompt) for prompt in prompts]"),),
+            PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),),
+            _ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
+        },
+        around=True,
+    ),
+    "one-stream": Change(
+        "run all kernels on one stream",
+        {
+            TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _say("enqueue everything on one stream")),
+            ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _say("enqueue everything on one stream")),
+            TORCH_TENSORRT: (_line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)", 8, 6), _say("use one stream")),
+            PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
+            CUDA: (_line("kernel<<<grid, block, 0, stream>>>(...);  // one stream for all"),),
+            _ANY: (_say("enqueue everything on one stream"),),
+        },
+    ),
+    "aux-streams": Change("run independent layers concurrently", _STREAMS),
+    "drop-layers": Change(
+        "avoid TensorRT's reformats",
+        _model("give inputs, outputs and neighbouring layers one type and one layout, so that nothing is converted between them"),
+    ),
+    "join-kernels": Change(
+        "fuse each norm or softmax into one kernel",
+        {_ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM), PYTORCH: (_LAYER_NORM,), _ANY: (_PLAIN_NORM,)},
+    ),
+}
+"""What each change of what-if (the table `whatif`) does."""
+
+PYTHON_BETWEEN = Change(
+    "run everything as one CUDA graph, without Python between",
+    {
+        TORCH_TENSORRT: (_line("with torch_tensorrt.runtime.enable_cudagraphs(model) as model:", 10, 7), _line(_TORCH_GRAPH)),
+        TORCH_ENGINES: (_line(_TORCH_GRAPH),),
+        PYTORCH: (_line('model = torch.compile(model, mode="reduce-overhead")'),),
+    },
+)
+"""Instead of `no-host-gap` where the host's own work is Python's, between one launch and the next."""
+
+RULES: Mapping[str, Change] = {
+    "attention-not-fused": Change("fuse attention", _ATTENTION),
+    "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
+    "softmax-split": Change("fuse each softmax into one kernel", {_ANY: (_SOFTMAX,)}),
+    "split-inside-region": Change(
+        "fuse attention and norms inside the region",
+        {
+            TENSORRT: (
+                _line(_EXPORT, 10),
+                _say("build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN),
+            ),
+            PYTORCH: _ATTENTION[PYTORCH],
+            _ANY: (_say(_PATTERN),),
+        },
+        unsure="build with TensorRT 10 or later (--profilingVerbosity=detailed), which fuses more of them and shows the others",
+    ),
+    "pointwise-chain": Change(
+        "join element-wise kernels",
+        {
+            TENSORRT: (
+                _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
+                _say("move slices, casts and reshapes out from between these operations in the model"),
+            ),
+            ONNX_RUNTIME: (
+                _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
+                _say("move slices, casts and reshapes out from between these operations in the model"),
+            ),
+            TORCH_TENSORRT: (
+                _line("torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)", 8, 6),
+                _say("move slices, casts and reshapes out from between these operations in the model"),
+            ),
+            PYTORCH: (_line("model = torch.compile(model)"),),
+            _ANY: (_say("move slices, casts and reshapes out from between these operations in the model"),),
+        },
+    ),
+    "epilogue-missed": Change(
+        "fuse element-wise work into the products before it",
+        _model("keep bias, activation or residual add directly after its product: no cast, reshape or other reader between them"),
+    ),
+    "qkv-not-merged": Change(
+        "merge the products of Q, K and V", _model("write Q, K and V as one product with concatenated weights, and split its result")
+    ),
+    "parallel-small-kernels": Change(CHANGES["aux-streams"].title, _STREAMS),
+    "cast-chain": Change(
+        "remove casts that undo each other", _model("remove each pair of casts, or let the layer between them run in its neighbours' type")
+    ),
+    "data-movement": Change(
+        "remove kernels that only move data",
+        _model("keep one layout from end to end: no transposes back and forth, and constant reshapes folded"),
+    ),
+    "fragmented-myelin": Change(
+        "join Myelin's regions",
+        _model("replace plugins and implicitly quantised layers between the regions by standard operators and explicit Q/DQ"),
+    ),
+    "reformat-cost": CHANGES["drop-layers"],
+    "reformat-at-input": Change(
+        "give the engine its input as its first layer needs it",
+        _model("write the input in the type and layout of that layer: --inputIOFormats in trtexec, setAllowedFormats() in the builder"),
+    ),
+    "reformat-at-output": Change(
+        "take the output as the last layer writes it",
+        _model("take the output in the type and layout of that layer: --outputIOFormats in trtexec, setAllowedFormats() in the builder"),
+    ),
+    "reformat-ping-pong": Change(
+        "keep one layout across the layer between",
+        _model("let the layer between the two reformats run in its neighbours' layout, or replace it"),
+    ),
+    "dtype-converting-reformat": Change(
+        "compute neighbouring layers in one type", _model("make the layers on both sides of each conversion compute in one type")
+    ),
+    "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF),
+    "tensor-cores-missed": Change("run products on tensor cores", _HALF),
+    "unfused-quantize": Change(
+        "fold Q/DQ into the layers beside it",
+        _model("put each Q/DQ pair directly after the layer that writes its input, with one per-tensor scale for both branches of an Add"),
+    ),
+    "int8-with-float-output": Change(
+        "quantise outputs too", _model("put Q/DQ directly after the layer, with the same scale on every branch that reads it")
+    ),
+    "channel-alignment": Change(
+        "align channels", _model("raise channels to the next multiple: of 8 for FP16 and BF16, 16 for INT8 and FP8, 4 for TF32")
+    ),
+    "fp16-norm": Change(
+        "keep norms from overflowing in FP16", _model("compare the output with FP32; if it is off, use BF16 or cast around the norm")
+    ),
+    "under-filled-gpu": Change(
+        "use a larger batch",
+        {
+            TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
+            ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
+            TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --max_batch_size=16"),),
+            PYTORCH: (_line("out = model(torch.cat([x0, x1]))"),),
+            _ANY: (_say("give each kernel the work of two requests"),),
+        },
+        around=True,
+    ),
+    "copy-not-overlapped": Change(
+        "copy while kernels run",
+        {
+            PYTORCH: (_line('with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)'),),
+            ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
+            _ANY: (_line(_COPY),),
+        },
+        around=True,
+    ),
+}
+"""What to do about the findings of a rule; of a rule that is not here its name says it, and the rule itself how."""
+
+ENGINE_FILE = Change(
+    "No engine file was given; one comes from the build",
+    {
+        TENSORRT: (_line(_EXPORT, 8, 2), _say("TensorRT writes no engine file before 8.2")),
+        ONNX_RUNTIME: (
+            _line("trtexec --loadEngine=CACHED.engine --exportLayerInfo=engine.json", 8, 2),
+            _say("TensorRT writes no engine file before 8.2"),
         ),
-        'model = torch.compile(model, mode="reduce-overhead")',
-        _CAPTURE,
-    ),
-    "two-in-flight": Lines(
-        (((8, 6), "trtexec --loadEngine=model.plan --infStreams=2"), ((), "trtexec --loadEngine=model.plan --streams=2")),
-        "with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])",
-        "kernel<<<grid, block, 0, streams[i % 2]>>>(...);",
-    ),
-    "async": Lines(
-        (((), "cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
-        "torch.cuda.synchronize()  # once, after the last batch",
-    ),
-    "pinned-copies": Lines(
-        (((), "cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
-        'batch = batch.pin_memory().to("cuda", non_blocking=True)',
-    ),
-    "no-host-gap": Lines(
-        (((), _AHEAD),),
-        "for x in DataLoader(data, num_workers=4, pin_memory=True):",
-    ),
-    "one-stream": Lines(
-        (((8, 6), "trtexec --onnx=model.onnx --maxAuxStreams=0"),),
-        "torch.cuda.set_stream(torch.cuda.default_stream())",
-        "kernel<<<grid, block, 0, stream>>>(...);  // one stream for all",
-    ),
-    "aux-streams": Lines(_AUX_STREAMS, "with torch.cuda.stream(side): branch = module(x)"),
-    "drop-layers": Lines((((), "nsysmap rules show reformat-cost"),), "nsysmap rules show reformat-cost"),
-    "join-kernels": Lines((((), _OPSET_17),), "y = torch.nn.functional.layer_norm(x, shape, weight, bias)"),
-}
+        TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --profiling_verbosity=detailed"),),
+        TORCH_TENSORRT: (_line('module.engine.dump_engine_layer_info_to_file("engine.json")'),),
+    },
+)
 
-_RULE_LINES = {
-    "attention-not-fused": Lines(
-        (
-            ((10, 14), 'torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)'),
-            ((), "polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx"),
-        )
-    ),
-    "split-inside-region": Lines((((10,), "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"),)),
-    "norm-split": Lines((((), _OPSET_17),)),
-    "pointwise-chain": Lines((((8, 6), "trtexec --onnx=model.onnx --builderOptimizationLevel=5"),)),
-    "parallel-small-kernels": Lines(_AUX_STREAMS),
-    "fp32-in-reduced-engine": Lines(_HALF),
-    "tensor-cores-missed": Lines(_HALF),
-    "copy-not-overlapped": Lines(
-        (((), "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"),),
-        'with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)',
-        "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);",
-    ),
-    "under-filled-gpu": Lines((((), "trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),), "out = model(torch.cat([x0, x1]))"),
-}
-"""Lines for what a rule finds, by its name; of another rule, and where no line is of the version, the rule itself is shown."""
-
-_TORCH_TENSORRT = {"cuda-graph": "torch_tensorrt.runtime.set_cudagraphs_mode(True)"}
-"""Lines for engines that PyTorch runs, if they differ from PyTorch's own."""
-
-_BETWEEN_LAUNCHES = {
-    True: "with torch_tensorrt.runtime.enable_cudagraphs(model) as model:",
-    False: 'model = torch.compile(model, mode="reduce-overhead")',
-}
-"""Lines against the host's own work where that is Python's between one launch and the next; with engines, or without."""
-
-_OF_THE_PROGRAM = ("no-host-gap", "under-filled-gpu", "copy-not-overlapped")
-"""Changes to the program around the engine, and rules about it: if that is PyTorch, only PyTorch's line applies."""
-
-
-def lines_for(
-    change: str, tensorrt: Version | None, *, engine: bool, pytorch: bool, between_launches: bool = False
-) -> tuple[str, str | None]:
-    """The line to paste, and PyTorch's where both run; CUDA's where neither does.
-
-    ``between_launches`` says that the host's own work lies between launches rather than between inferences.
-    """
-    lines = _LINES[change]
-    trt = lines.of(tensorrt)
-    if not pytorch:
-        return (trt if engine or not lines.cuda else lines.cuda), None
-    if change == "no-host-gap" and between_launches:
-        return _BETWEEN_LAUNCHES[engine], None
-    if not engine or change in _OF_THE_PROGRAM:
-        return lines.pytorch, None
-    torch = _TORCH_TENSORRT.get(change, lines.pytorch)
-    return (trt, torch) if lines.fits(tensorrt) and torch != trt else (torch, None)
-
-
-def rule_line(rule: str, tensorrt: Version | None, *, engine: bool, engine_file: bool, pytorch: bool) -> str:
-    """The line to paste for what a rule finds: what shows the rule where there is none.
-
-    ``engine_file`` says that there is the file of an engine that ran: an opener of its regions is of use.
-    """
-    lines = _RULE_LINES.get(rule)
-    if lines is None or (rule == "split-inside-region" and not (engine_file and lines.fits(tensorrt))):
-        return f"nsysmap rules show {rule}"
-    return (
-        lines.of(tensorrt) if engine and not (pytorch and rule in _OF_THE_PROGRAM) else lines.pytorch if pytorch else lines.cuda
-    ) or f"nsysmap rules show {rule}"
+THROUGHPUT = frozenset({"two-in-flight", "async"})
+"""Changes that do not make a single inference faster."""

@@ -18,6 +18,7 @@ _TOP_LAYERS = 5
 _TOP_PARTS = 5
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
 _STATEMENT = re.compile(r"(?<=[,;]) +")
+_COMMENT = re.compile(r"(.*?)(?:  ((?:#|//) .*))?")
 _WORD = 11  # width of the words on the left
 _WHAT = 13  # width of the comment after a command
 _WIDE = 120  # width from which an action and its line to paste are side by side
@@ -92,8 +93,7 @@ def _actions(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[
     for action in shown:
         if action.throughput_only:
             yield from _said("throughput", [f"{gains.action_title(action)}: {gains.gain(summary, action)}"], width)
-            for paste in (action.paste, action.paste_pytorch):
-                yield from _pasted(paste, width) if paste else ()
+            yield from _how(action, width)
 
 
 def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[Line]:
@@ -108,29 +108,42 @@ def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterat
 def _action(summary: Summary, action: Action, number: int, width: int) -> Iterator[Line]:
     head = "do first" if number == 1 else ""
     told = f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action)}"
-    pastes = [paste for paste in (action.paste, action.paste_pytorch) if paste]
-    beside = width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE) and len(pastes) == 1
+    pastes = gains.ways(action)
+    beside = len(pastes) == 1 and width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE)
     first, *others = [((told, ""),)] if beside else wrapped(told, prose_width(width) - _WORD, indent=0, hang=3)
     yield ((f"{head:<{_WORD}}", "bold"), *first, *((("    ", ""), (escaped(pastes[0]), "yellow")) if beside else ()))
     for line in others:
         yield ((" " * _WORD, ""), *line)
     if not beside:
-        for paste in pastes:
-            yield from _pasted(paste, width)
+        yield from _how(action, width)
+
+
+def _how(action: Action, width: int) -> Iterator[Line]:
+    """The lines to paste for an action, or the sentence that says what to change."""
+    for paste in gains.ways(action):
+        yield from _pasted(paste, width)
+    if action.change is not None:
+        lead = " " * (_WORD + 3)
+        for line in wrapped(action.change, prose_width(width) - len(lead), indent=0, hang=0):
+            yield ((lead, ""), *line)
 
 
 def _pasted(command: str, width: int) -> Iterator[Line]:
-    """A line to paste; where it is too long, a shell's goes on after a backslash, code after a comma or a semicolon."""
+    """A line to paste; where it is too long, a shell's goes on after a backslash, code after a comma or a semicolon, and a comment stands
+    on a line of its own."""
     lead = " " * (_WORD + 3)
     text, room = escaped(command), width - len(lead)
     if columns(text) <= room:
         yield ((lead, ""), (text, "yellow"))
         return
     shell = command.split(maxsplit=1)[0] in _SHELL
-    *first, last = _folded(text, room) if shell else _code(text, room)
+    code, comment = _COMMENT.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches every text
+    *first, last = _folded(code, room) if shell else _code(code, room)
     for line in first:
         yield ((lead, ""), (f"{line} \\" if shell else line, "yellow"))
     yield ((lead, ""), (last, "yellow"))
+    if comment:
+        yield ((lead, ""), (comment, "yellow"))
 
 
 def _code(text: str, width: int) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.units import counted
+from nsysmap.engine.program import Program, program_of
 from nsysmap.names.decode import decode
 from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
@@ -19,7 +21,6 @@ from nsysmap.summary.model import (
     OF_SO_MANY,
     REPETITION,
     UNKNOWN_GPU,
-    Action,
     Doubt,
     EngineRan,
     Figure,
@@ -37,7 +38,7 @@ from nsysmap.summary.model import (
     RuleAnswer,
     Summary,
 )
-from nsysmap.summary.paste import Version
+from nsysmap.summary.paste import ENGINE_FILE, how
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.words import short_engines
 from nsysmap.trace.steady import only_repeats
@@ -48,10 +49,6 @@ _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 2  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
-_TENSORRT = frozenset({"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"})
-"""Families of kernels that only TensorRT runs."""
-_TRT = re.compile(r"(^|_)trt(_|$)")  # in kernel names of any family
-_EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
 
 
 @dataclass(frozen=True)
@@ -77,16 +74,9 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
-    engine = bool(len(tables["engines"])) or capture.flag("has_tensorrt_ranges")
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
     host_gaps = sum(row.integer("gaps") for row in tables["idle_totals"] if row.text("cause") == "host")
-    runs = Runs(
-        _version(version),
-        engine or _tensorrt_kernels(tables),
-        capture.flag("has_pytorch"),
-        any(row.maybe_integer("engine") is not None for row in tables["inference_groups"]),
-        host_gaps / (counted_in * unit.inferences) if counted_in else 0.0,
-    )
+    runs = Runs(program_of(tables), host_gaps / (counted_in * unit.inferences) if counted_in else 0.0, _host_work(tables))
     basis = unprofiled or traced
     window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
     time = UnitTime(basis.ns, round(window_ns)) if basis else None
@@ -97,9 +87,10 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         unit=unit.words,
         inferences=sum(row.integer("inferences") for row in loops),
         steady=sum(row.integer("steady") for row in loops),
-        tensorrt=runs.engine,
+        tensorrt=runs.program.engine,
         tensorrt_version=version,
-        pytorch=runs.pytorch,
+        pytorch=capture.flag("has_pytorch"),
+        program=runs.program.kind,
         engines=_engines(tables),
         traced=traced,
         traced_gpu=traced_gpu,
@@ -122,12 +113,12 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         graph=_graph(tables["whatif"]),
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
-        actions=tuple(replace(one, title=one.title.replace(INFERENCE, unit.one)) for one in _with_files(todo, capture, tables)),
+        actions=tuple(replace(one, title=one.title.replace(INFERENCE, unit.one)) for one in todo),
         doubts=_doubts(tables),
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
-        next_steps=(*_next_steps(tables, capture, engine=runs.engine), *((better,) if (better := better_capture(use)) else ())),
+        next_steps=(*_next_steps(tables, capture, runs.program), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
     )
 
@@ -252,6 +243,19 @@ def _idle_of_one(gpus: Sequence[GpuTime], traced: Figure | None) -> tuple[IdleCa
         for cause, mine in found.items()
     ]
     return tuple(means) if traced is not None and sum(one.ns or 0 for one in means) <= traced.ns else ()
+
+
+def _host_work(tables: Mapping[str, Table]) -> str | None:
+    """The NVTX range or the call that most of the time was in for which the GPU waited while the host did something else."""
+    gaps, told = tables["gaps"], tables["gaps"].text("evidence")
+    start_ns, end_ns = gaps.ints("start_ns"), gaps.ints("end_ns")
+    measured = np.zeros(len(gaps), np.bool_)
+    for part in tables["steady_state"]:
+        measured |= (start_ns >= part.integer("start_ns")) & (end_ns <= part.integer("end_ns"))
+    rows = np.flatnonzero(measured & gaps.text("cause").equals("host") & (told.codes >= 0))
+    spent = np.bincount(told.codes[rows], weights=gaps.ints("dur_ns")[rows], minlength=1)
+    most = int(spent.argmax())
+    return told.values[most] if spent[most] and 2 * spent[most] >= spent.sum() else None
 
 
 def _kernel_ns(tables: Mapping[str, Table]) -> int:
@@ -395,13 +399,6 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
     return tuple(found)
 
 
-def _with_files(found: tuple[Action, ...], capture: Row, tables: Mapping[str, Table]) -> tuple[Action, ...]:
-    """The same, with file names in place of REPORT and ENGINE in the lines to paste."""
-    files = [capture.text("source"), *(row.text("source") for row in tables["engines"])]
-    given = " ".join(map(shlex.quote, files))
-    return tuple(replace(one, paste=one.paste.replace("REPORT ENGINE", given)) for one in found)
-
-
 def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:
     own: dict[str, list[Row]] = {}
     for row in tables["findings"]:
@@ -446,7 +443,7 @@ def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
     return tuple(Doubt(tuple(names), reason) for reason, names in reasons.items())
 
 
-def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> tuple[NextStep, ...]:
+def _next_steps(tables: Mapping[str, Table], capture: Row, program: Program) -> tuple[NextStep, ...]:
     steps = []
     gpu_work = any(capture.integer(name) for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"))
     if capture.text("cuda_graph_trace") == "graph" and gpu_work:
@@ -459,19 +456,8 @@ def _next_steps(tables: Mapping[str, Table], capture: Row, *, engine: bool) -> t
     elif not gpu_work and not capture.flag("has_api_calls"):  # otherwise a note says why, and another capture like this would not help
         steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     elif not len(tables["inferences"]):
-        why = "No inference was recognised: capture a loop of the same inference" if engine else "Nothing repeats: capture a loop"
+        why = "No inference was recognised: capture a loop of the same inference" if program.engine else "Nothing repeats: capture a loop"
         steps.append(NextStep(why, "nsysmap record -- ./program"))
-    if engine and not len(tables["engines"]):
-        steps.append(NextStep("No engine file was given; one comes from the build", _EXPORT))
+    if program.engine and not len(tables["engines"]) and (export := how(ENGINE_FILE, program).paste) is not None:
+        steps.append(NextStep(ENGINE_FILE.title, export))
     return tuple(steps)
-
-
-def _tensorrt_kernels(tables: Mapping[str, Table]) -> bool:
-    """Whether kernels ran that only TensorRT has; needed if its ranges were not traced."""
-    families = {row.text("family") for row in tables["kernel_families"]}
-    return bool(families & _TENSORRT) or any(_TRT.search(row.text("name")) for row in tables["kernel_totals"])
-
-
-def _version(text: str | None) -> Version | None:
-    numbers = [part for part in (text or "").split(".")[:3] if part.isdigit()]
-    return tuple(int(part) for part in numbers) or None

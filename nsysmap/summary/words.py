@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, multiple, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
@@ -272,8 +273,12 @@ def figure(value: Figure) -> str:
 
 def graph(summary: Summary) -> str:
     """Whether a CUDA graph is worth it: of an inference's enqueue, and where PyTorch runs engines, of nothing between them."""
-    of = "engines alone: " if summary.pytorch and summary.engines else ""
-    return of + _graph(summary)
+    if summary.program not in (TORCH_TENSORRT, TORCH_ENGINES):
+        return _graph(summary)
+    told = _graph(summary)
+    if any(action.name == "no-host-gap" for action in summary.actions):  # which asks for a graph of everything
+        told = re.sub(r"^cannot tell: .*: (?=it may save )", "cannot tell: ", told)
+    return f"engines alone: {told}"
 
 
 def _graph(summary: Summary) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.rules.advice import Part, Reader, advice_to, version_of
+from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
+from nsysmap.rules.advice import Part, advice_to
 
 PARTS = (
     Part("torch.cuda.graph()", "pytorch"),
@@ -15,29 +16,36 @@ PARTS = (
 
 
 @pytest.mark.parametrize(
-    ("reader", "said"),
+    ("program", "said"),
     [
-        (Reader((10, 3), pytorch=False), ["--useCudaGraph", "capture enqueueV3()"]),
-        (Reader((11, 0, 1), pytorch=False), ["nothing: it is the default", "capture enqueueV3()"]),
-        (Reader((10, 14), pytorch=True), ["torch.cuda.graph()", "--useCudaGraph", "capture enqueueV3()"]),
+        (Program(TENSORRT, (10, 3)), ["--useCudaGraph", "capture enqueueV3()"]),
+        (Program(TENSORRT, (11, 0, 1)), ["nothing: it is the default", "capture enqueueV3()"]),
+        (Program(TORCH_ENGINES, (10, 14)), ["torch.cuda.graph()", "--useCudaGraph", "capture enqueueV3()"]),
         (
-            Reader(None, pytorch=False),
+            Program(TENSORRT),
             ["Before TensorRT 11: --useCudaGraph", "From TensorRT 11 on: nothing: it is the default", "capture enqueueV3()"],
         ),
     ],
 )
-def test_advice_is_for_the_program_at_hand(reader: Reader, said: list[str]) -> None:
-    assert advice_to(reader, PARTS).splitlines() == said
-
-
-@pytest.mark.parametrize(
-    ("text", "version"), [("10.14.1.48", (10, 14, 1, 48)), ("8.6", (8, 6)), ("", None), (None, None), ("unknown", None)]
-)
-def test_a_version_is_its_numbers(text: str | None, version: tuple[int, ...] | None) -> None:
-    assert version_of(text) == version
+def test_advice_is_for_the_program_at_hand(program: Program, said: list[str]) -> None:
+    assert advice_to(program, PARTS).splitlines() == said
 
 
 def test_versions_are_compared_as_numbers() -> None:
     part = (Part("new", "tensorrt >= 10.14"),)
-    assert advice_to(Reader((10, 9)), part) == ""
-    assert advice_to(Reader((10, 14, 1)), part) == "new"
+    assert advice_to(Program(TENSORRT, (10, 9)), part) == ""
+    assert advice_to(Program(TENSORRT, (10, 14, 1)), part) == "new"
+
+
+def test_who_cannot_run_trtexec_is_not_sent_to_it() -> None:
+    parts = (Part("trtexec --useCudaGraph", "trtexec < 11"), Part("cuda_graph_mode", "tensorrt-llm"), Part("enqueueV3()", "tensorrt"))
+    assert advice_to(Program(TENSORRT, (10, 3)), parts).splitlines() == ["trtexec --useCudaGraph", "enqueueV3()"]
+    assert advice_to(Program(TENSORRT_LLM, (10, 3)), parts).splitlines() == ["cuda_graph_mode", "enqueueV3()"]
+    for kind in (ONNX_RUNTIME, TORCH_TENSORRT):
+        assert advice_to(Program(kind, (10, 3)), parts) == "enqueueV3()"
+
+
+def test_what_names_of_kernels_tell_of_a_version_decides_where_that_is_enough() -> None:
+    parts = (Part("old", "tensorrt < 10"), Part("new", "tensorrt >= 10.14"))
+    assert advice_to(Program(TENSORRT, before=(10,)), parts) == "old"
+    assert advice_to(Program(TENSORRT, since=(10,)), parts) == "From TensorRT 10.14 on: new"

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from nsysmap.base.schema import RULE_TABLES
+from nsysmap.engine.program import TENSORRT, TORCH_ENGINES, Program
 from nsysmap.report.rules import pages
-from nsysmap.rules.advice import Reader, advice_to
+from nsysmap.rules.advice import advice_to
 from nsysmap.rules.cases import run_case
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.rules.rule_file import Rule
@@ -120,16 +121,16 @@ def test_an_unchecked_rule_answers_the_cases_of_the_checked_one(name: str, sandb
 
 @pytest.mark.parametrize("name", rules())
 def test_advice_for_tensorrt_11_does_not_ask_for_what_it_does_by_itself(name: str) -> None:
-    said = advice_to(Reader((11, 1)), rules()[name].advice)
+    said = advice_to(Program(TENSORRT, (11, 1)), rules()[name].advice)
     assert "--useCudaGraph" not in said
     assert "--separateProfileRun" not in said
 
 
 @pytest.mark.parametrize("name", ["cuda-graph-would-help", "launch-bound", "enqueue-bound"])
 def test_who_runs_pytorch_is_told_pytorchs_way_first(name: str) -> None:
-    said = advice_to(Reader(pytorch=True), rules()[name].advice)
+    said = advice_to(Program(TORCH_ENGINES), rules()[name].advice)
     assert said.index("torch.cuda.graph") < said.index("trtexec") < said.index("cudaGraphLaunch()")
-    assert "torch.cuda.graph" not in advice_to(Reader(), rules()[name].advice)
+    assert "torch.cuda.graph" not in advice_to(Program(), rules()[name].advice)
 
 
 def test_a_rule_that_others_stand_for_says_what_it_is_about_or_means_its_whole_device() -> None:

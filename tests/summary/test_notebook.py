@@ -33,7 +33,7 @@ def test_it_says_what_the_first_screen_says() -> None:
     for sentence in (words.title(summary), *words.times(summary), *words.where(summary), words.certainty(summary), words.slowest(summary)):
         assert " ".join(sentence.split()) in text
     for action in gains.first_actions(summary):
-        assert f"{gains.action_title(action)}: {gains.gain(summary, action)} {action.paste}" in text
+        assert f"{gains.action_title(action)}: {gains.gain(summary, action)}{' '.join(['', *gains.ways(action)])}" in text
     assert "/bert/encoder/layer.*/intermediate/dense/MatMul_myl0_*" in text
 
 

@@ -12,15 +12,15 @@ from nsysmap.base.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, 
 from nsysmap.base.result_schema import GAPS, WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
+from nsysmap.engine.program import Program
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
-from nsysmap.summary.paste import lines_for, rule_line
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
 from tests.reports import analysis
 
-TENSORRT = Runs(None, engine=True, pytorch=False)
+TENSORRT = Runs(Program())
 
 
 def answered(change: str, saving: int, low: int, high: int) -> dict[str, object]:
@@ -164,21 +164,6 @@ def test_costs_that_a_replay_prices_or_that_another_finding_stands_for_are_no_ac
     assert actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
 
 
-def test_the_line_to_paste_is_of_the_version_and_of_what_runs() -> None:
-    assert "--streams=2" in lines_for("two-in-flight", (8, 5, 1), engine=True, pytorch=False)[0]
-    assert "--infStreams=2" in lines_for("two-in-flight", (10, 9), engine=True, pytorch=False)[0]
-    assert "--infStreams=2" in lines_for("two-in-flight", None, engine=True, pytorch=False)[0]
-    assert lines_for("cuda-graph", None, engine=False, pytorch=True)[0].startswith("model = torch.compile(")
-    trtexec, torch = lines_for("cuda-graph", None, engine=True, pytorch=True)
-    assert trtexec.startswith("trtexec ")
-    assert torch == "torch_tensorrt.runtime.set_cudagraphs_mode(True)"
-
-
-@pytest.mark.parametrize("change", ["cuda-graph", "two-in-flight", "one-stream", "async", "no-host-gap", "pinned-copies"])
-def test_where_no_tensorrt_runs_no_line_to_paste_is_of_trtexec(change: str) -> None:
-    assert "trtexec" not in lines_for(change, None, engine=False, pytorch=False)[0]
-
-
 def test_threads_of_one_gpu_are_counted_once_however_many_shapes_each_runs() -> None:
     summary = analysis("bert_split_trt10", "threads.nsys-rep").summary
     one, other = summary.kinds
@@ -305,15 +290,6 @@ def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> 
     assert words.not_fused(replace(summary, rules=(alone, *clean))) == "unfused-quantize (17 places) 88.6 µs; at most, per inference"
 
 
-def test_a_line_to_paste_of_a_rule_is_for_its_one_place_or_shows_the_rule() -> None:
-    one = finding("unfused-quantize") | {"command": "nsysmap what-if REPORT ENGINE --change drop-layers --layer x"}
-    two = one | {"finding_id": 1}
-    priced = outcome("unfused-quantize", "precision", 5000)
-    for findings, paste in (([one], one["command"]), ([one, two], "nsysmap rules show unfused-quantize")):
-        (action,) = actions(tables([], [priced], findings), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-        assert action.paste == paste
-
-
 @pytest.mark.parametrize(
     ("saving", "told"),
     [
@@ -350,35 +326,29 @@ def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "pytorch", "gaps", "line"),
+    ("kind", "gaps", "line"),
     [
-        (True, False, 1, "auto next = std::async("),
-        (False, False, 1, "auto next = std::async("),
-        (True, True, 1, "for x in DataLoader("),
-        (True, True, 12, "with torch_tensorrt.runtime.enable_cudagraphs("),
-        (False, True, 12, "model = torch.compile("),
+        ("tensorrt", 1, "auto next = std::async("),
+        ("cuda", 1, "auto next = std::async("),
+        ("torch-tensorrt", 1, "for x in DataLoader("),
+        ("torch-tensorrt", 12, "with torch_tensorrt.runtime.enable_cudagraphs("),
+        ("pytorch", 12, "model = torch.compile("),
+        ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
     ],
 )
-def test_the_line_against_host_work_changes_the_program_that_ran(engine: bool, pytorch: bool, gaps: float, line: str) -> None:
-    runs = Runs(None, engine=engine, pytorch=pytorch, host_gaps=gaps)
+def test_the_line_against_host_work_changes_the_program_that_ran(kind: str, gaps: float, line: str) -> None:
+    runs = Runs(Program(kind), gaps, "range preprocess")
     (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
-    assert action.paste.startswith(line)
+    assert (action.paste or "").startswith(line)
+    assert (action.title == "move host work out of the loop") == (gaps == 1 or kind == "tensorrt-llm")
+    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith("; host busy elsewhere (in NVTX range preprocess)")
 
 
-def test_a_line_to_paste_is_one_that_the_version_has() -> None:
-    assert lines_for("cuda-graph", (11, 0), engine=True, pytorch=False)[0].startswith("cudaStreamBeginCapture(")
-    assert lines_for("cuda-graph", (10, 14), engine=True, pytorch=False)[0].endswith("--useCudaGraph")
-    assert lines_for("aux-streams", (8, 5), engine=True, pytorch=False)[0].endswith("--maxAuxStreams=2  # from TensorRT 8.6 on")
-    assert lines_for("aux-streams", (8, 5), engine=True, pytorch=True) == ("with torch.cuda.stream(side): branch = module(x)", None)
-
-
-@pytest.mark.parametrize("rule", ["under-filled-gpu", "copy-not-overlapped"])
-def test_the_line_for_a_program_of_pytorch_is_pytorchs_where_it_is_about_the_program_around_the_engine(rule: str) -> None:
-    torch = rule_line(rule, (10, 3), engine=False, engine_file=False, pytorch=True)
-    assert "torch" in torch
-    assert "torch" not in rule_line(rule, (10, 3), engine=True, engine_file=True, pytorch=False)
-    assert rule_line(rule, (10, 3), engine=True, engine_file=True, pytorch=True) == torch
-    assert rule_line("pointwise-chain", (10, 3), engine=True, engine_file=True, pytorch=True).startswith("trtexec ")
+def test_an_action_without_a_line_to_paste_says_what_to_change() -> None:
+    priced = outcome("unfused-quantize", "precision", 5000)
+    (action,) = actions(tables([], [priced], [finding("unfused-quantize")]), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    assert action.paste is None
+    assert (action.change or "").startswith("put each Q/DQ pair directly after")
 
 
 def test_a_graph_that_saves_far_less_than_the_gpu_waits_for_launches_says_that_the_profiler_is_in_that_wait() -> None:
@@ -405,8 +375,15 @@ def test_a_graph_that_saves_far_less_than_the_gpu_waits_for_launches_says_that_t
 
 def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
-    assert words.graph(replace(summary, pytorch=True)) == f"engines alone: {words.graph(summary)}"
-    assert words.graph(replace(summary, pytorch=True, engines=())) == words.graph(summary)
+    assert words.graph(replace(summary, program="torch-tensorrt")) == f"engines alone: {words.graph(summary)}"
+    assert words.graph(replace(summary, program="pytorch")) == words.graph(summary)
+
+
+def test_beside_a_graph_of_everything_the_verdict_on_the_engines_alone_is_short() -> None:
+    summary = analysis("torch_mixed", "sync.nsys-rep", engine=False).summary
+    assert [one.name for one in summary.actions] == ["no-host-gap"]
+    assert re.fullmatch(r"engines alone: cannot tell: it may save -\d+ to \d+ µs", words.graph(summary))
+    assert "Python's own work" in words.graph(replace(summary, actions=()))
 
 
 def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() -> None:
@@ -432,7 +409,7 @@ def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thin
     assert [(one.name, one.title) for one in told] == [
         ("launch-bound", "run it as a CUDA graph"), ("pageable-copy", "copy to and from pinned memory"),
     ]  # fmt: skip
-    assert told[0].paste.startswith("trtexec ")
+    assert (told[0].paste or "").startswith("trtexec ")
     assert actions(tables([answered("cuda-graph", 2, -5, 9)], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
 
 

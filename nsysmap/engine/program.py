@@ -1,0 +1,126 @@
+"""What kind of program ran, as far as its trace and its engine files tell: advice and lines to paste are for one kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.base.groups import distinct
+from nsysmap.base.table import MISSING, IntArray, Table
+
+Version = tuple[int, ...]
+
+TENSORRT = "tensorrt"
+"""A program that runs engines by TensorRT's API, and whose engines trtexec can run: trtexec itself, or one's own."""
+TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT = "tensorrt-llm", "onnxruntime", "torch-tensorrt"
+"""Programs that build and run their engines themselves."""
+TORCH_ENGINES = "pytorch-with-engines"
+"""PyTorch and engines in one process, not recognised as Torch-TensorRT: engines may run by TensorRT's API."""
+PYTORCH, CUDA = "pytorch", "cuda"
+"""Programs without engines."""
+KINDS = (TENSORRT, TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, TORCH_ENGINES, PYTORCH, CUDA)
+
+_LLM_KERNEL, _LLM_LAYER = "tensorrt_llm::", re.compile(r"PLUGIN_V[23]_(GPT|Bert)Attention_")
+_ORT_KERNEL, _ORT_ENGINE = "onnxruntime::", "TensorrtExecutionProvider_"  # the latter begins the names of the engines that it caches
+_TORCH_LAYER = re.compile(r"\[(aten_ops|acc_ops)\.|\[aten::")  # Torch-TensorRT names layers after PyTorch's operators
+_TENSORRT_FAMILIES = frozenset({"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"})
+"""Families of kernels that only TensorRT runs."""
+_MYELIN_9, _MYELIN_10 = re.compile(r"__myl_bb\d+_\d+_"), re.compile(r"_myl\d+_\d+$|^__myl_\w+_0x[0-9a-f]{32}")
+"""Names that Myelin gave to kernels before TensorRT 10, and to layers and kernels from then on (docs/names.md)."""
+_TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
+
+
+@dataclass(frozen=True)
+class Program:
+    """What ran."""
+
+    kind: str = TENSORRT
+    tensorrt: Version | None = None  # None if unknown, or if engine files tell of several
+    since: Version | None = None  # where it is unknown: the first version that it can be, as names of Myelin's layers tell
+    before: Version | None = None  # and the first later than it
+
+    def at_least(self, version: Version) -> bool | None:
+        """Whether its TensorRT is of this version or newer; None if unknown."""
+        if self.tensorrt is not None:
+            return self.tensorrt >= version
+        if self.since is not None and self.since >= version:
+            return True
+        return False if self.before is not None and self.before <= version else None
+
+    @property
+    def pytorch(self) -> bool:
+        """Whether PyTorch runs in it."""
+        return self.kind in (TORCH_TENSORRT, TORCH_ENGINES, PYTORCH)
+
+    @property
+    def engine(self) -> bool:
+        """Whether TensorRT runs in it."""
+        return self.kind not in (PYTORCH, CUDA)
+
+    @property
+    def trtexec(self) -> bool:
+        """Whether trtexec can run its engines."""
+        return self.kind in (TENSORRT, TORCH_ENGINES)
+
+
+def program_of(tables: Mapping[str, Table]) -> Program:
+    """The program of an analysis, or of an engine file alone, from its tables by name.
+
+    Without kernels and without any sign of TensorRT it is taken to be one of TensorRT: nothing says otherwise.
+    """
+    capture, kernels, layers = tables["capture"], _texts(tables, "kernels", "name"), _texts(tables, "layers", "name")
+    told = [*_texts(tables, "engines_with_tensors", "tensorrt_version"), *capture.text("tensorrt_version").list()]
+    versions = {version_of(text) for text in told if text} - {None}
+    version = next(iter(versions)) if len(versions) == 1 else None
+    pytorch = bool(capture.bools("has_pytorch").any())
+    ranges = capture.bools("has_tensorrt_ranges").any() or capture.bools("has_layer_ranges").any()
+    of_files = "layers" in tables and bool((tables["layers"].ints("engine")[_of_engines_that_ran(tables, "layers")] != MISSING).any())
+    signs = version is not None or versions or ranges or of_files or _tensorrt_kernels(tables, kernels)
+    if kernels and not signs:
+        return Program(PYTORCH if pytorch else CUDA)
+    files = _texts(tables, "engines", "source")
+    if any(_LLM_KERNEL in name for name in kernels) or any(_LLM_LAYER.search(layer) for layer in layers):
+        kind = TENSORRT_LLM
+    elif any(_ORT_KERNEL in name for name in kernels) or any(file.startswith(_ORT_ENGINE) for file in files):
+        kind = ONNX_RUNTIME
+    elif any(_TORCH_LAYER.search(layer) for layer in layers):
+        kind = TORCH_TENSORRT
+    else:
+        kind = TORCH_ENGINES if pytorch else TENSORRT
+    if version is not None or len(versions) > 1:
+        return Program(kind, version)
+    new = any(_MYELIN_10.search(name) for name in (*kernels, *layers))
+    old = any(_MYELIN_9.search(name) for name in (*kernels, *layers))
+    return Program(kind, since=(10,) if new and not old else None, before=(10,) if old and not new else None)
+
+
+def version_of(text: str | None) -> Version | None:
+    """The numbers of a version such as 10.14.1; None if it has none."""
+    found = re.match(r"\d+(?:\.\d+)*", text or "")
+    return None if found is None else tuple(int(number) for number in found.group().split("."))
+
+
+def _of_engines_that_ran(tables: Mapping[str, Table], table: str) -> IntArray:
+    """The rows of a table without those of engine files that did not run."""
+    rows = tables[table]
+    if "engine" not in rows.columns or "engine_fits" not in tables:
+        return np.arange(len(rows))
+    gone = [row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "did-not-run"]
+    return np.flatnonzero(~np.isin(rows.ints("engine"), gone))
+
+
+def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
+    """The distinct texts of a column, without those of engine files that did not run; none if there is no such table."""
+    if table not in tables:
+        return []
+    told = tables[table].text(column)
+    codes = told.codes[_of_engines_that_ran(tables, table)].astype(np.int64)
+    return [told.values[code] for code in distinct(codes).tolist() if code >= 0]
+
+
+def _tensorrt_kernels(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
+    """Whether kernels ran that only TensorRT has; needed if its ranges were not traced."""
+    return not _TENSORRT_FAMILIES.isdisjoint(_texts(tables, "names", "family")) or any(_TRT_NAME.search(name) for name in kernels)

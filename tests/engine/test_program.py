@@ -1,0 +1,106 @@
+"""What kind of program ran, from its trace and its engine files."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysmap.base.columns import flag, integer, text
+from nsysmap.base.table import Spec, Table
+from nsysmap.engine.program import (
+    CUDA,
+    ONNX_RUNTIME,
+    PYTORCH,
+    TENSORRT,
+    TENSORRT_LLM,
+    TORCH_ENGINES,
+    TORCH_TENSORRT,
+    Program,
+    Version,
+    program_of,
+    version_of,
+)
+from tests.reports import analysis
+
+
+@pytest.mark.parametrize(
+    ("folder", "report", "engines", "program"),
+    [
+        ("torch_mixed", "sync.nsys-rep", False, Program(TORCH_TENSORRT, since=(10,))),
+        ("torch_mixed", "nonvtx.nsys-rep", False, Program(TORCH_ENGINES, since=(10,))),
+        ("torch_encoder", "eager.nsys-rep", False, Program(PYTORCH)),
+        ("decode_loop", "nonvtx.nsys-rep", False, Program(TENSORRT_LLM, since=(10,))),
+        ("bert_trt85", "sync.nsys-rep", True, Program(TENSORRT, before=(10,))),
+        ("bert_trt10", "sync.nsys-rep", False, Program(TENSORRT, since=(10,))),
+    ],
+)
+def test_a_capture_tells_its_program(folder: str, report: str, engines: bool, program: Program) -> None:
+    assert program_of(analysis(folder, report, engine=engines).tables.by_name()) == program
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (("void onnxruntime::cuda::_UnaryElementWise<float>(float*)", "__myl_Fc_0x0123456789abcdef0123456789abcdef"), ONNX_RUNTIME),
+        (("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)", "__myl_Fc_0x0123456789abcdef0123456789abcdef"), TENSORRT_LLM),
+        (("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)",), CUDA),  # other programs took these kernels over
+        (("my_kernel",), CUDA),
+        ((), TENSORRT),
+    ],
+)
+def test_kernels_tell_the_program(names: tuple[str, ...], kind: str) -> None:
+    assert program_of(tables(kernels=names)).kind == kind
+
+
+def tables(*, kernels: tuple[str, ...] = (), layers: tuple[str, ...] = (), version: str | None = None) -> dict[str, Table]:
+    """Of a trace without TensorRT's ranges, with these kernels and these layers of an engine file that ran."""
+    family = ["myelin" if "__myl" in name else "cuda" for name in kernels]
+    facts = dict.fromkeys(("has_pytorch", "has_tensorrt_ranges", "has_layer_ranges"), False)
+    capture = Spec("capture", "", (*(flag(name, "") for name in facts), text("tensorrt_version", "", null=True)))
+    return {
+        "capture": Table.of_rows(capture, [{**facts, "tensorrt_version": version}]),
+        "kernels": Table.of_rows(Spec("kernels", "", (text("name", ""),)), [{"name": name} for name in kernels]),
+        "names": Table.of_rows(Spec("names", "", (text("family", ""),)), [{"family": name} for name in family]),
+        "layers": Table.of_rows(
+            Spec("layers", "", (text("name", ""), integer("engine", "", null=True))), [{"name": name, "engine": 0} for name in layers]
+        ),
+    }
+
+
+def test_layers_tell_the_program() -> None:
+    conv = "[CONVOLUTION]-[aten_ops.convolution.default]-[/features/0/convolution]"
+    assert program_of(tables(kernels=("k",), layers=(conv,))).kind == TORCH_TENSORRT
+    assert program_of(tables(kernels=("k",), layers=("/layers/0/attention/PLUGIN_V2_GPTAttention_0",))).kind == TENSORRT_LLM
+    assert program_of(tables(kernels=("k",), layers=("/conv1/Conv",))).kind == TENSORRT
+
+
+def test_a_version_that_a_file_tells_is_the_version_and_of_two_none_is() -> None:
+    assert program_of(tables(kernels=("k",), version="8.6.1")) == Program(TENSORRT, (8, 6, 1))
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",))) == Program(TENSORRT, before=(10,))
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), version="8.5.1")) == Program(TENSORRT, (8, 5, 1))
+
+
+def test_of_a_file_that_did_not_run_nothing_is_told() -> None:
+    wrong = tables(kernels=("k",), layers=("/conv1/Conv",))
+    verdict = Table.of_rows(
+        Spec("engine_fits", "", (integer("engine", ""), text("verdict", ""))), [{"engine": 0, "verdict": "did-not-run"}]
+    )
+    assert program_of({**wrong, "engine_fits": verdict}).kind == CUDA
+
+
+@pytest.mark.parametrize(
+    ("program", "version", "newer"),
+    [
+        (Program(tensorrt=(10, 9)), (10, 14), False), (Program(tensorrt=(10, 14, 1)), (10, 14), True),
+        (Program(since=(10,)), (8, 6), True), (Program(since=(10,)), (10, 3), None), (Program(before=(10,)), (10,), False),
+        (Program(before=(10,)), (8, 6), None), (Program(), (8, 6), None),
+    ],
+)  # fmt: skip
+def test_a_version_is_compared_as_numbers_and_known_where_its_bounds_decide(program: Program, version: Version, newer: bool | None) -> None:
+    assert program.at_least(version) is newer
+
+
+@pytest.mark.parametrize(
+    ("told", "version"), [("10.14.1.48", (10, 14, 1, 48)), ("8.6", (8, 6)), ("", None), (None, None), ("unknown", None)]
+)
+def test_a_version_is_its_numbers(told: str | None, version: Version | None) -> None:
+    assert version_of(told) == version

@@ -1,0 +1,139 @@
+"""Each thing to do has a line to paste, or a sentence, that is right for the program that ran and for its version of TensorRT."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from nsysmap.engine.program import (
+    CUDA,
+    KINDS,
+    ONNX_RUNTIME,
+    PYTORCH,
+    TENSORRT,
+    TENSORRT_LLM,
+    TORCH_ENGINES,
+    TORCH_TENSORRT,
+    Program,
+    Version,
+)
+from nsysmap.rules.packs import builtin_rules_dir, load_rules
+from nsysmap.summary.actions import RULE_GROUPS
+from nsysmap.summary.paste import CHANGES, ENGINE_FILE, PYTHON_BETWEEN, RULES, How, how
+from nsysmap.whatif.change import CHANGE_NAMES
+from tests.trtexec_options import OPTIONS, lacking
+
+VERSIONS: tuple[Version | None, ...] = (
+    (7, 0),
+    (7, 2, 3),
+    (8, 0, 1),
+    (8, 2),
+    (8, 5, 3),
+    (8, 6, 1),
+    (9, 3),
+    (10, 3),
+    (10, 14),
+    (11, 1),
+    None,
+)
+EVERYTHING = {**CHANGES, **RULES, "python-between": PYTHON_BETWEEN, "engine-file": ENGINE_FILE}
+_SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
+
+
+def said(made: How) -> list[str]:
+    return [text for text in (made.paste, made.paste_pytorch, made.change) if text]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [name for name in EVERYTHING if name not in ("python-between", "engine-file")])
+def test_each_thing_to_do_has_a_line_or_a_sentence_in_every_program_and_version(name: str, kind: str) -> None:
+    for version in VERSIONS:
+        made = how(EVERYTHING[name], Program(kind, version))
+        assert (made.paste is None) != (made.change is None), (kind, version)
+        assert "nsysmap rules show" not in "".join(said(made))
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_no_line_has_an_option_that_the_version_lacks(name: str) -> None:
+    for kind in KINDS:
+        for version in VERSIONS:
+            for text in said(how(EVERYTHING[name], Program(kind, version))):
+                since = _SINCE.search(text)
+                assert version is None or since is None, text  # where it is known, a line that it does not have yet is not given
+                told = tuple(map(int, since.group(1).split("."))) if since else (10, 0)
+                assert not lacking(text, version or told), (kind, version, text)
+                options = re.findall(r"trtexec .*?--(\w+)", text) if text.startswith("trtexec") else []
+                assert set(options) <= set(OPTIONS), text
+
+
+def test_an_option_that_a_version_lacks_is_noticed() -> None:
+    assert lacking("trtexec --infStreams=2 --fp16", (8, 5)) == {"infStreams"}
+    assert lacking("trtexec --infStreams=2 --fp16", (11, 0)) == {"fp16"}
+    assert not lacking("trtexec --infStreams=2 --fp16", (8, 6))
+
+
+@pytest.mark.parametrize("kind", [PYTORCH, CUDA, TENSORRT_LLM, TORCH_TENSORRT])
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_who_does_not_run_trtexecs_engines_gets_no_line_of_trtexec_or_onnx(name: str, kind: str) -> None:
+    for version in VERSIONS:
+        text = " ".join(line for line in (how(EVERYTHING[name], Program(kind, version))).__dict__.values() if line)
+        assert not text.startswith("trtexec")
+        assert "onnx.export" not in text
+        assert "enqueueV" not in text
+
+
+def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
+    priced = {rule.name for rule in load_rules([builtin_rules_dir()]) if rule.group in RULE_GROUPS}
+    assert not priced - set(RULES)
+    assert set(CHANGES) == set(CHANGE_NAMES)
+    titles = [change.title for change in {**CHANGES, **RULES}.values()]
+    assert not [title for title in titles if title in priced or len(title) > 60]
+
+
+@pytest.mark.parametrize(
+    ("change", "program", "line"),
+    [
+        ("two-in-flight", Program(TENSORRT, (8, 5, 1)), "trtexec --loadEngine=model.plan --streams=2"),
+        ("two-in-flight", Program(TENSORRT, (8, 6)), "trtexec --loadEngine=model.plan --infStreams=2"),
+        ("two-in-flight", Program(TENSORRT), "trtexec --loadEngine=model.plan --infStreams=2"),
+        ("two-in-flight", Program(TENSORRT, before=(10,)), "trtexec --loadEngine=model.plan --infStreams=2  # from TensorRT 8.6 on"),
+        ("cuda-graph", Program(TENSORRT, (10, 14)), "trtexec --loadEngine=model.plan --useCudaGraph"),
+        ("cuda-graph", Program(TORCH_TENSORRT, (10, 3)), "torch_tensorrt.runtime.set_cudagraphs_mode(True)"),
+        ("cuda-graph", Program(TORCH_TENSORRT, (8, 6)), "with torch.cuda.graph(graph): out = model(x)"),
+        ("cuda-graph", Program(PYTORCH), 'model = torch.compile(model, mode="reduce-overhead")'),
+        ("cuda-graph", Program(ONNX_RUNTIME, (8, 6)), 'providers=[("TensorrtExecutionProvider", {"trt_cuda_graph_enable": True})]'),
+        ("cuda-graph", Program(TENSORRT_LLM, (9, 3)), "GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
+        ("join-kernels", Program(TENSORRT, (8, 6)), 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'),
+    ],
+)
+def test_the_line_to_paste_is_of_the_version_and_of_what_runs(change: str, program: Program, line: str) -> None:
+    assert how(CHANGES[change], program) == How(line)
+
+
+def test_tensorrt_11_makes_cuda_graphs_in_trtexec_by_itself_so_the_line_is_for_ones_own_program() -> None:
+    assert (how(CHANGES["cuda-graph"], Program(TENSORRT, (11, 0))).paste or "").startswith("cudaStreamBeginCapture(")
+
+
+def test_where_pytorch_and_engines_run_and_either_may_run_the_engine_both_lines_are_given() -> None:
+    graph = how(CHANGES["cuda-graph"], Program(TORCH_ENGINES, (10, 3)))
+    assert (graph.paste or "").startswith("trtexec ")
+    assert graph.paste_pytorch == "with torch.cuda.graph(graph): out = model(x)"
+    assert how(RULES["pointwise-chain"], Program(TORCH_ENGINES, (10, 3))).paste_pytorch is None
+
+
+def test_what_a_version_cannot_do_is_a_sentence_of_what_it_can() -> None:
+    assert how(CHANGES["join-kernels"], Program(TENSORRT, (8, 5))).paste is None  # its parser has no LayerNormalization
+    assert "before 8.6" in (how(CHANGES["aux-streams"], Program(TENSORRT, (8, 5))).change or "")
+    assert "in this version" in (how(RULES["split-inside-region"], Program(TENSORRT, (8, 6))).change or "")
+    assert "in this version" in (how(RULES["split-inside-region"], Program(TENSORRT, before=(10,))).change or "")
+    assert "--exportLayerInfo" in (how(RULES["split-inside-region"], Program(TENSORRT, (10, 3))).paste or "")
+    assert how(RULES["split-inside-region"], Program(TENSORRT)).paste is None
+
+
+@pytest.mark.parametrize("rule", ["under-filled-gpu", "copy-not-overlapped"])
+def test_the_line_for_a_program_of_pytorch_is_pytorchs_where_it_is_about_the_program_around_the_engine(rule: str) -> None:
+    torch = how(RULES[rule], Program(PYTORCH, (10, 3))).paste or ""
+    assert "torch" in torch
+    assert "torch" not in (how(RULES[rule], Program(TENSORRT, (10, 3))).paste or "")
+    assert how(RULES[rule], Program(TORCH_ENGINES, (10, 3))) == How(torch)
