@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nsysmap.base.columns import WHEN, flag, integer, of_engine, real, row_in, text
 from nsysmap.base.table import Spec
 from nsysmap.base.trace_schema import GPU_KERNELS, MEMBERSHIP
@@ -134,6 +136,19 @@ ENGINE_FITS = Spec(
 )
 
 
+IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
+    "launch": ("waiting for launches", "the host was still launching the next work"),
+    "host": ("host busy elsewhere", "the host was doing something else"),
+    "sync": ("in blocking waits", "the host waited in a blocking call"),
+    "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
+    "dispatch": ("between queued kernels", "queued in time: the hardware's own dispatch latency"),
+    "graph": ("before CUDA graphs", "before a CUDA graph began"),
+    "profiler": ("profiler overhead", "the profiler delayed the host"),
+    "no-work": ("without work", "there was no request to serve"),
+    "unknown": ("for unknown reasons", "the trace does not show why"),
+}
+"""The causes of idle time in the tables, each with its name wherever people read it, and what it means."""
+
 GAPS = Spec(
     "gaps",
     "Idle time of a device between two pieces of GPU work, split where its cause changes.",
@@ -145,7 +160,7 @@ GAPS = Spec(
         row_in("before_kernel", "kernels", "the last kernel before it", null=True),
         row_in("after_kernel", "kernels", "the first kernel after it", null=True),
         row_in("inference", "inferences", "the inference that it is in", null=True),
-        text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work, unknown"),
+        text("cause", "; ".join(f"{cause} ({words})" for cause, (words, _) in IDLE_CAUSES.items())),
         text("evidence", "the evidence on the host: the API call, range or profiler activity"),
         integer("evidence_start_ns", "when that row began", "ns", null=True),
         integer("evidence_end_ns", "when it ended", "ns", null=True),

@@ -159,7 +159,7 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
     for one in gpu.idle:
         word = words.idle_words(one.cause)
-        add(word, f"idle, {one.cause}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
+        add(word, f"idle, {word}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
     between = "from the first to the last steady-state inference" if gpu.window == "inferences" else "from the first to the last GPU work"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:

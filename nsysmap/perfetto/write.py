@@ -21,6 +21,7 @@ from nsysmap.page.windows import windows_of
 from nsysmap.perfetto.slices import changes, steps
 from nsysmap.perfetto.wire import Interned, Track, compressed, counter, process, ranked, thread, track
 from nsysmap.report.words import CAUSES
+from nsysmap.summary.words import idle_words
 
 SUFFIXES = (".perfetto-trace", ".pftrace")
 _GPU_WORK = ("kernels", "copies", "fills", "graphs")
@@ -235,7 +236,7 @@ def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
     for row in range(len(classes["device"])):
         cause = texts["cause"][classes["cause"][row]]
         evidence = texts["evidence"][classes["evidence"][row]] if classes["evidence"][row] >= 0 else None
-        said.append(made.say(cause, "idle", {"what it means": CAUSES[cause], "evidence": evidence}))
+        said.append(made.say(idle_words(cause), "idle", {"what it means": CAUSES[cause], "evidence": evidence}))
     of = np.array(said, np.int64)[table["class"][mine]]
     made.slices.append((made.add("idle, by cause", parent), _slices(start[mine], end[mine], of)))
 

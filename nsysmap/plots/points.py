@@ -12,6 +12,7 @@ from nsysmap.base.table import MISSING
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration
 from nsysmap.plots.shares import below, of_engine
+from nsysmap.summary.words import idle_words
 from nsysmap.timing.layer_sums import alike, common_name
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
     points = []
     for row in slow:
         cause = times.text("extra_cause")[row]
-        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {cause}" if cause else "")
+        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {idle_words(cause)}" if cause else "")
         points.append((words, float(at[row]), float(spent[row])))
     _named(axes, points)
     return "Time of each inference, profiler included"

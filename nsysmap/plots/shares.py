@@ -12,6 +12,7 @@ from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary.costs import cost_rows, other_costs
+from nsysmap.summary.words import idle_words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -56,6 +57,10 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
 
 
+def _idle_words(cause: str) -> str:
+    return f"idle, {idle_words(cause)}: {CAUSE_WORDS[cause]}"
+
+
 def draw_idle(axes: Axes, analysis: Analysis) -> str:
     """Draws for each GPU how its time divides into work and idle time by cause; returns the title.
 
@@ -67,13 +72,11 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
     names: dict[str, str] = {}
     for place, gpu in enumerate(gpus):
         idle = [row for row in analysis.tables.idle_totals if row.integer("device") == gpu.integer("device")]
-        parts = [("GPU work", gpu.real("busy_share"), BUSY)]
-        parts += [(f"idle, {row.text('cause')}", row.real("share_of_window"), CAUSES[row.text("cause")]) for row in idle]
+        parts = [("GPU work: kernels, copies, memsets", gpu.real("busy_share"), BUSY)]
+        parts += [(_idle_words(row.text("cause")), row.real("share_of_window"), CAUSES[row.text("cause")]) for row in idle]
         left = 0.0
         for words, share, fill in parts:
-            cause = words.removeprefix("idle, ")
-            names[fill] = f"{words}: {CAUSE_WORDS[cause]}" if cause != words else "GPU work: kernels, copies, memsets"
-            names[fill] += f" ({percent(share, 1)})" if len(gpus) == 1 else ""
+            names[fill] = words + (f" ({percent(share, 1)})" if len(gpus) == 1 else "")
             bar = axes.barh(place, share * 100, left=left * 100, color=fill, edgecolor="white", linewidth=0.5)
             if share > 0.06:
                 axes.bar_label(

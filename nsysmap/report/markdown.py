@@ -57,7 +57,13 @@ def _parts(report: Report) -> Iterator[str]:
     if report.idle:
         yield f"## {plain(idle_heading(report))}"
         causes = [
-            (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, ""))
+            (
+                percent(row.share_of_window, 1),
+                duration(row.time_ns),
+                f"{row.gaps:,}",
+                answer.idle_words(row.cause),
+                CAUSES.get(row.cause, ""),
+            )
             for row in report.idle
         ]
         yield _table(("share", "time", "gaps", "cause", ""), causes, right=3)

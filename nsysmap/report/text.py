@@ -32,7 +32,7 @@ from nsysmap.report.words import (
 )
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.summary.screen import screen
-from nsysmap.summary.words import kernel_titles
+from nsysmap.summary.words import idle_words, kernel_titles
 
 NARROWEST = 80
 _LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
@@ -126,7 +126,7 @@ def _replays(report: Report, width: int) -> list[Line]:
 
 def _idle(report: Report, width: int) -> list[Line]:
     cells = [
-        (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", row.cause, CAUSES.get(row.cause, ""))
+        (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", idle_words(row.cause), CAUSES[row.cause])
         for row in report.idle
     ]
     header = ("share", "time", "gaps", "cause", "")

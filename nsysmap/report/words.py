@@ -5,23 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, ranged, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.paste import CHANGES, RULES
 
-CAUSES = {
-    "launch": "the host was still launching the next work",
-    "host": "the host was doing something else",
-    "sync": "the host waited in a blocking call",
-    "copy": "the host waited in a blocking or pageable copy",
-    "dispatch": "queued in time: the hardware's own dispatch latency",
-    "graph": "before a CUDA graph began",
-    "profiler": "the profiler delayed the host",
-    "no-work": "there was no request to serve",
-    "unknown": "the trace does not show why",
-}
+CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
 
 ENDS = ("", "low_", "high_")

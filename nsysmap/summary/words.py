@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, multiple, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
@@ -25,17 +26,6 @@ from nsysmap.summary.model import (
 )
 from nsysmap.trace.steady import OUTLIER
 
-_CAUSES = {
-    "launch": "waiting for launches",
-    "host": "host busy elsewhere",
-    "sync": "in blocking waits",
-    "copy": "in blocking copies",
-    "dispatch": "between queued kernels",
-    "graph": "before CUDA graphs",
-    "profiler": "profiler overhead",
-    "no-work": "without work",
-    "unknown": "for unknown reasons",
-}
 _LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
@@ -208,7 +198,7 @@ def where(summary: Summary) -> list[str]:
 
 def idle_words(cause: str) -> str:
     """A cause of idle time in a few words."""
-    return _CAUSES.get(cause, cause)
+    return IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause
 
 
 def _gpu(summary: Summary, gpu: GpuTime) -> str:

@@ -10,11 +10,12 @@ import numpy as np
 from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import Spans, Timed, cut, innermost, union
 from nsysmap.base.memory import whole
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.model import Trace
 
-CAUSES = ("launch", "host", "sync", "copy", "dispatch", "graph", "profiler", "no-work", "unknown")
+CAUSES = tuple(IDLE_CAUSES)
 LAUNCH, HOST, SYNC, COPY, DISPATCH, GRAPH, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
 
 _ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # not part of launching, even inside an enqueue

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Table
 from nsysmap.names.metric_names import metric
 from nsysmap.perfetto.write import write_trace
@@ -130,9 +131,9 @@ def test_idle_time_stands_by_cause(analysis: Analysis, written: tuple[list[Slice
         spent[one.name] += one.end - one.start
     wanted = Counter[str]()
     for row in analysis.tables.gaps:
-        wanted[row.text("cause")] += row.integer("dur_ns")
+        wanted[IDLE_CAUSES[row.text("cause")][0]] += row.integer("dur_ns")
     assert spent == wanted
-    assert all(one.said["evidence"] for one in idle if one.name == "launch")
+    assert all(one.said["evidence"] for one in idle if one.name == "waiting for launches")
 
 
 def test_counters_say_how_full_the_gpu_is_and_what_waits(written: tuple[list[Slice], dict[str, list[tuple[int, int]]]]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent
 from nsysmap.plots.write import KINDS, write_plot
@@ -40,7 +41,7 @@ def test_layers_stand_with_their_time_repeated_ones_together(analysis: Analysis,
 def test_idle_time_stands_by_cause(analysis: Analysis, tmp_path: Path) -> None:
     said = " ".join(texts(analysis, "idle", tmp_path / "x.svg"))
     for row in analysis.tables.idle_totals:
-        assert f"idle, {row.text('cause')}" in said
+        assert f"idle, {IDLE_CAUSES[row.text('cause')][0]}" in said
         assert percent(row.real("share_of_window"), 1) in said
 
 
