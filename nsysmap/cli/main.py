@@ -104,6 +104,14 @@ def _run() -> None:
         sys.stdout.flush()
     except NsysmapError as error:
         _fail(str(error))
+    except click.UsageError as error:
+        if error.ctx is None or isinstance(error, _HELP_ASKED):
+            error.show()
+            sys.exit(error.exit_code)
+        path = error.ctx.command_path
+        where = f"{path.removeprefix('nsysmap ')}: " if path != "nsysmap" else ""
+        what = error.format_message().rstrip(".")
+        _fail(f"{where}{what[:1].lower()}{what[1:]}{'' if what.endswith('?') else ';'} see {path} --help")
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -130,6 +138,7 @@ def _with_sides(arguments: list[str]) -> list[str]:
     return [BETWEEN_SIDES if one == "--" and arguments[0] == "compare" else one for one in arguments]
 
 
+_HELP_ASKED = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 

@@ -19,7 +19,7 @@ _KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
 
 @click.command("plot", short_help="Draw one figure of a report.")
 @report_and_engines
-@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("kind", metavar="KIND", type=click.Choice(_KINDS))
 @click.option("-o", "--output", metavar="FILE", required=True, help="The picture: .png or .svg.")
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @quiet_option

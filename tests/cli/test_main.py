@@ -177,6 +177,29 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
     assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("foo",), "nsysmap: no such command 'foo'; see nsysmap --help"),
+        (("analyze",), "nsysmap: analyze: missing argument 'REPORT [ENGINE]...'; see nsysmap analyze --help"),
+        (("analyze", "--bogus", "x"), "nsysmap: analyze: no such option '--bogus'; see nsysmap analyze --help"),
+        (("sql", "--csv"), "nsysmap: sql: --csv, --json and -o need a SELECT; see nsysmap sql --help"),
+        (("rules", "lst"), "nsysmap: rules: no such command 'lst'. Did you mean 'list'? see nsysmap rules --help"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    if "Did you mean" not in line:  # which older releases of click do not say
+        assert done.stderr.strip() == line
+
+
+@pytest.mark.parametrize("arguments", [(), ("rules",), ("cache",)])
+def test_a_group_alone_shows_its_commands(arguments: tuple[str, ...]) -> None:
+    assert "Commands:\n" in "".join((run(*arguments).stdout, run(*arguments).stderr))
+
+
 def test_decode_copies_a_log_as_it_is_but_for_the_names_in_it() -> None:
     log = b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn\r\nlast \x1b[1mline"
     done = subprocess.run(
