@@ -26,8 +26,8 @@ CAPTURE = FIXTURES / "bert_trt10"
 FILES = (CAPTURE / "sync.sqlite", CAPTURE / "engine.json")
 TOP = "SELECT layer_index, name, time_ns FROM layers ORDER BY time_ns DESC, layer_index LIMIT 2"
 ROWS = [
-    {"layer_index": 32, "name": "/bert/encoder/layer.3/intermediate/dense/MatMul_myl0_32", "time_ns": 8671},
-    {"layer_index": 25, "name": "/bert/encoder/layer.2/intermediate/dense/MatMul_myl0_25", "time_ns": 8640},
+    {"layer_index": 32, "name": "/bert/encoder/layer.3/intermediate/dense/MatMul_myl0_32", "time_ns": 8634},
+    {"layer_index": 50, "name": "/bert/encoder/layer.5/intermediate/dense/MatMul_myl0_50", "time_ns": 8631},
 ]
 
 
