@@ -120,6 +120,7 @@ NCU_KERNELS = Spec(
         text("kernel", "name that ncu prints"),
         integer("kernel_sequence", "as in inferences; none if no kernel of the trace matches", null=True),
         integer("position", "position of the kernel in its inference", null=True),
+        integer("places", "positions that fit the profile equally well, of which this is the first; 1 if it is the only one", null=True),
         row_in("layer_id", "layers", null=True),
         text("matched_by", "what agrees: name, grid, block", null=True),
         text("caches", "emptied before each kernel, or left alone; none if ncu's output does not say", null=True),
@@ -135,5 +136,6 @@ NCU_KERNELS = Spec(
             "%",
             null=True,
         ),
+        text("reason", "why there is no such kernel in the trace", null=True),
     ),
 )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.base.counter_schema import NCU_KERNELS
+from nsysmap.base.groups import numbered
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
-from nsysmap.ncu.match import SequenceKernel, match_kernels
+from nsysmap.base.units import counted
+from nsysmap.ncu.match import Matched, SequenceKernel, match_kernels, other_program
 from nsysmap.ncu.printed import NcuKernel
 from nsysmap.trace.steady import steady_inferences
 
@@ -24,29 +27,32 @@ TENSOR = (
 """Tensor pipe active, in percent of the elapsed cycles, by the names of several architectures."""
 
 _SECTOR_BYTES = 32
+_MOST_SEQUENCES = 8
+"""Kernel sequences in which profiled kernels are looked for, the most frequent ones."""
 
 
 def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table, devices: Table) -> Table:
     """Each profiled kernel with its kernel in the trace, matched by name, grid, block and order within an inference."""
-    rows = _typical_inference(kernels, inferences)
-    matched = match_kernels(profiled, [_as_launched(kernels, row) for row in rows.tolist()])
+    if not profiled:
+        return Table.empty(NCU_KERNELS)
     bandwidth = {row.integer("device"): row.maybe_integer("bandwidth_bytes_per_s") for row in devices}
-    sequence = _sequence(kernels, inferences, rows)
+    places, by, reasons = _places(profiled, kernels, inferences)
+    medians = _medians(kernels, inferences, {(place.sequence, place.position) for place in places if place is not None})
     found = []
-    for one, place, read in zip(profiled, matched.group.tolist(), reads_in_program(profiled), strict=True):
-        row = int(rows[place]) if place >= 0 else None
+    for one, place, reason, read in zip(profiled, places, reasons, reads_in_program(profiled), strict=True):
         moved, duration, tensor = dram_bytes(one), one.get("gpu__time_duration.sum"), one.get(*TENSOR)
-        took = None if row is None else _median_ns(kernels, inferences, (sequence, place))
-        peak = None if row is None else bandwidth.get(int(kernels.ints("device")[row]))
-        layer = None if row is None else int(kernels.ints("layer_id")[row])
+        took = None if place is None else medians[place.sequence, place.position]
+        peak = None if place is None else bandwidth.get(int(kernels.ints("device")[place.row]))
+        layer = None if place is None else int(kernels.ints("layer_id")[place.row])
         found.append(
             {
                 "profile_id": one.profile_id,
                 "kernel": one.name,
-                "kernel_sequence": None if row is None else sequence,
-                "position": None if row is None else place,
+                "kernel_sequence": None if place is None else place.sequence,
+                "position": None if place is None else place.position,
+                "places": None if place is None else place.places,
                 "layer_id": None if layer == MISSING else layer,
-                "matched_by": None if row is None else ", ".join(matched.by),
+                "matched_by": None if place is None else by,
                 "caches": one.conditions.caches,
                 "clocks": one.conditions.clocks,
                 "ncu_duration_ns": None if duration is None else duration.value,
@@ -55,9 +61,43 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
                 "dram_bytes": moved,
                 "dram_percent": _of_peak(moved, took, peak),
                 "dram_read_percent": _of_peak(read, took, peak),
+                "reason": reason,
             }
         )
     return Table.of_rows(NCU_KERNELS, found)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A kernel of the trace's sequences."""
+
+    sequence: int
+    position: int
+    row: int  # of the kernels table
+    places: int  # positions that fit as well
+
+
+def _places(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table) -> tuple[list[_Place | None], str, list[str | None]]:
+    """The place of each profiled kernel in the frequent kernel sequences, what agrees, and why others have none."""
+    places: list[_Place | None] = [None] * len(profiled)
+    tried: list[tuple[list[SequenceKernel], Matched]] = []
+    where: list[tuple[int, IntArray]] = _typical_inferences(kernels, inferences)
+    for _, rows in where:
+        sequence = [_as_launched(kernels, row) for row in rows.tolist()]
+        tried.append((sequence, match_kernels(profiled, sequence)))
+    reason = other_program(profiled, tried) if where else "the trace has no repeated inferences"
+    if reason is not None:
+        return places, "", [reason] * len(profiled)
+    order = sorted(range(len(where)), key=lambda at: -int((tried[at][1].group >= 0).sum()))
+    for at in order:
+        number, rows = where[at]
+        matched = tried[at][1]
+        ambiguous = matched.turns if len(profiled) < len(rows) else 1
+        for one in np.flatnonzero(matched.group >= 0).tolist():
+            position = int(matched.group[one])
+            places[one] = places[one] or _Place(number, position, int(rows[position]), ambiguous)
+    none = "no kernel of the trace's inferences has its name, grid and block"
+    return places, ", ".join(tried[order[0]][1].by), [none if place is None else None for place in places]
 
 
 def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
@@ -65,11 +105,16 @@ def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
     if not len(ncu_kernels):
         return ()
     known = ncu_kernels.ints("kernel_sequence") != MISSING
+    if not known.any():
+        told = f"Nsight Compute: none of the {counted(len(ncu_kernels), 'profiled kernel')} is matched: {ncu_kernels.text('reason')[0]}."
+        return (Note("warning", told),)
     theirs, ours = ncu_kernels.floats("ncu_duration_ns")[known], ncu_kernels.floats("duration_ns")[known]
     both = np.isfinite(theirs) & (ours > 0)
     slower = float(np.median(theirs[both] / ours[both])) if both.any() else 1.0
     told = f"Nsight Compute: {int(known.sum())} of {len(ncu_kernels)} profiled kernels were found in the trace"
     told += f"; they take {slower:.2f} times as long there" if abs(slower - 1) > 0.05 else ""
+    places = int(ncu_kernels.ints("places")[known].max())
+    told += f"; they fit at {places} positions of the inference equally well, of which the first is shown" if places > 1 else ""
     return (Note("info" if known.all() else "warning", f"{told}. {_conditions(ncu_kernels)}"),)
 
 
@@ -82,17 +127,21 @@ def _conditions(ncu_kernels: Table) -> str:
     return f"{told}: the bytes that it counts as read are an upper bound, not what the kernel reads in the program ({ALONE})."
 
 
-def _typical_inference(kernels: Table, inferences: Table) -> IntArray:
-    """Rows of the kernels of one steady-state inference with the most frequent kernel sequence, in order."""
+def _typical_inferences(kernels: Table, inferences: Table) -> list[tuple[int, IntArray]]:
+    """The frequent kernel sequences, each with the rows of the kernels of one steady-state inference in order, the most frequent first."""
     steady = steady_inferences(inferences)
     sequence = inferences.ints("kernel_sequence")[steady]
-    if not len(sequence) or not (sequence != MISSING).any():
-        return np.zeros(0, np.int64)
-    found, count = np.unique(sequence[sequence != MISSING], return_counts=True)
-    inference = int(steady[np.flatnonzero(sequence == found[count.argmax()])[0]])
-    rows = np.flatnonzero(kernels.ints("inference") == inference)
-    ordered: IntArray = rows[np.argsort(kernels.ints("position")[rows], kind="stable")]
-    return ordered
+    numbers, first, count = np.unique(sequence[sequence != MISSING], return_index=True, return_counts=True)
+    examples = steady[np.flatnonzero(sequence != MISSING)[first]]
+    chosen = np.argsort(-count, kind="stable")[:_MOST_SEQUENCES]
+    order = np.argsort(kernels.ints("inference"), kind="stable")
+    of = kernels.ints("inference")[order]
+    found = []
+    for number, example in zip(numbers[chosen].tolist(), examples[chosen].tolist(), strict=True):
+        inference = inferences.ints("inference")[example]
+        rows = order[np.searchsorted(of, inference) : np.searchsorted(of, inference, "right")]
+        found.append((number, rows[np.argsort(kernels.ints("position")[rows], kind="stable")]))
+    return found
 
 
 def _of_peak(moved: float | None, took_ns: float | None, bytes_per_s: int | None) -> float | None:
@@ -107,17 +156,16 @@ def _as_launched(kernels: Table, row: int) -> SequenceKernel:
     return SequenceKernel(kernels.text("name")[row] or "", size("grid"), size("block"))
 
 
-def _sequence(kernels: Table, inferences: Table, rows: IntArray) -> int | None:
-    return int(inferences.ints("kernel_sequence")[kernels.ints("inference")[rows[0]]]) if len(rows) else None
-
-
-def _median_ns(kernels: Table, inferences: Table, place: tuple[int | None, int]) -> float | None:
-    """The median duration of the kernel at that position of that sequence."""
-    inference = kernels.ints("inference")
-    mine = (inference >= 0) & (kernels.ints("position") == place[1])
-    mine[mine] = inferences.ints("kernel_sequence")[inference[mine]] == place[0]
-    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[mine]
-    return float(np.median(took)) if len(took) else None
+def _medians(kernels: Table, inferences: Table, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], float]:
+    """The median duration of the kernels at these positions of these sequences."""
+    inside = np.flatnonzero((kernels.ints("inference") >= 0) & (kernels.ints("position") >= 0))
+    sequence = inferences.ints("kernel_sequence")[kernels.ints("inference")[inside]]
+    (of_sequence, position), number = numbered(sequence, kernels.ints("position")[inside])
+    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[inside]
+    order = np.argsort(number, kind="stable")
+    parts = np.split(took[order], np.cumsum(np.bincount(number, minlength=len(position)))[:-1])
+    places = zip(of_sequence.tolist(), position.tolist(), parts, strict=True)
+    return {(one, at): float(np.median(part)) for one, at, part in places if (one, at) in wanted}
 
 
 def dram_bytes(kernel: NcuKernel) -> float | None:

@@ -34,25 +34,52 @@ class Matched:
     turns: int  # positions in the sequence at which the whole profile agrees equally well: 1 if the match is unique
 
 
-_WAYS = (("name", "grid", "block"), ("grid", "block"), ("name",))
+_EXACT = ("name", "grid", "block")
+_MOST = (
+    0.8  # share of the profile, or of the sequence, that has to be matched: of other programs' profiles 0.17 at most was (four networks)
+)
+_HARDLY = 0.2  # share of the profile whose names the sequence has, up to which names are taken to be written in another way
 
 
 def match_kernels(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKernel]) -> Matched:
     """The longest common subsequence: the profile may begin anywhere in the sequence, wrap around, and omit kernels.
 
-    Kernels agree in name, grid and block; if hardly any do, in grid and block alone (ncu's --kernel-name-base shortens names) or in
-    name alone.
+    Kernels agree in name, grid and block; if hardly any name occurs on both sides, in grid and block alone (ncu's --kernel-name-base
+    shortens names), and if ncu's output lacks these, in name alone.
     """
-    best = Matched(np.full(len(profiled), -1, np.int64), (), 0)
-    for way in _WAYS:
-        left = [_key(each.name, each.grid, each.block, way) for each in profiled]
-        right = [_key(each.name, each.grid, each.block, way) for each in sequence]
-        group = _aligned(left, right)
-        if (group >= 0).sum() > (best.group >= 0).sum() * 1.25:
-            best = Matched(group, way, _turns(right, group))
-        if (best.group >= 0).sum() >= 0.8 * len(profiled):
-            break
-    return best
+    way: tuple[str, ...] = _EXACT
+    if profiled and not any(each.grid or each.block for each in profiled):
+        way = ("name",)
+    elif _named(profiled, sequence) < _HARDLY:
+        way = ("grid", "block")
+    left = [_key(each.name, each.grid, each.block, way) for each in profiled]
+    right = [_key(each.name, each.grid, each.block, way) for each in sequence]
+    group = _aligned(left, right)
+    return Matched(group, way, _turns(right, group)) if (group >= 0).any() else Matched(group, (), 0)
+
+
+def other_program(profiled: Sequence[NcuKernel], sequences: Sequence[tuple[Sequence[SequenceKernel], Matched]]) -> str | None:
+    """Why these matches are chance, and the profile is of something else; None if it is of the trace's program.
+
+    It is if most of it was matched, or with it most of one of the sequences: a profile may also hold what runs before the inferences.
+    """
+    found = np.zeros(len(profiled), np.bool_)
+    for sequence, matched in sequences:
+        found |= matched.group >= 0
+        if matched.by == _EXACT and len(np.unique(matched.group[matched.group >= 0])) >= _MOST * len(sequence) > 0:
+            return None
+    if not len(profiled) or found.mean() >= _MOST:
+        return None
+    named = max((_named(profiled, sequence) for sequence, _ in sequences), default=0.0)
+    if named >= _MOST:
+        return "the trace has kernels of these names, but with other grids or blocks: profile the same shapes and batch size"
+    return "the trace's inferences have few kernels of these names, grids and blocks: it is a profile of another program, engine or GPU"
+
+
+def _named(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKernel]) -> float:
+    """The share of the profile whose names the sequence has."""
+    names = {base_name(each.name) for each in sequence}
+    return sum(base_name(each.name) in names for each in profiled) / len(profiled) if profiled else 0.0
 
 
 def _key(name: str, grid: Size | None, block: Size | None, way: tuple[str, ...]) -> Key:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
+from nsysmap.nsys.record import PERMISSION
 
 _FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size", "Grid Size",
@@ -91,6 +92,13 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
         tables = list(_tables(text))
     except csv.Error as error:  # a cell of more than 128 KiB
         raise NsysmapError(where, f"is not a CSV of Nsight Compute ({error})", _MAKE) from None
+    if not tables and "ERR_NVGPUCTRPERM" in text:
+        told = "ncu profiled nothing: its user was not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM)"
+        raise NsysmapError(where, told, PERMISSION)
+    if not tables and "No kernels were profiled" in text:
+        raise NsysmapError(
+            where, "ncu profiled no kernel", "check its filters (--kernel-name, --launch-skip, --nvtx-include) and the program"
+        )
     if not tables:
         raise NsysmapError(where, "has no Nsight Compute table", _MAKE)
     kernels: dict[tuple[int, int, int], NcuKernel] = {}

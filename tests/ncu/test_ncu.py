@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
-from nsysmap.ncu.beside_trace import dram_bytes, reads_in_program
-from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels
+from nsysmap.mapping.mapped_trace import map_report
+from nsysmap.ncu.beside_trace import dram_bytes, ncu_table, reads_in_program
+from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels, other_program
 from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
 from nsysmap.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
-from tests.places import CAPTURES
+from nsysmap.trace.steady import steady_inferences
+from tests.exports import exported
+from tests.places import CAPTURES, FIXTURES
 
 DATA = Path(__file__).parent / "data"
 
@@ -140,6 +144,65 @@ def test_a_profile_may_begin_anywhere_leave_out_and_go_round() -> None:
     assert match_kernels(profiled(("x", 9), ("b", 2), ("y", 8), ("c", 4)), SEQUENCE).group.tolist() == [-1, 1, -1, 3]
 
 
+def test_the_same_name_with_another_size_is_another_kernel() -> None:
+    found = match_kernels(profiled(("a", 1), ("b", 7), ("c", 9)), SEQUENCE)
+    assert found.group.tolist() == [0, -1, -1]
+    assert found.by == ("name", "grid", "block")
+
+
+def test_a_size_alone_is_no_kernel_where_names_are_written_alike() -> None:
+    assert match_kernels(profiled(("a", 1), ("x", 2), ("a", 3), ("y", 4)), SEQUENCE).group.tolist() == [0, -1, 2, -1]
+
+
+def test_without_sizes_names_and_order_are_all_there_is() -> None:
+    bare = [replace(kernel, grid=None, block=None) for kernel in profiled(("b", 2), ("a", 3), ("c", 4))]
+    found = match_kernels(bare, SEQUENCE)
+    assert (found.group.tolist(), found.by) == ([1, 2, 3], ("name",))
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ((("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)), None),
+        ((("b", 2), ("c", 4)), None),  # some of them, as --kernel-name leaves
+        ((*(("start", at) for at in range(9)), ("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)), None),  # and what runs before
+        ((("a", 1), ("p", 2), ("q", 3), ("r", 4)), "another program"),
+        ((("a", 10), ("b", 20), ("a", 30), ("c", 4)), "other grids or blocks"),
+    ],
+)
+def test_a_profile_of_another_program_is_not_matched_by_chance(rows: tuple[tuple[str, int], ...], told: str | None) -> None:
+    given = profiled(*rows)
+    reason = other_program(given, [(SEQUENCE, match_kernels(given, SEQUENCE))])
+    assert (reason is None) if told is None else (reason is not None and told in reason)
+
+
+@pytest.mark.skipif(not (CAPTURES / "gpu_metrics").is_dir(), reason="without ../shared")
+def test_a_profile_of_another_program_gives_no_figures_and_says_why() -> None:
+    folder = FIXTURES / "bert_trt10"
+    found = analyze(folder / "sync.sqlite", folder / "engine.json", ncu=CAPTURES / "gpu_metrics" / "ncu.csv", rules=())
+    rows = found.tables.ncu_kernels.pandas()
+    assert rows.position.isna().all()
+    assert rows.reason.str.contains("another program").all()
+    assert any(note.level == "warning" and "none of the 60 profiled kernels is matched" in note.text for note in found.notes)
+
+
+def test_each_engine_of_a_program_has_its_own_kernels_in_the_profile(tmp_path: Path) -> None:
+    """Two shapes in turn, which have different kernels: a profile of one inference of each."""
+    mapped = map_report(exported("two_shapes/nonvtx"), [])
+    sequence = mapped.inferences.ints("kernel_sequence")
+    steady = steady_inferences(mapped.inferences)
+    chosen = [int(steady[np.flatnonzero(sequence[steady] == one)[0]]) for one in np.unique(sequence[steady])[:2]]
+    rows = np.concatenate([np.flatnonzero(mapped.kernels.ints("inference") == one) for one in chosen])
+    lines = ['"ID","Process ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum"']
+    for at, row in enumerate(mapped.kernels.take(rows)):
+        block, grid = (f"({', '.join(str(row.integer(f'{what}_{side}')) for side in 'xyz')})" for what in ("block", "grid"))
+        lines.append(f'"{at}","1","{row.text("name")}","{block}","{grid}","1000"')
+    (tmp_path / "ncu.csv").write_text("\n".join(lines))
+    table = ncu_table(read_ncu_csv(tmp_path / "ncu.csv"), mapped.kernels, mapped.inferences, mapped.trace.devices)
+    assert (table.ints("position") == mapped.kernels.ints("position")[rows]).mean() > 0.9
+    assert len(np.unique(table.ints("kernel_sequence"))) == 2
+
+
 def test_shortened_names_go_by_size() -> None:
     found = match_kernels(profiled(("k1", 1), ("k2", 2), ("k3", 3), ("k4", 4), ("k5", 5)), SEQUENCE)
     assert (found.group.tolist(), found.by) == ([0, 1, 2, 3, 4], ("grid", "block"))
@@ -148,6 +211,14 @@ def test_shortened_names_go_by_size() -> None:
 def test_repeated_blocks_are_said_to_fit_several_places() -> None:
     twice = [SequenceKernel(name, (1, 1, 1), (1, 1, 1)) for name in "abab"]
     assert match_kernels([NcuKernel(0, 1, "b", (1, 1, 1), (1, 1, 1), {})], twice).turns == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("==ERROR== ERR_NVGPUCTRPERM - The user", "not allowed"), ("==WARNING== No kernels were profiled.", "no kernel")]
+)
+def test_a_profile_of_nothing_says_why(text: str, told: str) -> None:
+    with pytest.raises(NsysmapError, match=told):
+        parse_ncu_csv(f"==PROF== Connected to process 1\n{text}\n", "x.csv")
 
 
 def test_nothing_in_common_matches_nothing() -> None:
