@@ -61,6 +61,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
+def unit_words(inferences: int, one: str = "inference") -> str:
+    """The unit of a time: an inference (or a repetition), or a pass of so many."""
+    return one if inferences == 1 else f"pass of {inferences} {one}s"
+
+
 def rounded(time_ns: float | None) -> str:
     """A measured time with three significant digits; "–" for none."""
     if time_ns is None:
@@ -91,6 +96,12 @@ def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
     step = 10 ** max(0, math.floor(math.log10(tenth)))  # whole tens and hundreds, where the range is as wide
     shown = [_plain(round(value / size / step) * step if step > 1 else value / size, digits) for value in (time_ns, low_ns, high_ns)]
     return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})"
+
+
+def as_told(text: str) -> float:
+    """The nanoseconds that a rounded time tells, such as 385,000 for "385 µs (371 to 433)": what a reader subtracts."""
+    number, unit = text.split()[:2]
+    return float(number.replace(",", "")) * next(size for size, name in _DURATIONS if name == unit)
 
 
 def rate(per_second: float) -> str:

@@ -82,7 +82,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
             analysis = analyze(
                 report, engine_file, profile=profile, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(), progress=tell
             )  # fmt: skip
-        click.echo(findings_text(analysis.outcomes, analysis.tables.steady_state))
+        click.echo(findings_text(analysis.outcomes, analysis.summary))
         return
     if folders or params:
         raise click.UsageError("--rules and --param are about what --findings shows.")

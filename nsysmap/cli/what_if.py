@@ -52,6 +52,8 @@ def what_if_command(
     from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.whatif import whatif_json, whatif_text
+    from nsysmap.summary.model import INFERENCE, REPETITION
+    from nsysmap.trace.steady import only_repeats
     from nsysmap.whatif.change import check_change
 
     check_change(names, layers_named)
@@ -68,4 +70,5 @@ def what_if_command(
     else:
         if mapped.selected is not None:
             click.echo(f"selected: {mapped.selected.selection.words()}")
-        click.echo(whatif_text(answers, mapped.trace.source))
+        one = REPETITION if only_repeats(mapped.inferences) else INFERENCE
+        click.echo(whatif_text(answers, mapped.trace.source, one))

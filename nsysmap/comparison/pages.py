@@ -11,7 +11,7 @@ from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_
 from nsysmap.base.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
 from nsysmap.base.table import Row, sum_of
 from nsysmap.base.terminal import escaped, plain, shortened, told_apart
-from nsysmap.base.units import counted, duration, microseconds, percent
+from nsysmap.base.units import counted, duration, microseconds, percent, unit_words
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
@@ -222,8 +222,7 @@ def _only_runs_tell(found: Comparison) -> bool:
 
 
 def _unit(found: Comparison) -> str:
-    number = found.inferences_a_pass
-    return "inference" if number == 1 else f"pass of {number} inferences"
+    return unit_words(found.inferences_a_pass)
 
 
 def _signed(time_ns: int) -> str:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysmap.base.lines import folded
-from nsysmap.base.table import Table
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import counted, duration
+from nsysmap.base.units import counted
+from nsysmap.report.words import cost_words
 from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.summary.model import Summary
 
 WIDTH = 80
 
 
-def findings_text(outcomes: Sequence[Outcome], steady_state: Table | None = None) -> str:
+def findings_text(outcomes: Sequence[Outcome], summary: Summary | None = None) -> str:
     """Every finding, the most costly first, then the rules that could not tell, by reason.
 
-    Costs are shown per inference of ``steady_state`` (STEADY_STATE); of an engine file alone they are already for one inference.
+    Costs are in the unit of the answer; of an engine file alone, which has none, they are of one inference.
     """
-    inferences = 1 if steady_state is None else int(steady_state.ints("inferences").sum())
     lines: list[str] = []
     findings = by_cost(outcomes)
     for finding in findings:
-        cost = f", {duration(finding.cost_ns / inferences)} per inference" if finding.cost_ns and inferences else ""
+        cost = f", {cost_words(finding.cost_ns, finding.group, summary)}" if finding.cost_ns else ""
         lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
         for other in finding.also:
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")

@@ -17,6 +17,7 @@ from nsysmap.report.words import (
     by_rule,
     captured,
     change_words,
+    cost_words,
     engine_words,
     excluded_words,
     found_by_words,
@@ -28,8 +29,8 @@ from nsysmap.report.words import (
     saving_cells,
     to_do,
     unanswered,
-    whatif_unit,
 )
+from nsysmap.rules.finding import Finding
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.costs import cost_rows, costs_heading
@@ -270,14 +271,14 @@ def _kernels(report: Report) -> Iterator[str]:
             percent(row.integer("time_ns"), report.kernel_time_ns),
             duration(row.integer("time_ns")),
             f"{row.integer('count'):,}",
-            microseconds(row.integer("median_ns")),
+            microseconds(row.integer("time_ns") / row.integer("count")),
             plain(kernel_words(row)),
             code(row.text("name")),
         )
         for row in kernels[:_TOP_KERNELS]
     ]
     yield f"<details><summary>{counted(len(kernels), 'kernel name')}</summary>"
-    yield _table(("share", "total", "count", "median µs", "what it is", "kernel"), rows, right=4)
+    yield _table(("share", "total", "count", "mean µs", "what it is", "kernel"), rows, right=4)
     yield _more(len(kernels), _TOP_KERNELS, "kernel names")
     yield "</details>"
 
@@ -285,7 +286,7 @@ def _kernels(report: Report) -> Iterator[str]:
 def _whatif(report: Report) -> Iterator[str]:
     if not report.tables.whatif:
         return
-    yield f"## What if (the timeline replayed with one change; per {whatif_unit(report)}, without the profiler)"
+    yield f"## What if (the timeline replayed with one change; per {report.summary.unit}, without the profiler)"
     answered = answered_changes(report)
     if answered:
         yield _table(("change", "saving", "range", "time"), [(change_words(row.text("change")), *saving_cells(row)) for row in answered])
@@ -303,17 +304,21 @@ def _findings(report: Report) -> Iterator[str]:
     yield f"{len(report.outcomes) - len(report.skipped):,} rules could tell, {len(report.skipped):,} could not."
     for mine in by_rule(findings):
         yield f"### {mine[0].severity}: {code(mine[0].rule)}"
-        lines = [f"- {plain(one.message)}" + (f" Cost: {duration(one.cost_ns)}." if one.cost_ns else "") for one in mine[:_TOP_PLACES]]
+        lines = [f"- {plain(one.message)}{_cost(one, report.summary)}" for one in mine[:_TOP_PLACES]]
         yield "\n".join(lines)
         yield _more(len(mine), _TOP_PLACES, "places")
         also = {one.rule: one for finding in mine[:_TOP_PLACES] for one in reversed(finding.also)}
         yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
         yield ">\n".join(f"> {plain(said)}\n" for said in f"{to_do(mine[0])}{mine[0].advice}".splitlines()).rstrip("\n")
     if any(finding.cost_ns for finding in findings):
-        yield "Costs are over all steady-state inferences; those of different rules overlap: do not add them."
+        yield "Costs of different rules overlap: do not add them."
     if report.skipped:
         yield "### Could not tell"
         yield "\n".join(f"- {code(one.rule)}: {plain(one.reason)}" for one in report.skipped)
+
+
+def _cost(finding: Finding, summary: Summary) -> str:
+    return f" Cost: {cost_words(finding.cost_ns, finding.group, summary)}." if finding.cost_ns else ""
 
 
 def _more(count: int, shown: int, what: str) -> str:

@@ -17,6 +17,7 @@ from nsysmap.report.words import (
     by_rule,
     captured,
     change_words,
+    cost_words,
     engine_words,
     excluded_words,
     found_by_words,
@@ -28,9 +29,9 @@ from nsysmap.report.words import (
     saving_cells,
     to_do,
     unanswered,
-    whatif_unit,
 )
 from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.summary.model import Summary
 from nsysmap.summary.screen import screen
 from nsysmap.summary.words import idle_words, kernel_titles
 
@@ -237,9 +238,9 @@ def _kernels(report: Report, width: int) -> list[Line]:
 
 
 def _whatif(report: Report, width: int) -> list[Line]:
+    unit = report.summary.unit
     answered = sorted(answered_changes(report), key=lambda row: -row.integer("saving_ns"))
     cells = [(*saving_cells(row), change_words(row.text("change"))) for row in answered]
-    unit = whatif_unit(report)
     lines: list[Line] = [*heading(f"What if (the timeline replayed with one change; per {unit}, without the profiler)", width)]
     if cells:
         lines.extend(table(("saving", "range", "time", "change"), cells, width, "rrrl"))
@@ -256,7 +257,7 @@ def _findings(report: Report, width: int) -> list[Line]:
     groups = by_rule(findings)
     outcomes = {one.rule: one for one in report.outcomes}
     for mine in groups:
-        lines.extend(_finding(mine, outcomes[mine[0].rule], width))
+        lines.extend(_finding(mine, outcomes[mine[0].rule], report.summary, width))
     if any(finding.cost_ns for finding in findings):
         lines.extend(wrapped("Costs of different rules overlap: do not add them.", width, style="dim"))
     reasons: dict[str, list[str]] = {}
@@ -269,13 +270,12 @@ def _findings(report: Report, width: int) -> list[Line]:
     return lines
 
 
-def _finding(findings: Sequence[Finding], outcome: Outcome, width: int) -> Iterator[Line]:
+def _finding(findings: Sequence[Finding], outcome: Outcome, summary: Summary, width: int) -> Iterator[Line]:
     """What one rule's findings cost together, the costliest of them, and what to do unless it is for information only."""
     first = findings[0]
     places = f", {counted(len(findings) + outcome.more, 'place')}" if len(findings) > 1 else ""
-    cost = f", {duration(outcome.cost_ns)}" if outcome.cost_ns else ""
-    share = f" ({outcome.share_of_window:.1%} of the window)" if outcome.cost_ns and outcome.share_of_window is not None else ""
-    title = f"  {first.severity}  {first.rule}{places}{cost}{share}"
+    cost = f", {cost_words(outcome.cost_ns, outcome.group, summary)}" if outcome.cost_ns else ""
+    title = f"  {first.severity}  {first.rule}{places}{cost}"
     yield styled(shortened(title, width), _LEVEL_STYLES[first.severity])
     for finding in findings:
         yield from wrapped(finding.message, width, indent=4)

@@ -8,18 +8,22 @@ from collections.abc import Sequence
 from nsysmap.base.lines import folded, rendered, table
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import escaped
-from nsysmap.report.words import pass_words
+from nsysmap.base.units import unit_words
+from nsysmap.summary.model import INFERENCE
 
 WIDTH = 80
 _COLUMNS = ("before", "after", "saving", "from", "to")
 _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tell"))
 
 
-def whatif_text(answers: Table, source: str) -> str:
-    """The answers as text: one line per change, what does not apply or cannot be determined and why, then the assumptions."""
+def whatif_text(answers: Table, source: str, one: str = INFERENCE) -> str:
+    """The answers as text: one line per change, what does not apply or cannot be determined and why, then the assumptions.
+
+    ``one`` is the word for what is repeated.
+    """
     rows = list(answers)
     told = [row for row in rows if row.text("answer") == "answered"]
-    unit = pass_words(next((count for row in rows if (count := row.maybe_integer("inferences"))), 1))
+    unit = unit_words(next((count for row in rows if (count := row.maybe_integer("inferences"))), 1), one)
     lines = []
     if told:
         lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]

@@ -10,6 +10,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, ranged, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
 from nsysmap.rules.finding import Finding
+from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES, RULES
 
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
@@ -120,14 +121,13 @@ def engine_words(report: Report, engine: int | None) -> str:
     return "none of the engine files" if engine is None else report.engines[engine].source
 
 
-def whatif_unit(report: Report) -> str:
-    """The unit of what-if's times: an inference, or a pass of several."""
-    return pass_words(next((count for row in report.tables.whatif if (count := row.maybe_integer("inferences"))), 1))
-
-
-def pass_words(inferences: int) -> str:
-    """The unit of a time: an inference, or a pass of so many."""
-    return "inference" if inferences == 1 else f"pass of {inferences} inferences"
+def cost_words(cost_ns: float, group: str, summary: Summary | None) -> str:
+    """What findings of a rule of this group cost, in the unit of the answer; in all if it has none or they are about the capture; of an
+    engine file alone per inference."""
+    if summary is None:
+        return f"{duration(cost_ns)} per inference"
+    in_all = not summary.units or group == "capture"
+    return f"{duration(cost_ns)} in all" if in_all else f"{duration(cost_ns / summary.units)} per {summary.unit}"
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from nsysmap.base.table import Kind
 from nsysmap.base.terminal import escaped, shortened
-from nsysmap.base.units import about, duration, size
+from nsysmap.base.units import about, duration, ranged, size
 
 Shown = int | float | str | bool | None
 
@@ -47,6 +47,8 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
 def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
     """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
 
+    ``:about`` shows a predicted time, rounded as the range in the columns low_NAME and high_NAME allows.
+
     A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
     """
     shown = []
@@ -55,7 +57,9 @@ def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) 
             continue
         for literal, name, spec, _ in string.Formatter().parse(text):
             shown.append(literal)
-            if name is not None:
+            if name is not None and spec == "about":
+                shown.append(_about(name, values))
+            elif name is not None:
                 shown.append(_shown(values[name], spec or "", longest))
     return " ".join("".join(shown).split())
 
@@ -82,6 +86,13 @@ def _absent(value: Shown) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
+def _about(name: str, values: Mapping[str, Shown]) -> str:
+    """A predicted time: with columns low_NAME and high_NAME rounded as their range allows, as the answer shows it."""
+    ends = [values.get(f"{end}{name}") for end in ("", "low_", "high_")]
+    known = [round(one) for one in ends if isinstance(one, int | float) and not _absent(one)]
+    return ranged(known[0], known[1], known[2]).partition(" (")[0] if len(known) == len(ends) else about(known[0]) if known else "unknown"
+
+
 def _shown(value: Shown, spec: str, longest: int) -> str:
     if value is None or _absent(value):
         return "unknown"
@@ -91,8 +102,6 @@ def _shown(value: Shown, spec: str, longest: int) -> str:
         return "yes" if value else "no"
     if spec == "ns":
         return duration(value)
-    if spec == "about":
-        return about(value)
     if spec == "bytes":
         return size(round(value))
     if spec in (",d", "d"):

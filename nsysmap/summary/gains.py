@@ -8,7 +8,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.units import percent, ranged_rate, rate, rounded
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
-from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of
+from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of, waits_with_profiler
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -17,7 +17,6 @@ SEVERAL_AT_ONCE = "several requests at once, none faster"
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
-_FAR_LESS = 2  # ratio of the idle time by launches to a CUDA graph's saving from which the difference is explained
 
 
 def gain(summary: Summary, action: Action, per: str = "") -> str:
@@ -63,18 +62,8 @@ def _where(action: Action) -> str:
 
 def _less_than_idle(summary: Summary, action: Action) -> str:
     """Why a CUDA graph saves far less than the GPU waits for launches in the trace: the profiler makes launches longer."""
-    if action.name != "cuda-graph" or len(summary.gpus) != 1 or summary.unprofiled is None or summary.replayed_ns is None:
-        return ""
-    waited = sum(one.ns or 0 for one in summary.gpus[0].idle if one.cause == "launch")
-    profiler = summary.replayed_ns - summary.unprofiled.ns
-    if waited < _FAR_LESS * action.saving.ns or profiler < waited - action.saving.ns - _outliers_ns(summary):
-        return ""
-    return f"; the {rounded(waited)} waiting for launches are with the profiler, which adds {rounded(profiler)}"
-
-
-def _outliers_ns(summary: Summary) -> int:
-    """What outliers and pauses add to the mean time in the trace."""
-    return max((summary.traced.ns if summary.traced else 0) - (summary.replayed_ns or 0), 0)
+    told = waits_with_profiler(summary) if action.name == "cuda-graph" else None
+    return f"; the {rounded(told[0])} waiting for launches are with the profiler, which adds {rounded(told[1])}" if told else ""
 
 
 def _more_per_second(summary: Summary, action: Action) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
-from nsysmap.base.units import counted
+from nsysmap.base.units import counted, unit_words
 from nsysmap.engine.program import Program, program_of
 from nsysmap.names.decode import decode
 from nsysmap.summary.actions import Runs, UnitTime, actions
@@ -60,7 +60,7 @@ class _Unit:
 
     @property
     def words(self) -> str:
-        return self.one if self.inferences == 1 else f"pass of {self.inferences} {self.one}s"
+        return unit_words(self.inferences, self.one)
 
 
 def summarize(tables: Mapping[str, Table]) -> Summary:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import columns, escaped, told_apart
-from nsysmap.base.units import counted, multiple, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import as_told, counted, multiple, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.model import (
     INFERENCE,
@@ -29,6 +29,8 @@ from nsysmap.trace.steady import OUTLIER
 _LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
+_LEFT_UNTOLD = 0.01  # of the time in the trace: by how much that of the replayed inferences may differ untold
+_FAR_LESS = 2  # ratio of the idle time by launches to a CUDA graph's saving from which the difference is explained
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
@@ -120,16 +122,25 @@ def _median(summary: Summary, mean_ns: int) -> str:
 
 
 def _outliers(summary: Summary) -> str:
-    """What else is left out of the time without the profiler, where that matters."""
-    if (
-        summary.replayed_ns is None
-        or summary.traced is None
-        or abs(summary.replayed_ns - summary.traced.ns) <= _SAME_TIME * summary.traced.ns
-    ):
+    """What else is left out of the time without the profiler, where that matters, or what the profiler adds is told."""
+    if summary.replayed_ns is None or summary.traced is None or rounded(summary.replayed_ns) == rounded(summary.traced.ns):
+        return ""
+    if waits_with_profiler(summary) is None and abs(summary.replayed_ns - summary.traced.ns) <= _LEFT_UNTOLD * summary.traced.ns:
         return ""
     longer = summary.traced.ns / max(summary.replayed_ns, 1)
     told = ", pauses and outliers" if longer > _LEFT_OUT else " and outliers" if longer > 1 else " for those replayed"
     return f"{told} ({rounded(summary.replayed_ns)} traced)"
+
+
+def waits_with_profiler(summary: Summary) -> tuple[int, float] | None:
+    """How long the GPU waits for launches in the trace, where a CUDA graph saves far less, and what the profiler adds as told."""
+    action = next((one for one in summary.actions if one.name == "cuda-graph"), None)
+    if action is None or len(summary.gpus) != 1 or summary.unprofiled is None or summary.replayed_ns is None:
+        return None
+    waited = sum(one.ns or 0 for one in summary.gpus[0].idle if one.cause == "launch")
+    profiler = as_told(rounded(summary.replayed_ns)) - as_told(figure(summary.unprofiled))
+    outliers = max((summary.traced.ns if summary.traced else 0) - summary.replayed_ns, 0)
+    return None if waited < _FAR_LESS * action.saving.ns or profiler < waited - action.saving.ns - outliers else (waited, profiler)
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:

@@ -93,8 +93,8 @@ def _no_host_gap(model: Model) -> Plan | DoesNotApply:
         return DoesNotApply(f"the host does next to nothing between inferences ({duration(gap)})")
     return Plan(
         (lambda timeline, _: without_host_gap(timeline),),
-        f"The host's own work between inferences (now {duration(gap)} per inference) is gone or done by another thread; the "
-        "next input is always ready.",
+        f"The host's own work between inferences (now {duration(gap)} per {model.unit}) is gone or done by another thread; the next input "
+        "is always ready.",
     )
 
 

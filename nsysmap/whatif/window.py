@@ -10,7 +10,7 @@ from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import covered
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
-from nsysmap.base.units import counted, duration
+from nsysmap.base.units import counted, duration, unit_words
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import inferences_a_pass
@@ -46,7 +46,7 @@ class Window:
     @property
     def unit(self) -> str:
         """What a time is of: an inference or a pass."""
-        return "inference" if self.inferences_a_pass == 1 else f"pass of {self.inferences_a_pass} inferences"
+        return unit_words(self.inferences_a_pass)
 
     def holds(self, moments: IntArray) -> BoolArray:
         """Which times are in one of the stretches."""

@@ -112,7 +112,7 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
     )
     text = report_text(replace(held, outcomes=outcomes), full=True)
     assert "Findings of 1 of the 2 rules that could run" in text
-    assert "  error  launch-bound, 2 places, 5.00 ms (50.0% of the window)\n    It waits.\n    It waits.\n" in text
+    assert "  error  launch-bound, 2 places, 100.0 µs per inference\n    It waits.\n    It waits.\n" in text
     assert "→ Use a graph. Check it." in text
     assert "blind: no rows in osrt_calls" in text
 

@@ -20,6 +20,7 @@ CAPTURES = {
     "one engine": ("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"),
     "a CUDA graph": ("bert_trt10/graph.nsys-rep", "bert_trt10/engine.json"),
     "an opaque region": ("bert_trt85/sync.nsys-rep", "bert_trt85/engine.json"),
+    "a slow host": ("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json"),
     "copies": ("bert_split_trt10/pageable.nsys-rep", "bert_split_trt10/engine.json"),
     "two threads": ("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json"),
     "auxiliary streams": ("aux_streams/sync.nsys-rep", "aux_streams/engine.json"),
@@ -124,3 +125,14 @@ def test_times_of_an_engine_s_layers_add_up_to_its_kernel_time_per_inference() -
             layers = [row for row in tables.layers if row.maybe_integer("engine") == engine]
             if steady and mine:
                 assert sum(row.maybe_integer("time_ns") or 0 for row in layers) == pytest.approx(spent / len(steady), abs=len(layers)), name
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_what_the_profiler_adds_is_the_difference_of_two_times_that_are_told(name: str) -> None:
+    text = " ".join(rendered(screen(held(name).summary, WHOLE), colour=False).split())
+    if found := re.search(rf"which adds {_TIME}", text):
+        mean = re.search(rf"{_TIME} mean per", text)
+        predicted = re.search(rf"{_TIME} \([^)]*\) predicted without the profiler(?:[^(]*\({_TIME} traced\))?", text)
+        assert predicted and mean
+        traced = ns(predicted[3], predicted[4]) if predicted[3] else ns(mean[1], mean[2])
+        assert ns(found[1], found[2]) == pytest.approx(traced - ns(predicted[1], predicted[2]))
