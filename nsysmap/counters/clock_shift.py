@@ -195,11 +195,9 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
     inside = work.group >= 0
     if not inside.any():
         return []
-    margin = _FAR_SAMPLES * samples.period_ns
-    early, late = Shift(-margin), Shift(margin)
-    rows = np.array(activity)
-    whole = np.isfinite(samples.values[rows]).all(axis=0)
-    near = np.flatnonzero(touched(work, inside, early.moved(samples.start_ns), late.moved(samples.end_ns)) & whole)
+    near = _near(work, inside, samples, _FAR_SAMPLES * samples.period_ns)
+    for row in activity:
+        near = near[np.isfinite(samples.values[row][near])]
     if len(near) < _FEWEST_SAMPLES:
         return []
     count = min(_STRETCHES, max(len(near) // 200, 1))
@@ -207,8 +205,20 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
     found = []
     for first in np.linspace(0, len(near) - length, count).astype(np.int64).tolist():
         part = near[first : first + length]
-        found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], samples.values[rows[:, None], part]))
+        found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], np.stack([samples.values[row][part] for row in activity])))
     return found
+
+
+def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> IntArray:
+    """The samples within that time of some of the work."""
+    begin, end = work.start_ns[inside] - margin, np.maximum.accumulate(work.end_ns[inside]) + margin
+    first = np.append(True, begin[1:] >= end[:-1])
+    begins, ends = begin[first], end[np.append(first[1:], True)]  # of the work with that time around it
+    from_sample, to_sample = np.searchsorted(samples.end_ns, begins, "right"), np.searchsorted(samples.start_ns, ends, "left")
+    near = np.zeros(len(samples.start_ns), np.bool_)
+    for one, other in zip(from_sample.tolist(), to_sample.tolist(), strict=True):
+        near[one:other] = True
+    return np.flatnonzero(near)
 
 
 def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: float) -> Shift | None:
@@ -216,7 +226,7 @@ def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: 
     lags = np.arange(-2 * _FAR_SAMPLES, 2 * _FAR_SAMPLES + 1)
     standard = [each.standard for each in stretches]
     times = [busy_time(_around(work, each, (_FAR_SAMPLES + 1) * period)) for each in stretches]
-    agreement = np.array([_agreement(times, stretches, standard, lag * period / 2) for lag in lags.tolist()])
+    agreement = np.stack([_agreement(*one, lags * period / 2) for one in zip(times, stretches, standard, strict=True)], axis=1)
     at = np.array([float(each.start_ns.mean()) for each in stretches]) - origin
     span = max(float(np.ptp(at)), period)
     slopes = np.arange(-_FAR_SAMPLES, _FAR_SAMPLES + 1) if len(stretches) > 2 else np.zeros(1, np.int64)  # half samples over the run
@@ -245,18 +255,16 @@ def _around(work: Work, stretch: _Stretch, margin: float) -> Work:
     return Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
 
 
-def _agreement(times: list[BusyTime], stretches: list[_Stretch], standard: list[FloatArray], lag: float) -> list[float]:
-    """Correlation of each stretch's activity with busy time at that lag; 0 if either is constant."""
-    found = []
-    for time, each, rows in zip(times, stretches, standard, strict=True):
-        if not len(time.moments):
-            found.append(0.0)
-            continue
-        busy = time.share((each.start_ns + lag).astype(np.float64), (each.end_ns + lag).astype(np.float64))
-        busy = busy - busy.mean()
-        length = float(np.sqrt(busy @ busy))
-        found.append(float((rows @ busy).max(initial=0.0)) / length if length > 0 else 0.0)
-    return found
+def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: FloatArray) -> FloatArray:
+    """Correlation of the stretch's activity with busy time at each of these lags; 0 if either is constant."""
+    if not len(time.moments):
+        return np.zeros(len(lags))
+    busy = time.share(stretch.start_ns + lags[:, None], stretch.end_ns + lags[:, None])
+    busy -= busy.mean(axis=1, keepdims=True)
+    length = np.sqrt((busy**2).sum(axis=1))
+    highest = (busy @ standard.T).max(axis=1, initial=0.0)
+    agreement: FloatArray = np.divide(highest, length, out=np.zeros(len(lags)), where=length > 0)
+    return agreement
 
 
 def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:

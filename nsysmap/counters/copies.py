@@ -108,6 +108,6 @@ def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
 def _only(samples: Samples, rows: list[int]) -> Samples:
     """Only these metrics, as parts of time rather than of a clock's cycles."""
     return Samples(
-        samples.start_ns, samples.end_ns, samples.values[rows], tuple(samples.metrics[row] for row in rows),
+        samples.start_ns, samples.end_ns, tuple(samples.values[row] for row in rows), tuple(samples.metrics[row] for row in rows),
         tuple(samples.percent[row] for row in rows), (None,) * len(rows),
     )  # fmt: skip

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nsysmap.base.table import FloatArray, IntArray
+
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -13,7 +17,7 @@ class Samples:
 
     start_ns: IntArray
     end_ns: IntArray
-    values: FloatArray  # one row per metric, one column per sample
+    values: FloatArray | tuple[FloatArray, ...]  # one row per metric, one column per sample
     metrics: tuple[str, ...]
     percent: tuple[bool, ...]  # metrics in percent, from 0 to 100
     per_cycle: tuple[int | None, ...]  # by metric: the row of the clock of whose cycles it is a share; None if it is a share of time
@@ -33,6 +37,16 @@ class Work:
     group: IntArray  # index of the kernel in the repeated sequence; -1 for none: samples that overlap it are excluded
     repeat: IntArray  # index of the repetition of the sequence; -1 for none
     groups: int
+
+    @property
+    def begins_ns(self) -> IntArray:
+        """When each repetition that ran began, by index."""
+        inside = self.repeat >= 0
+        repeat, start = self.repeat[inside], self.start_ns[inside]
+        begin = np.full(int(repeat.max(initial=-1)) + 1, _NEVER)
+        np.minimum.at(begin, repeat, start)
+        begun: IntArray = begin[begin != _NEVER]
+        return begun
 
 
 @dataclass(frozen=True)

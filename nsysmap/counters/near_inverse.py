@@ -15,11 +15,21 @@ from nsysmap.counters.ring import Factor, Gram, turned
 
 
 @dataclass(frozen=True)
+class Near:
+    """Sums that begin in one block: their numbers, their weights there, and those of them that also reach the next block or the border."""
+
+    sums: IntArray
+    inner: FloatArray  # [unknown, sum]
+    across: IntArray  # positions in ``sums``
+    outer: FloatArray  # weights in the next block (as if there were one after the last), then in the border: [unknown, across]
+
+
+@dataclass(frozen=True)
 class Weighted:
     """Weighted sums of unknowns, by their position."""
 
     count: int
-    near: tuple[tuple[IntArray, FloatArray], ...]  # by block, the border last: the sums within it and the next, and their weights there
+    near: tuple[Near, ...]  # by block, the border last
     far: IntArray  # the sums over unknowns far apart
     weights: FloatArray  # of those, over all unknowns: [unknown, sum]
 
@@ -29,58 +39,60 @@ def weighted(matrix: Gram, column: IntArray, number: IntArray, weight: FloatArra
     blocks, unknowns = matrix.blocks, matrix.ring + 1
     size, blocked = blocks.size, blocks.count
     block = np.minimum(column // size, blocked)
+    inside = block < blocked
     first, last = np.full(count, blocked), np.zeros(count, np.int64)
     np.minimum.at(first, number, block)
-    np.maximum.at(last, number, block)
-    near = last <= first + 1
-    windows = []
+    np.maximum.at(last, number[inside], block[inside])
+    far = np.flatnonzero(last > first + 1)
+    order = np.argsort(first[number], kind="stable")
+    begins = np.searchsorted(first[number][order], np.arange(blocked + 2))
+    border = unknowns - blocked * size
+    place = np.empty(count, np.int64)
+    near = []
     for at in range(blocked + 1):
-        which = np.flatnonzero(near & (first == at))
-        begin = at * size
-        end = (at + 2) * size if at + 1 < blocked else unknowns
-        place = np.full(count, -1)
-        place[which] = np.arange(len(which))
-        mine = place[number] >= 0
-        weights = np.zeros((end - begin, len(which)))
-        np.add.at(weights, (column[mine] - begin, place[number[mine]]), weight[mine])
-        windows.append((which, weights))
-    far = np.flatnonzero(~near)
-    place = np.full(count, -1)
+        mine = order[begins[at] : begins[at + 1]]
+        mine = mine[last[number[mine]] <= at + 1]
+        sums = np.unique(number[mine])
+        place[sums] = np.arange(len(sums))
+        middle = size if at < blocked else border
+        row = column[mine] - at * size
+        row = np.where((block[mine] == blocked) & (at < blocked), row - (blocked - at) * size + 2 * size, row)
+        both = np.zeros((middle + size + border, len(sums)))
+        np.add.at(both, (row, place[number[mine]]), weight[mine])
+        across = np.flatnonzero(both[middle:].any(axis=0))
+        near.append(Near(sums, both[:middle], across, both[middle:, across]))
     place[far] = np.arange(len(far))
-    mine = place[number] >= 0
+    mine = np.flatnonzero(last[number] > first[number] + 1)
     weights = np.zeros((unknowns, len(far)))
     np.add.at(weights, (column[mine], place[number[mine]]), weight[mine])
-    return Weighted(count, tuple(windows), far, weights)
+    return Weighted(count, tuple(near), far, weights)
 
 
 def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
     """For each metric and sum of each of these, w'M⁻¹w: [metric, sum]."""
-    metrics = len(factor.last)
+    metrics, border = len(factor.last), factor.last.shape[-1]
     found = tuple(np.zeros((metrics, sums.count)) for sums in asked)
-    count, border = len(factor.inverses), factor.last
+    count, size = len(factor.inverses), factor.size
     for each, sums in zip(found, asked, strict=True):
-        which, weights = sums.near[count]
-        each[:, which] = _quadratic(border, weights)
-    following = following_border = border
+        each[:, sums.near[count].sums] = _quadratic(factor.last, sums.near[count].inner)
+    following = np.zeros((metrics, size + border, size + border))  # the inverse of the next block and the border
+    following[:, size:, size:] = factor.last
     for at in range(count - 1, -1, -1):
-        inner = at + 1 < count
-        by_border = factor.inverses[at] @ factor.borders[at]
-        if inner:
-            by_next = factor.inverses[at] @ factor.nexts[at]
-            beside = -(by_next @ following + by_border @ turned(following_border))
-            edge = -(by_next @ following_border + by_border @ border)
-            own = factor.inverses[at] - beside @ turned(by_next) - edge @ turned(by_border)
-        else:
-            beside = edge = -(by_border @ border)
-            own = factor.inverses[at] - edge @ turned(by_border)
+        pushed = factor.pushed[at]
+        beside = -(pushed @ following)
+        own = factor.inverses[at] - beside @ turned(pushed)
         for each, sums in zip(found, asked, strict=True):
-            which, weights = sums.near[at]
-            if len(which):
-                window = np.concatenate(
-                    [np.concatenate([own, beside], axis=2), np.concatenate([turned(beside), following], axis=2)], axis=1
-                )
-                each[:, which] = _quadratic(window, weights)
-        following, following_border = own, edge
+            near = sums.near[at]
+            if not len(near.sums):
+                continue
+            spread = _quadratic(own, near.inner)
+            if len(near.across):
+                spread[:, near.across] += 2 * (near.inner[:, near.across] * (beside @ near.outer)).sum(axis=1)
+                spread[:, near.across] += _quadratic(following, near.outer)
+            each[:, near.sums] = spread
+        following[:, :size, :size] = own
+        following[:, :size, size:] = beside[..., size:]
+        following[:, size:, :size] = turned(beside[..., size:])
     for each, sums in zip(found, asked, strict=True):
         if len(sums.far):
             whole = np.repeat(sums.weights[None], metrics, axis=0)

@@ -17,7 +17,7 @@ from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.run_facts import clock_run, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
-from nsysmap.counters.shares import taking_part
+from nsysmap.counters.shares import overlapping
 from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, Capture, told, why_not
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
@@ -96,7 +96,7 @@ def samples_of(gpu: GpuSamples) -> Samples:
     return Samples(
         gpu.start_ns,
         gpu.end_ns,
-        gpu.values[rows],
+        tuple(gpu.values[row] for row in rows),
         names,
         tuple(gpu.metrics[row].unit == "percent" for row in rows),
         tuple(clocks.get(gpu.metrics[row].clock) for row in rows),
@@ -150,12 +150,8 @@ def _gpu(
 
 def _sampled(gpu: GpuSamples, found: Repeated) -> int:
     """The number of inferences with samples."""
-    covered = (
-        taking_part(found.work, gpu.start_ns.astype(np.float64), gpu.end_ns.astype(np.float64)).repeat
-        if len(gpu.start_ns)
-        else found.work.repeat[:0]
-    )
-    return len(np.unique(covered[covered >= 0]))
+    covered = found.work.repeat[overlapping(found.work, gpu.start_ns, gpu.end_ns)]
+    return int(np.count_nonzero(np.bincount(covered[covered >= 0])))
 
 
 def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int, trace: Trace) -> str | None:

@@ -62,7 +62,7 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     none."""
     start, end = shift.moved(samples.start_ns), shift.moved(samples.end_ns)
     kept, thinned = _thinned(_near(work, start, end, samples.period_ns), _enough(work, samples.period_ns))
-    start, end, values = start[kept], end[kept], samples.values[:, kept]
+    start, end, values = start[kept], end[kept], np.stack([row[kept] for row in samples.values])
     work, place = in_sequence_order(work)
     work = taking_part(work, start, end)
     layout = layout_for(work, samples.period_ns)
@@ -159,16 +159,13 @@ def _thinned(near: IntArray, most: int) -> tuple[IntArray, bool]:
 
 def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
     """The cluster of whole repetitions of each sample; stretches of time if nothing is known to repeat."""
-    inside = work.repeat >= 0
-    repeats = np.unique(work.repeat[inside])
-    if len(repeats) < 2:
+    begins = work.begins_ns
+    if len(begins) < 2:
         count = min(_CLUSTERS, max(len(start), 1))
         return np.arange(len(start)) * count // max(len(start), 1), count
-    begin = np.full(len(repeats), np.iinfo(np.int64).max)
-    np.minimum.at(begin, np.searchsorted(repeats, work.repeat[inside]), work.start_ns[inside])
-    count = min(_CLUSTERS, len(repeats))
-    repeat = np.clip(np.searchsorted(np.sort(begin), start, "right") - 1, 0, None)
-    return repeat * count // len(repeats), count
+    count = min(_CLUSTERS, len(begins))
+    repeat = np.clip(np.searchsorted(np.sort(begins), start, "right") - 1, 0, None)
+    return repeat * count // len(begins), count
 
 
 def _phase(work: Work, layout: Layout, start: FloatArray, step_ns: float) -> IntArray:

@@ -12,8 +12,8 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
-LEAST_BLOCK = 24
-"""Smallest blocks: the parts of one kernel then fit into two neighbouring blocks."""
+LEAST_BLOCK = 16
+"""Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling numpy takes longer than computing."""
 _LARGE = 64
 _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
 
@@ -146,19 +146,22 @@ class Systems:
 
 @dataclass(frozen=True)
 class Factor:
-    """Factorised matrices on a ring; one entry per block, with one matrix per metric."""
+    """Factorised matrices on a ring, by block and metric."""
 
-    size: int  # of a block
-    inverses: tuple[FloatArray, ...]  # of the blocks, with earlier ones eliminated
-    nexts: tuple[FloatArray, ...]  # coupling of each block with the next; the last one's is with the border
-    borders: tuple[FloatArray, ...]  # coupling of each block with the border, with earlier ones eliminated
-    last: FloatArray  # inverse of the border, everything else eliminated
+    inverses: FloatArray  # of the blocks, with earlier ones eliminated: [block, metric, row, column]
+    coupling: FloatArray  # of each block with the next (0 for the last), and then with the border, with earlier ones eliminated
+    pushed: FloatArray  # inverses times coupling
+    last: FloatArray  # inverse of the border, everything else eliminated: [metric, row, column]
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns of a block."""
+        return int(self.inverses.shape[-1])
 
     @property
     def log_determinant(self) -> FloatArray:
         """Of each metric's matrix, the logarithm of its determinant."""
-        blocks = [np.linalg.slogdet(each)[1] for each in (*self.inverses, self.last)]
-        logarithm: FloatArray = -np.sum(blocks, axis=0)
+        logarithm: FloatArray = -np.linalg.slogdet(self.inverses)[1].sum(axis=0) - np.linalg.slogdet(self.last)[1]
         return logarithm
 
     def solve(self, target: FloatArray) -> FloatArray:
@@ -166,26 +169,16 @@ class Factor:
         if target.ndim == 2:
             single: FloatArray = self.solve(target[:, :, None])[:, :, 0]
             return single
-        count, size = len(self.inverses), self.size
-        answer = np.empty_like(target)
-        passed: list[FloatArray] = []
-        rest = target[:, count * size :]
-        for at in range(count):
-            here = target[:, at * size : (at + 1) * size]
-            if at:
-                here = here - turned(self.nexts[at - 1]) @ passed[-1]
-            passed.append(self.inverses[at] @ here)
-            rest = rest - turned(self.borders[at]) @ passed[-1]
-        border = self.last @ rest
-        answer[:, count * size :] = border
-        following: FloatArray | None = None
-        for at in range(count - 1, -1, -1):
-            taken = self.borders[at] @ border
-            if following is not None:
-                taken = taken + self.nexts[at] @ following
-            following = passed[at] - self.inverses[at] @ taken
-            answer[:, at * size : (at + 1) * size] = following
-        return answer
+        (metrics, _, targets), (count, size) = target.shape, (len(self.inverses), self.size)
+        passed = target[:, : count * size].reshape(metrics, count, size, targets).swapaxes(0, 1).copy()
+        ahead = turned(self.pushed[..., :size])
+        for at in range(1, count):
+            passed[at] -= ahead[at - 1] @ passed[at - 1]
+        border = self.last @ (target[:, count * size :] - (turned(self.pushed[..., size:]) @ passed).sum(axis=0))
+        answer = self.inverses @ passed - self.pushed[..., size:] @ border
+        for at in range(count - 2, -1, -1):
+            answer[at] -= self.pushed[at, ..., :size] @ answer[at + 1]
+        return np.concatenate([answer.swapaxes(0, 1).reshape(metrics, count * size, targets), border], axis=1)
 
 
 def gram_of(columns: int, pairs: list[tuple[IntArray, IntArray, FloatArray]], squares: FloatArray) -> Gram:
@@ -230,8 +223,10 @@ def _trimmed(band: FloatArray) -> FloatArray:
 
 def _blocks_of(gram: Gram) -> Blocks:
     ring = gram.ring
-    size = max(gram.reach, LEAST_BLOCK)
-    count = ring // size - 1 if 4 * size <= ring else 0
+    least, reach = max(gram.reach, LEAST_BLOCK), max(gram.reach, 1)
+    sizes = np.arange(least, 3 * least // 2)
+    size = int(sizes[np.argmin((ring - reach) % sizes)])  # the rest is in the border: no smaller than the reach, but not much larger
+    count = (ring - reach) // size if 4 * size <= ring else 0
     inside = np.arange(size)
     starts = np.arange(count)[:, None, None] * size
     own = gram.between(starts + inside[:, None], starts + inside) if count else np.zeros((0, size, size))
@@ -251,39 +246,42 @@ def _blocks_of(gram: Gram) -> Blocks:
 
 def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
     blocks = systems.gram.blocks
-    size, count = blocks.size, blocks.count
-    inverses: list[FloatArray] = []
-    nexts: list[FloatArray] = []
-    borders: list[FloatArray] = []
-    free = None if fixed is None else (~fixed).astype(np.float64)
-    rest = slice(count * size, None)
-    last = _with(blocks.border, systems.own[:, rest], systems.beside[:, rest])
-    last = last if free is None else _freed(last, free[:, rest], free[:, rest]) + _diagonal(1.0 - free[:, rest])
-    for at in range(count):
-        here, following = slice(at * size, (at + 1) * size), slice((at + 1) * size, (at + 2) * size)
-        own = _with(blocks.own[at], systems.own[:, here], systems.beside[:, at * size : (at + 1) * size - 1])
-        edge = np.repeat(blocks.edges[at][None], len(own), axis=0)
-        beside = systems.beside[:, (at + 1) * size - 1]
-        step = None
-        if at + 1 < count:
-            step = np.repeat(blocks.nexts[at][None], len(own), axis=0)
-            step[:, -1, 0] += beside
-        else:
-            edge[:, -1, 0] += beside
-        if free is not None:
-            own = _freed(own, free[:, here], free[:, here]) + _diagonal(1.0 - free[:, here])
-            edge = _freed(edge, free[:, here], free[:, rest])
-            step = None if step is None else _freed(step, free[:, here], free[:, following])
-        if at:
-            carried = turned(nexts[-1]) @ inverses[-1]
-            own = own - carried @ nexts[-1]
-            edge = edge - carried @ borders[-1]
-        inverses.append(_inverse(own))
-        borders.append(edge)
-        if step is not None:
-            nexts.append(step)
-        last = last - turned(edge) @ (inverses[-1] @ edge)
-    return Factor(size, tuple(inverses), tuple(nexts), tuple(borders), _inverse(last))
+    size, count, metrics = blocks.size, blocks.count, len(systems.own)
+    chain = count * size
+    own = np.repeat(blocks.own[:, None], metrics, axis=1)
+    coupling = np.zeros((count, metrics, size, size + len(blocks.border)))
+    coupling[:-1, ..., :size] = blocks.nexts[:, None]
+    coupling[..., size:] = blocks.edges[:, None]
+    last = _with(blocks.border, systems.own[:, chain:], systems.beside[:, chain:])
+    if count:
+        at, beside = np.arange(size), _by_block(systems.beside, blocks)
+        own[..., at, at] += _by_block(systems.own, blocks)
+        own[..., at[:-1], at[1:]] += beside[..., :-1]
+        own[..., at[1:], at[:-1]] += beside[..., :-1]
+        coupling[:-1, :, -1, 0] += beside[:-1, :, -1]
+        coupling[-1, :, -1, size] += beside[-1, :, -1]
+    if fixed is not None:
+        free = (~fixed).astype(np.float64)
+        inside, border = _by_block(free, blocks), free[:, chain:]
+        own = _freed(own, inside, inside) + _diagonal(1.0 - inside)
+        coupling[:-1, ..., :size] = _freed(coupling[:-1, ..., :size], inside[:-1], inside[1:])
+        coupling[..., size:] = _freed(coupling[..., size:], inside, np.broadcast_to(border, (count, *border.shape)))
+        last = _freed(last, border, border) + _diagonal(1.0 - border)
+    inverses, pushed = np.empty_like(own), np.empty_like(coupling)
+    for block in range(count):
+        if block:
+            carried = turned(coupling[block - 1, ..., :size]) @ pushed[block - 1]
+            own[block] -= carried[..., :size]
+            coupling[block, ..., size:] -= carried[..., size:]
+        inverses[block] = _inverse(own[block])
+        np.matmul(inverses[block], coupling[block], out=pushed[block])
+    last -= (turned(coupling[..., size:]) @ pushed[..., size:]).sum(axis=0)
+    return Factor(inverses, coupling, pushed, _inverse(last))
+
+
+def _by_block(values: FloatArray, blocks: Blocks) -> FloatArray:
+    """[metric, unknown] without the border as [block, metric, unknown]."""
+    return values[:, : blocks.count * blocks.size].reshape(len(values), blocks.count, blocks.size).swapaxes(0, 1)
 
 
 def _with(block: FloatArray, own: FloatArray, beside: FloatArray) -> FloatArray:
@@ -297,14 +295,14 @@ def _with(block: FloatArray, own: FloatArray, beside: FloatArray) -> FloatArray:
 
 
 def _freed(block: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    freed: FloatArray = block * rows[:, :, None] * columns[:, None, :]
+    freed: FloatArray = block * rows[..., :, None] * columns[..., None, :]
     return freed
 
 
 def _diagonal(values: FloatArray) -> FloatArray:
-    full = np.zeros((*values.shape, values.shape[1]))
-    at = np.arange(values.shape[1])
-    full[:, at, at] = values
+    full = np.zeros((*values.shape, values.shape[-1]))
+    at = np.arange(values.shape[-1])
+    full[..., at, at] = values
     return full
 
 

@@ -56,23 +56,21 @@ def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Jo
 def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
     """The clock over the repetitions, from samples that contain only work, or else from the busiest quarter; None if too few have any."""
     start, end, share = samples.start, samples.end, samples.share
-    inside = work.repeat >= 0
-    if not inside.any():
+    begins = np.sort(work.begins_ns)
+    if not len(begins):
         return None
-    repeats = np.unique(work.repeat[inside])
-    begin = np.full(len(repeats), np.iinfo(np.int64).max)
-    np.minimum.at(begin, np.searchsorted(repeats, work.repeat[inside]), work.start_ns[inside])
-    last = float(work.end_ns[inside].max(initial=0))
-    within = (share > 0) & (start >= begin.min()) & (end <= last) & (clock_hz > 0)
-    repeat = np.searchsorted(np.sort(begin), start, "right") - 1
+    last = float(work.end_ns[work.repeat >= 0].max(initial=0))
+    within = (share > 0) & (start >= begins[0]) & (end <= last) & (clock_hz > 0)
+    first = np.append(np.searchsorted(start, begins), len(start))  # sample of each repetition
+    repeat = np.repeat(np.arange(-1, len(begins)), np.diff(first, prepend=0))
     busy = within & (share >= _BUSY)
-    if len(np.unique(repeat[busy])) < _FEWEST and within.any():
+    if np.count_nonzero(np.bincount(repeat[busy])) < _FEWEST and within.any():
         busy = within & (share >= np.quantile(share[within], _BUSIEST))
     repeat = repeat[busy]
-    seen = np.bincount(repeat, minlength=len(repeats))
+    seen = np.bincount(repeat, minlength=len(begins))
     if (seen > 0).sum() < _FEWEST:
         return None
-    mean = np.bincount(repeat, clock_hz[busy], len(repeats))[seen > 0] / seen[seen > 0]
+    mean = np.bincount(repeat, clock_hz[busy], len(begins))[seen > 0] / seen[seen > 0]
     count = max(int(len(mean) * _ENDS), 1)
     tenths = [float(np.median(each)) for each in np.array_split(mean, max(len(mean) // count, 1))]
     return ClockRun(tenths[0], tenths[-1], min(tenths), len(mean))

@@ -140,14 +140,24 @@ def shares_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArr
     )
 
 
+def overlapping(work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray) -> BoolArray:
+    """Which of the work overlaps any of the samples."""
+    first = np.append(True, start_ns[1:] != end_ns[:-1])[: len(start_ns)]  # samples follow one another, but where some were lost
+    begins, ends = start_ns[first], end_ns[np.append(first[1:], True)[: len(end_ns)]]
+    some: BoolArray = np.searchsorted(begins, work.end_ns, "left") > np.searchsorted(ends, work.start_ns, "right")
+    return some
+
+
 def taking_part(work: Work, start_ns: FloatArray, end_ns: FloatArray) -> Work:
     """The work that overlaps any of the samples."""
-    some = np.searchsorted(start_ns, work.end_ns, "left") > np.searchsorted(end_ns, work.start_ns, "right")
+    some = overlapping(work, start_ns, end_ns)
     return Work(work.start_ns[some], work.end_ns[some], work.group[some], work.repeat[some], work.groups)
 
 
 def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArray) -> BoolArray:
     """The samples that these rows of the work overlap."""
+    if not rows.any():
+        return np.zeros(len(start_ns), np.bool_)
     first = np.searchsorted(end_ns, work.start_ns[rows], "right")
     last = np.searchsorted(start_ns, work.end_ns[rows], "left")
     some = last > first
@@ -165,10 +175,12 @@ class BusyTime:
     busy: FloatArray
 
     def share(self, start_ns: FloatArray, end_ns: FloatArray) -> FloatArray:
-        """The share of each sample that work covers."""
+        """The share of each sample that work covers; samples follow one another along the last axis."""
         until = np.interp(end_ns, self.moments, self.busy)
-        since = np.concatenate([np.interp(start_ns[:1], self.moments, self.busy), until[:-1]])
-        apart = np.flatnonzero(start_ns[1:] != end_ns[:-1]) + 1  # samples follow one another, but where some were lost
+        since = np.empty_like(until)
+        since[..., 1:] = until[..., :-1]
+        apart = start_ns[..., 1:] != end_ns[..., :-1]  # where some were lost
+        apart = np.concatenate([np.ones_like(apart[..., :1]), apart], axis=-1) if apart.shape[-1] else np.ones(start_ns.shape, np.bool_)
         since[apart] = np.interp(start_ns[apart], self.moments, self.busy)
         share: FloatArray = (until - since) / (end_ns - start_ns)
         return share

@@ -54,7 +54,8 @@ def test_rounding_that_no_noise_blurs_is_in_the_errors(period: int) -> None:
         work = sequence(DURATIONS, GAPS, 100, seed=seed)
         rates = np.random.default_rng(seed).uniform(0, 8, 5).tolist()
         samples = sampled(work, rates, period, noise=0.02, seed=seed)
-        printed = np.where((samples.values > 0) & (samples.values < 1), 1.0, np.round(samples.values))
+        exact = np.array(samples.values)
+        printed = np.where((exact > 0) & (exact < 1), 1.0, np.round(exact))
         found = estimate(replace(samples, values=printed), work, Shift()).by_metric[0].groups
         apart.append((found.value - rates) / found.error)
     assert np.sqrt(np.mean(np.square(apart))) < 1.4
@@ -100,7 +101,7 @@ def test_values_stay_between_0_and_100() -> None:
 def test_wild_samples_are_set_aside_and_counted() -> None:
     work = sequence(DURATIONS, GAPS, 60)
     samples = sampled(work, RATES, 5000, noise=0.3)
-    values = samples.values.copy()
+    values = np.array(samples.values)
     wild = np.arange(40, values.shape[1], 97)
     values[0, wild] = 100 - values[0, wild]
     spoilt = Samples(samples.start_ns, samples.end_ns, values, samples.metrics, samples.percent, samples.per_cycle)
@@ -187,7 +188,8 @@ def test_samples_printed_as_1_are_not_taken_for_1() -> None:
     work = sequence([9000, 1500, 1500, 6000], [3000, 4000, 12_000, 8000], 200)
     rates = [60.0, 2.0, 0.5, 0.2]
     samples = sampled(work, rates, 10_000, noise=0.0)
-    printed = np.where((samples.values > 0) & (samples.values < 1), 1.0, np.round(samples.values))
+    exact = np.array(samples.values)
+    printed = np.where((exact > 0) & (exact < 1), 1.0, np.round(exact))
     found = estimate(replace(samples, values=printed), work, Shift()).by_metric[0].groups
     assert (np.abs(found.value - rates) < 2.5 * found.error).all()
     plain = estimate(replace(samples, values=printed + 1e-9), work, Shift()).by_metric[0].groups  # not whole: taken as they are

@@ -86,7 +86,7 @@ def test_idle_ends_of_a_kernel_are_found() -> None:
 def test_a_falling_clock_is_seen() -> None:
     work = sequence([20_000, 20_000], [0, 0], 100)
     samples = sampled(work, [1.0, 1.0], 5000, percent=False)
-    hertz = np.linspace(1.9e9, 1.5e9, samples.values.shape[1])
+    hertz = np.linspace(1.9e9, 1.5e9, len(samples.values[0]))
     found = clock_run(hertz, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
     assert found is not None
     assert found.last_hz / found.first_hz == pytest.approx(0.81, abs=0.02)
@@ -98,7 +98,7 @@ def test_a_falling_clock_is_seen() -> None:
 def test_a_falling_clock_is_seen_where_no_sample_is_all_work() -> None:
     work = sequence([2000, 2000], [400, 400], 100)
     shape = sampled(work, [90.0, 90.0], 10_000)
-    falling = np.linspace(2e9, 1.8e9, shape.values.shape[1])
+    falling = np.linspace(2e9, 1.8e9, len(shape.values[0]))
     found = clock_run(falling, joined(shape.start_ns, shape.end_ns, work, Shift()), work)
     assert found is not None
     assert found.last_hz / found.first_hz == pytest.approx(0.92, abs=0.01)
