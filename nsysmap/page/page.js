@@ -90,7 +90,7 @@ async function start() {
     change({ layer: id });
     details.layer(id);
   }
-  /** The first kernel of a layer in a typical inference. */
+  /** Shows the first kernel of a layer in a typical inference; returns whether it has one. */
   function first(id, within = null) {
     const typical = within || typicalInference(), rows = [];
     for (let row = 0; row < tables.kernels.rows; row++) {
@@ -98,13 +98,14 @@ async function start() {
       if (typical === null || (tables.kernels.start[row] >= typical[0] && tables.kernels.start[row] <= typical[1])) { rows.push(row); break; }
       if (!rows.length) rows.push(row);
     }
-    if (!rows.length) return;
+    if (!rows.length) return false;
     const event = { type: KERNEL, row: rows[rows.length - 1] };
     timeline.pick(event);
     if (typical) timeline.show(...typical);
     reveal(event);
     to("timeline");
     details.event(event);
+    return true;
   }
   function typicalInference([from, to] = [-Infinity, Infinity]) {
     const { inferences } = tables;
@@ -149,7 +150,8 @@ async function start() {
   // --- findings: each links to its time and to its layer
   const cards = [...document.querySelectorAll("[data-finding]")];
   function finding(number) {
-    const card = cards.find(one => +one.dataset.finding === number);
+    const card = cards.find(one => +one.dataset.finding === number), rest = card.closest(".rest");
+    if (rest) rest.open = true;
     card.scrollIntoView({ block: "center" });
     card.classList.add("flash");
     setTimeout(() => card.classList.remove("flash"), 1500);
@@ -169,11 +171,11 @@ async function start() {
       mark(one.layers, one.rule);
       const whole = one.end - one.start > doc.duration * 0.5, [from, till] = (whole && typicalInference([one.start, one.end])) || [one.start, one.end];
       if (!whole) change({ range: [one.start, one.end] });
-      if (one.layers.length === 1) return first(one.layers[0], [from, till]);
+      if (one.layers.length === 1 && first(one.layers[0], [from, till])) return;
       timeline.show(from, till);
       to("timeline");
     });
-    if (one.layers.length) button(one.layers.length === 1 ? "its layer" : `its ${one.layers.length} layers`, place, () => { mark(one.layers, one.rule); to("layers"); });
+    if (one.layers.length) button(one.layers.length === 1 ? "its layer" : `its ${one.layers.length} layers`, place, () => { mark(one.layers, one.rule); to("layers"); layers.uncover(); });
     const drawn = one.layers.find(id => graphs.has(id));
     if (drawn !== undefined) button("in the engine graph", place, () => { mark(one.layers, one.rule); to("graph"); graphs.show(drawn); });
   }
@@ -200,6 +202,10 @@ async function start() {
       const off = (timed && (one.end <= from || one.start >= till)) || (chosen && !one.layers.some(id => chosen.has(id)));
       card.classList.toggle("off", Boolean(off));
       if (!off) left++;
+    }
+    for (const rest of document.querySelectorAll(".rest")) {
+      const inside = rest.querySelectorAll(".place").length, on = rest.querySelectorAll(".place:not(.off)").length;
+      rest.querySelector("summary").textContent = `${inside} more places${timed || chosen ? `, ${on} of them concern the selection` : ""}`;
     }
     document.getElementById("finding-count").textContent = timed || chosen ? `${left} of ${cards.length} concern the selection` : "";
   }
@@ -347,8 +353,19 @@ async function start() {
     repaint();
   });
   const folded = [...document.querySelectorAll(".finding details, #answer details")];  // paper opens nothing
-  addEventListener("beforeprint", () => { for (const one of folded) { one.dataset.was = one.open; one.open = true; } });
-  addEventListener("afterprint", () => { for (const one of folded) one.open = one.dataset.was === "true"; });
+  const root = document.documentElement.dataset;
+  let theme;
+  addEventListener("beforeprint", () => {
+    for (const one of folded) { one.dataset.was = one.open; one.open = true; }
+    theme = root.theme;
+    root.theme = "light";  // the canvases too: the styles of paper are light
+    repaint();
+  });
+  addEventListener("afterprint", () => {
+    for (const one of folded) one.open = one.dataset.was === "true";
+    if (theme) root.theme = theme; else delete root.theme;
+    repaint();
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   function repaint() { layers.update(selection); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(document.getElementById("color").value); }
   function legend(mode) {
@@ -423,6 +440,12 @@ function overviewOf(trace, canvas, timeline) {
   canvas.addEventListener("pointerdown", event => { drag = true; canvas.setPointerCapture(event.pointerId); move(event); });
   canvas.addEventListener("pointermove", event => { if (drag) move(event); });
   canvas.addEventListener("pointerup", () => { drag = false; });
+  canvas.addEventListener("keydown", event => {
+    const by = { ArrowLeft: -0.5, ArrowRight: 0.5 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    timeline.pan(by);
+  });
   new ResizeObserver(draw).observe(canvas);
   return { draw };
 }

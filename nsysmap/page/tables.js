@@ -233,8 +233,7 @@ function regionsOf(trace, place) {
   function list() {
     const some = isPart(selection) ? within() : doc.regions.map(region => ({ ...region, parts: region.parts.filter(one => one.kernels) })).filter(region => region.parts.length);
     const regions = alike.checked ? alikeRegions(some) : some;
-    place.replaceChildren(...regions.map(pictured));
-    if (regions.length === 1) place.querySelector("details").open = true;
+    place.replaceChildren(...regions.map(region => pictured(region, regions.length === 1)));
     said.textContent = !isPart(selection) ? `times: ${doc.mean}` : regions.length ? "times and kernels within the selection" : "no kernel of a region is in the selection";
   }
   /** The regions with the kernels of a selection. */
@@ -245,12 +244,13 @@ function regionsOf(trace, place) {
       return { ...region, time, parts: parts.map(one => ({ ...one, share: time ? one.time / time : 0 })) };
     }).filter(region => region.parts.length).sort((one, two) => two.time - one.time);
   }
-  function pictured(region) {
+  function pictured(region, alone) {
     const made = document.createElement("details"), title = element("summary", null, made), source = doc.short_engines[region.engine], key = `${region.engine} ${region.name}`;
     title.append(`${duration(region.time)}${doc.engines.length > 1 && source ? ` (${source})` : ""}, ${region.regions ? region.regions + " regions, " : ""}${counted(region.parts.length, "part")}: `);
     element("span", region.name, title, "name");
     made.addEventListener("toggle", () => { opened.set(key, made.open); if (made.open && !made.querySelector("table")) fill(made, region); });
-    made.open = opened.get(key) || false;
+    made.open = alone || opened.get(key) || false;
+    if (made.open) fill(made, region);
     return made;
   }
   function fill(made, region) {

@@ -341,7 +341,7 @@ function timelineOf(trace, place, on) {
     set, zoom, pan, show, redraw, key,
     focus() { canvas.focus({ preventScroll: true }); },
     color(name) { mode = name; redraw(); },
-    theme() { colours(); redraw(); },
+    theme() { colours(); draw(); },
     select(given) {
       selection = given;
       const any = given.layer !== null || given.layers || given.inference !== null || given.range !== null || given.found;

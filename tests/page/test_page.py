@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import IntArray, Table, Text
+from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.page.write import write_page
 from nsysmap.picture.blocks import block_groups
 from nsysmap.report.build import report_of
@@ -644,6 +644,110 @@ def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callabl
     assert page.locator("nav").is_hidden()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".finding details").first.get_attribute("open") is None
+
+
+def test_paper_is_light_whatever_the_screen_is(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written), scheme="dark")
+    corner = """() => {
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.drawImage(document.querySelector("#lanes canvas"), 0, 0);
+      return [...pen.getImageData(2, 2, 1, 1).data].slice(0, 3).join();
+    }"""
+    dark = page.evaluate(corner)
+    assert dark != "255,255,255"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(corner) == "255,255,255"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(corner) == dark
+    assert page.evaluate("document.documentElement.dataset.theme") is None
+
+
+def _blurred(page: Page) -> Iterator[None]:
+    """Twice: as it is, and with nothing in focus."""
+    yield
+    page.evaluate("document.activeElement.blur()")
+    yield
+
+
+def test_all_controls_are_reached_by_tab_and_seen_to_be(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.locator("#graph").scroll_into_view_if_needed()
+    page.wait_for_selector(".box")
+    page.evaluate("scrollTo(0, 0)")
+    wanted = page.evaluate(
+        """() => {
+          const all = [...document.querySelectorAll("a[href], button, input, select, canvas, summary, .box")];
+          all.forEach((one, at) => { one.dataset.tabbed = at; });
+          return all.filter(one => one.checkVisibility() && !one.closest("dialog")).map(one => one.dataset.tabbed);
+        }"""
+    )
+    reached: set[str] = set()
+    kinds: dict[str, str] = {}
+    for _ in range(len(wanted) + 30):  # and what scrolls
+        page.keyboard.press("Tab")
+        at = page.evaluate("document.activeElement.dataset.tabbed")
+        if at in reached:
+            break
+        if at is None:
+            continue  # what scrolls
+        reached.add(at)
+        told = page.evaluate(
+            """() => {
+              const one = document.activeElement, { top, bottom } = one.getBoundingClientRect();
+              return [one.tagName + "." + (one.id || one.className.baseVal || one.className), top < innerHeight && bottom > 0];
+            }"""
+        )
+        assert told[1], told
+        kinds.setdefault(re.sub(r"\d+", "", told[0].split(" ")[0]), at)
+    assert set(wanted) <= reached
+    assert len(kinds) > 15
+    for kind, at in kinds.items():
+        one = page.locator(f'[data-tabbed="{at}"]')
+        one.focus()
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Tab")
+        if one.evaluate("one => document.activeElement !== one"):
+            continue  # what scrolls stands between
+        box = (page.locator("#lanes") if one.evaluate("one => Boolean(one.closest('#lanes'))") else one).bounding_box()
+        assert box is not None
+        left, top = max(box["x"] - 4, 0), max(box["y"] - 4, 0)
+        height = min(box["y"] + box["height"] + 4, 900) - top
+        focused, without = (
+            page.screenshot(clip={"x": left, "y": top, "width": box["width"] + 8, "height": height}) for _ in _blurred(page)
+        )
+        assert focused != without, kind
+
+
+def test_a_rule_of_many_places_shows_the_first_and_opens_the_others(browser: Browser, tmp_path: Path) -> None:
+    whole = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"])
+    findings = whole.tables.findings
+    mine = np.flatnonzero(findings.text("rule").equals("attention-not-fused"))[:1].repeat(7)
+    layers = [str(number) for number in whole.tables.layers.ints("layer_id")[-7:].tolist()]
+    several = findings.take(mine).with_columns(
+        findings.spec,
+        {
+            "finding_id": np.arange(7),
+            "about": Text.of(layers),
+            "layer_id": np.array([int(layer) for layer in layers]),
+            "inside": np.full(7, MISSING),
+        },
+    )
+    many = replace(whole, tables=replace(whole.tables, findings=several))
+    write_page(many, report_of(whole), tmp_path / "x.html")
+    page = opened(browser, tmp_path / "x.html")
+    rest = page.locator(".finding .rest")
+    assert page.locator(".finding .place:visible").count() == 3
+    assert rest.locator("summary").inner_text() == "4 more places"
+    rest.locator("summary").click()
+    rest.locator(".place").last.get_by_text("its layer").click()
+    row = page.locator("#layers tr.on").last
+    assert row.evaluate("row => row.getBoundingClientRect().bottom < innerHeight && row.getBoundingClientRect().top > 0")
+    assert rest.locator("summary").inner_text() == "4 more places, 1 of them concern the selection"
+    page.evaluate("document.querySelector('.rest').open = false")
+    page.locator("#details td button", has_text="attention-not-fused").click()
+    assert rest.locator(".place").last.is_visible()  # the place that it leads to
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".finding .place:visible").count() == 7
 
 
 def test_regions_that_are_alike_are_one(browser: Browser, written: Callable[..., Path]) -> None:
