@@ -45,14 +45,14 @@ _KERNEL = (
     real("duration_ns", "mean duration", "ns"),
 )
 _VALUE = (
-    text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, gpc_clock, …"),
-    text("unit", "percent (of the peak) or hertz"),
+    text("metric", "sm_active, sm_issue, tensor_active, compute_warps, dram_read, dram_write, …"),
+    text("unit", "percent (of the peak)"),
     real("value", "mean over the time during which it ran", null=True),
     real("error", "its standard error as the kernel's own value, whatever runs before and after, in the same unit", null=True),
     real("context_error", "the part of the error due to what runs before and after: cache contents, SMs that drain and fill", null=True),
     real("low", "lower end of the 90 % interval from the samples alone", null=True),
     real("high", "upper end of that interval", null=True),
-    flag("known", "the error without context_error is small enough for the value to be used: 5 points, or 2 % of a clock"),
+    flag("known", "the error without context_error is small enough for the value to be used: 5 points"),
 )
 
 KERNEL_COUNTERS = Spec(
@@ -89,6 +89,22 @@ LAYER_COUNTERS = Spec(
         integer("executions", "executions that were sampled, of the kernel with the fewest"),
         *_VALUE,
     ),
+)
+
+DEVICE_COUNTERS = Spec(
+    "device_counters",
+    "What samples say of clocks and of links (PCIe, NVLink) during inferences, one row per GPU and metric: they are not single kernels'.",
+    (
+        integer("device", "CUDA device ordinal"),
+        text("metric", "gpc_clock, sys_clock, pcie_receive, pcie_send, nvlink_receive, nvlink_send, …"),
+        text("unit", "percent (of the peak) or hertz"),
+        integer("inferences", "steady-state inferences that were sampled"),
+        real("value", "mean over them"),
+        real("low", "mean during an inference: one in twenty is lower"),
+        real("high", "mean during an inference: one in twenty is higher"),
+        real("idle_value", "mean while no work of the trace ran", null=True),
+    ),
+    key=("device", "metric"),
 )
 
 COPY_COUNTERS = Spec(

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysmap.base.counter_schema import COPY_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS, NCU_KERNELS
+from nsysmap.base.counter_schema import (
+    COPY_COUNTERS,
+    DEVICE_COUNTERS,
+    GPU_SAMPLING,
+    KERNEL_COUNTERS,
+    KERNEL_ENDS,
+    LAYER_COUNTERS,
+    NCU_KERNELS,
+)  # fmt: skip
 from nsysmap.base.engine_schema import (
     ATTENTION,
     ATTENTION_LAYERS,
@@ -87,7 +95,7 @@ RULE_TABLES = (
     KERNEL_FAMILIES, ENGINES, ENGINE_INFERENCES, INFERENCE_LOOPS, INFERENCE_GROUPS, INFERENCE_TIMES, DEVICE_TIMES, IDLE_TOTALS,
     HIDDEN_REPLAYS, LAYER_KINDS,
     REPEATED_LAYERS, OTHER_KERNELS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS,
-    LAYER_COUNTERS, COPY_COUNTERS, NCU_KERNELS, WHATIF_INFERENCES,
+    LAYER_COUNTERS, DEVICE_COUNTERS, COPY_COUNTERS, NCU_KERNELS, WHATIF_INFERENCES,
 )  # fmt: skip
 """The tables that the SQL of rules can read: all of an analysis except those made from the rules' answers."""
 
@@ -162,6 +170,7 @@ class Tables:
     kernel_counters: Table
     kernel_ends: Table
     layer_counters: Table
+    device_counters: Table
     copy_counters: Table
     ncu_kernels: Table
     whatif: Table

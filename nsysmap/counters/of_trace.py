@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.counter_schema import COPY_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
+from nsysmap.base.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.counters.clock_shift import clock_shift
@@ -15,10 +15,10 @@ from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.run_facts import clock_run, joined, others_work
+from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import overlapping
-from nsysmap.counters.told import WELL_KNOWN, WELL_KNOWN_PART, Capture, told, why_not
+from nsysmap.counters.told import WELL_KNOWN, Capture, told, why_not
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
 from nsysmap.trace.model import Trace
@@ -39,6 +39,7 @@ class Counters:
     kernel_counters: Table
     kernel_ends: Table
     layer_counters: Table
+    device_counters: Table
     copy_counters: Table
 
 
@@ -48,6 +49,7 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
     by_kernel: list[dict[str, object]] = []
     by_layer: list[dict[str, object]] = []
     ends: list[dict[str, object]] = []
+    whole: list[dict[str, object]] = []
     copies: list[dict[str, object]] = []
     for gpu in trace.gpu_metrics.samples:
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
@@ -59,12 +61,14 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
             by_kernel += _kernel_rows(gpu, found, kernels, estimates, capture)
             by_layer += _layer_rows(gpu, found, kernels, estimates)
             ends += _ends(gpu, found, kernels, estimates)
+        whole += _device_rows(gpu, found.work, shift)
         copies += copy_rows(samples, trace, gpu.device, shift, capture)
     return Counters(
         Table.of_rows(GPU_SAMPLING, sampling),
         Table.of_rows(KERNEL_COUNTERS, by_kernel),
         Table.of_rows(KERNEL_ENDS, ends),
         Table.of_rows(LAYER_COUNTERS, by_layer),
+        Table.of_rows(DEVICE_COUNTERS, whole),
         Table.of_rows(COPY_COUNTERS, copies),
     )
 
@@ -103,6 +107,16 @@ def samples_of(gpu: GpuSamples) -> Samples:
     )
 
 
+def _of_kernels(samples: Samples) -> Samples:
+    """What is estimated by kernel: without the links, which carry what others send too. Clocks stay: cycles are counted in them."""
+    rows = [row for row, name in enumerate(samples.metrics) if not name.startswith("pcie")]
+    clocks = (samples.per_cycle[row] for row in rows)
+    return Samples(
+        samples.start_ns, samples.end_ns, tuple(samples.values[row] for row in rows), tuple(samples.metrics[row] for row in rows),
+        tuple(samples.percent[row] for row in rows), tuple(None if clock is None else rows.index(clock) for clock in clocks),
+    )  # fmt: skip
+
+
 def _turns_over_ns(devices: Table, device: int, samples: Samples) -> float:
     """The time in which the sampled traffic to memory amounts to the size of the level-2 cache; infinite if the trace lacks those facts."""
     row = next((each for each in devices if each.integer("device") == device), None)
@@ -124,7 +138,7 @@ def _gpu(
             reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
         else:
             cache_ns = _turns_over_ns(trace.devices, gpu.device, samples)
-            estimates = estimate(samples, found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
+            estimates = estimate(_of_kernels(samples), found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
     facts: dict[str, object] = {
         "device": gpu.device,
         "frequency_hz": gpu.frequency_hz,
@@ -220,9 +234,28 @@ def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]
     return layers, np.where(layer >= 0, np.searchsorted(layers, layer), -1)
 
 
+def _device_rows(gpu: GpuSamples, work: Work, shift: Shift | None) -> Iterator[dict[str, object]]:
+    moved = joined(gpu.start_ns, gpu.end_ns, work, shift or Shift())
+    for row, each in enumerate(gpu.metrics):
+        if not each.meaning or each.of_kernels or each.unit not in ("percent", "hertz"):
+            continue
+        found = during_inferences(gpu.values[row], moved, work)
+        if found is not None:
+            yield {
+                "device": gpu.device,
+                "metric": each.meaning,
+                "unit": each.unit,
+                "inferences": found.inferences,
+                "value": found.mean,
+                "low": found.low,
+                "high": found.high,
+                "idle_value": found.idle,
+            }
+
+
 def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates, capture: Capture) -> Iterator[dict[str, object]]:
     layout, named = estimates.layout, _kernels(gpu, found, kernels)
-    for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
+    for metric, each in _percents(estimates):
         known = told(estimates, each)
         for group, kernel in named.items():
             yield {
@@ -230,7 +263,7 @@ def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Es
                 "duration_ns": float(layout.duration_ns[group]),
                 "executions": int(layout.executions[group]),
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
-                **_value(metric, each, each.groups, group),
+                **_value(metric, each.groups, group),
                 "known": bool(known[group]),
                 "reason": None if known[group] else why_not(estimates, each, group, capture),
             }
@@ -275,24 +308,28 @@ def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Est
     spent = np.bincount(number[inside], (layout.duration_ns * layout.executions)[inside], len(layers))
     most = np.zeros(len(layers), np.int64)
     np.maximum.at(most, number[inside], layout.executions[inside])
-    for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True):
+    for metric, each in _percents(estimates):
         measured = each.sets.measured
         for at, layer_id in enumerate(layers.tolist()):
-            limit = WELL_KNOWN if each.percent else WELL_KNOWN_PART * float(each.sets.value[at])
             yield {
                 "layer_id": layer_id,
                 "device": gpu.device,
                 "duration_ns": float(spent[at]) / max(int(most[at]), 1),
                 "executions": int(executions[at]),
-                **_value(metric, each, each.sets, at),
-                "known": bool(measured[at] <= limit and executions[at] >= _FEWEST_EXECUTIONS),
+                **_value(metric, each.sets, at),
+                "known": bool(measured[at] <= WELL_KNOWN and executions[at] >= _FEWEST_EXECUTIONS),
             }
 
 
-def _value(metric: str, each: Estimate, values: Values, row: int) -> Mapping[str, object]:
+def _percents(estimates: Estimates) -> Iterator[tuple[str, Estimate]]:
+    """The metrics of kernels, without the clocks."""
+    return ((metric, each) for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True) if each.percent)
+
+
+def _value(metric: str, values: Values, row: int) -> Mapping[str, object]:
     return {
         "metric": metric,
-        "unit": "percent" if each.percent else "hertz",
+        "unit": "percent",
         "value": _number(float(values.value[row])),
         "error": _number(float(values.error[row])),
         "context_error": _number(float(values.context[row])),

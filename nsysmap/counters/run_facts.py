@@ -16,6 +16,7 @@ _CLEAR = 3  # samples around work that do not count as idle: work has preparatio
 _NOISE = 2.0  # percent: rounding, and the counters' own
 _ENDS = 0.1  # share of the repetitions: the first and the last such part are compared
 _FEWEST = 10
+_TWENTIETH = 0.05
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,17 @@ class OthersWork:
     active_share: float  # share of those in which SMs were active nevertheless
     mean_percent: float  # of them
     samples: int  # of idle time
+
+
+@dataclass(frozen=True)
+class DuringInferences:
+    """A metric of the whole GPU, from its mean during each sampled inference."""
+
+    inferences: int
+    mean: float
+    low: float  # of these means one in twenty is lower …
+    high: float  # … or higher
+    idle: float | None  # mean while no work ran; None if there was hardly such time
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,30 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
     count = max(int(len(mean) * _ENDS), 1)
     tenths = [float(np.median(each)) for each in np.array_split(mean, max(len(mean) // count, 1))]
     return ClockRun(tenths[0], tenths[-1], min(tenths), len(mean))
+
+
+def during_inferences(values: FloatArray, samples: Joined, work: Work) -> DuringInferences | None:
+    """The metric's mean during each repetition that has samples; a sample belongs to where its middle is. None if there are none."""
+    inside = np.flatnonzero(work.repeat >= 0)
+    count = int(work.repeat.max(initial=-1)) + 1
+    begin, end = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(begin, work.repeat[inside], work.start_ns[inside])
+    np.maximum.at(end, work.repeat[inside], work.end_ns[inside])
+    order = np.argsort(begin, kind="stable")
+    middle = (samples.start + samples.end) / 2
+    place = np.searchsorted(begin[order], middle, "right") - 1
+    repeat = order[place] if count else place
+    used = (place >= 0) & np.isfinite(values)
+    used[used] = middle[used] < end[repeat[used]]
+    seen = np.bincount(repeat[used], minlength=count)
+    if not seen.any():
+        return None
+    means = np.bincount(repeat[used], values[used], count)[seen > 0] / seen[seen > 0]
+    low, high = np.quantile(means, (_TWENTIETH, 1 - _TWENTIETH))
+    idle = _idle(samples.share) & np.isfinite(values)
+    return DuringInferences(
+        len(means), float(means.mean()), float(low), float(high), float(values[idle].mean()) if idle.sum() >= _FEWEST else None
+    )
 
 
 def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWork | None:

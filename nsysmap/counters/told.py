@@ -12,9 +12,7 @@ from nsysmap.counters.model import Work
 from nsysmap.nsys.program import older
 
 WELL_KNOWN = 5.0
-"""Percentage points: a value with a larger standard error is not shown …"""
-WELL_KNOWN_PART = 0.02
-"""… or, for values not in percent, this share of the value."""
+"""Percentage points: a value with a larger standard error is not shown."""
 FASTEST_HZ = 200_000
 """The highest sampling frequency of nsys."""
 FREQUENCIES_HZ = (10_000, 20_000, 50_000, 100_000, 200_000)
@@ -54,8 +52,7 @@ def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
     """Which groups' values are known well enough."""
     layout = estimates.layout
     long = layout.duration_ns >= _LONG * estimates.period_ns
-    limit = WELL_KNOWN if estimate.percent else WELL_KNOWN_PART * estimate.groups.value
-    enough: BoolArray = (estimate.groups.measured <= limit) & ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
+    enough: BoolArray = (estimate.groups.measured <= WELL_KNOWN) & ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
     return enough
 
 
@@ -74,9 +71,7 @@ def why_not(  # noqa: PLR0913  # two words that differ for copies
         times = "once" if executions == 1 else f"{executions} times"
         again = capture.command(_as_asked(1e9 / estimates.period_ns))
         return f"it ran {times} while counters were sampled; {2 * _FEWEST} {repeats} would be enough: {again}"
-    error = (
-        f"{values.measured[group]:.0f} points" if estimate.percent else f"{values.measured[group] / max(values.value[group], 1e-12):.0%}"
-    )
+    error = f"{values.measured[group]:.0f} points"
     length, period = float(layout.duration_ns[group]) / 1e3, estimates.period_ns / 1e3
     said = f"the error is {error}: a {what} of {length:.1f} µs, samples of {period:.0f} µs, {executions} executions"
     if estimates.concurrent[group] > _BESIDE:
@@ -96,8 +91,7 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: 
     layout, values, period = estimates.layout, estimate.groups, estimates.period_ns
     executions = int(layout.executions[group])
     error = float(values.sampling[group] ** 2 + values.shape[group] ** 2) ** 0.5
-    limit = WELL_KNOWN if estimate.percent else WELL_KNOWN_PART * float(values.value[group])
-    floor2 = limit**2 - float(values.timing[group] ** 2 + values.rounding[group] ** 2 + values.edges[group] ** 2)
+    floor2 = WELL_KNOWN**2 - float(values.timing[group] ** 2 + values.rounding[group] ** 2 + values.edges[group] ** 2)
     if not executions or floor2 <= 0 or not np.isfinite(error) or estimates.concurrent[group] > _TOGETHER:
         return ()
     found = []

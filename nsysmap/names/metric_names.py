@@ -32,7 +32,14 @@ class Metric:
         """Whether it is 0 as long as no kernel runs."""
         return self.meaning in ACTIVITY and self.unit == "percent"
 
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it is what kernels do: clocks follow power and temperature over the whole run, and links between devices carry what
+        copies, the host's launches and the profiler send."""
+        return self.unit != "hertz" and self.meaning.split("_")[0] not in _LINKS
 
+
+_LINKS = frozenset({"pcie", "nvlink", "c2c"})
 ACTIVITY = ("sm_active", "compute_warps", "sm_issue")
 """Best first: what tells when kernels run."""
 

@@ -57,7 +57,7 @@ _WHY_EMPTY = {
 
 
 _NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices)"
-_COUNTED = frozenset({"gpu_sampling", "kernel_counters", "kernel_ends", "copy_counters"})
+_COUNTED = frozenset({"gpu_sampling", "kernel_counters", "kernel_ends", "device_counters", "copy_counters"})
 """Tables that hold nothing without hardware counters."""
 
 

@@ -156,3 +156,22 @@ def test_an_encoder_that_pytorch_ran_is_counted_kernel_by_kernel() -> None:
     assert tensor.known.all()
     products = tensor[tensor.kernel.str.contains("gemm") & (tensor.position % 10 == 5)]
     assert products.value.between(60, 65).all()
+
+
+def test_clocks_and_links_are_of_the_whole_gpu(bert: MappedTrace) -> None:
+    """Neither is a single kernel's: what eager launches send over PCIe a graph does not, and clocks change from run to run."""
+    names = (
+        "GPC Clock Frequency [MHz]",
+        "SMs Active [Throughput %]",
+        "PCIe TX Throughput [Throughput %]",
+        "NVLink bytes received [Throughput %]",
+    )
+    found = counted(bert, names=names)
+    assert set(found.kernel_counters.text("metric").list()) == set(found.layer_counters.text("metric").list()) == {"sm_active"}
+    rows = found.device_counters.pandas().set_index("metric")
+    assert set(rows.index) == {"gpc_clock", "pcie_send", "nvlink_receive"}
+    clock = rows.loc["gpc_clock"]
+    assert (clock.value, clock.low, clock.high, clock.unit) == (1.7e9, 1.7e9, 1.7e9, "hertz")
+    assert clock.inferences == found.gpu_sampling.ints("inferences")[0]
+    link = rows.loc["pcie_send"]
+    assert 0 < link.low <= link.value <= link.high < LONG / 2

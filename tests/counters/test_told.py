@@ -8,7 +8,7 @@ import pytest
 from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Shift, Work
-from nsysmap.counters.run_facts import clock_run, joined, others_work
+from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
 from nsysmap.counters.told import FASTEST_HZ, Capture, frequency_for, remedies_for, told, why_not
 from tests.counters.made import sampled, sequence
 
@@ -102,6 +102,29 @@ def test_a_falling_clock_is_seen_where_no_sample_is_all_work() -> None:
     found = clock_run(falling, joined(shape.start_ns, shape.end_ns, work, Shift()), work)
     assert found is not None
     assert found.last_hz / found.first_hz == pytest.approx(0.92, abs=0.01)
+
+
+def test_a_metric_during_inferences_is_the_mean_of_the_samples_with_their_middle_there() -> None:
+    work = sequence([4000, 3000], [300, 0], 40)
+    samples = sampled(work, [1.0, 1.0], 2000)
+    values = np.random.default_rng(0).uniform(0, 9, (1, len(samples.start_ns)))[0]
+    values[40:60] = np.nan
+    means = []
+    for repeat in range(40):
+        rows = np.flatnonzero(work.repeat == repeat)
+        begin, end = work.start_ns[rows].min(), work.end_ns[rows].max()
+        inside = [
+            value
+            for low, high, value in zip(samples.start_ns.tolist(), samples.end_ns.tolist(), values.tolist(), strict=True)
+            if begin <= (low + high) / 2 < end and np.isfinite(value)
+        ]
+        means += [np.mean(inside)] if inside else []
+    found = during_inferences(values, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
+    assert found is not None
+    assert 30 < found.inferences == len(means) < 40
+    assert (found.mean, found.low, found.high) == pytest.approx((np.mean(means), *np.quantile(means, (0.05, 0.95))))
+    nothing = during_inferences(values, joined(samples.start_ns + 10**9, samples.end_ns + 10**9, work, Shift()), work)
+    assert nothing is None
 
 
 def test_activity_between_the_traces_work_is_someone_elses() -> None:
