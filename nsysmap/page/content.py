@@ -273,6 +273,8 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "verdict": limit.text("verdict") if limit else None,
                 "reason": escaped(limit.text("reason")) if limit else None,
                 **({"measured": measured[number]} if number in measured else {}),
+                **({"counted": True} if limit and limit.text("verdict_from") == "counters" else {}),
+                **({"differs": escaped(limit.text("disagreement"))} if limit and limit["disagreement"] is not None else {}),
             }
         )
     return found

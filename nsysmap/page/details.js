@@ -100,7 +100,8 @@ function detailsOf(trace, panel, on) {
       ["kind", layer.kind], ["type", layer.type], ["data type", layer.precision], ["tactic", layer.tactic], ["reformat for", layer.origin],
       [doc.mean, layer.time === null ? null : duration(layer.time)], ["share of kernel time", layer.share === null ? null : percent(layer.share)],
       ["trtexec's profile", layer.trtexec === null ? null : duration(layer.trtexec)],
-      ["of roofline", layer.fraction === null ? null : percent(layer.fraction), null, layer.bound === null ? null : `at least ${duration(layer.bound)}`], ["limited by", layer.verdict && layer.verdict.replace("-bound", ""), null, layer.reason],
+      ["of roofline", layer.fraction === null ? null : percent(layer.fraction), null, layer.bound === null ? null : `at least ${duration(layer.bound)}`], ["limited by", layer.verdict && layer.verdict.replace("-bound", "") + (layer.counted ? ", measured" : ""), null, layer.reason],
+      layer.differs && ["counters and engine file", layer.differs],
       ["ONNX nodes", layer.onnx],
       ...Object.entries(doc.metrics).map(([metric, title]) => layer.measured && layer.measured[metric] && [title, withError(layer.measured[metric])]),
     ]);

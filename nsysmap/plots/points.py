@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING
+from nsysmap.base.table import MISSING, FloatArray, Row
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration
 from nsysmap.plots.shares import below, of_engine
@@ -97,8 +98,10 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
                 edgecolors="#495057",
                 linewidths=0.4,
             )
+    counted_per_byte = _draw_counted(axes, rows, per_byte, rate)
     peaks = sorted({peak for row in rows if (peak := row.maybe_real("peak_flops_per_s"))})
-    left, right = float(per_byte.min()) / 3, max(float(per_byte.max()) * 3, (peaks[-1] / bandwidth * 3) if peaks else 0)
+    placed = np.concatenate([per_byte, counted_per_byte])
+    left, right = float(placed.min()) / 3, max(float(placed.max()) * 3, (peaks[-1] / bandwidth * 3) if peaks else 0)
     for peak in peaks:
         corner = peak / bandwidth
         axes.plot([max(left, corner), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
@@ -143,13 +146,27 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     return "Roofline" + (f" ({counted(without, 'layer')} omitted: operations or bytes unknown or zero)" if without else "")
 
 
+def _draw_counted(axes: Axes, rows: Sequence[Row], per_byte: FloatArray, rate: FloatArray) -> FloatArray:
+    """Draws layers also where the traffic that hardware counters measured puts them, joined to where the engine file does; returns their
+    operations per byte."""
+    moved = [(at, row.integer("dram_bytes")) for at, row in enumerate(rows) if row.maybe_integer("dram_bytes")]
+    if not moved:
+        return np.zeros(0)
+    at = np.array([place for place, _ in moved])
+    measured = np.array([rows[place].integer("flops") / size for place, size in moved])
+    axes.plot([per_byte[at], measured], [rate[at], rate[at]], color="#adb5bd", linewidth=0.7, zorder=0.5)
+    label = f"{counted(len(moved), 'layer')} by the memory traffic that was measured (hardware counters)"
+    axes.scatter(measured, rate[at], s=18, facecolors="none", edgecolors="#495057", linewidths=0.9, label=label)
+    return measured
+
+
 def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
     """Writes each name beside its point, where it does not cover another; a name that fits nowhere is left out."""
     from matplotlib.transforms import Bbox
 
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     whole = axes.get_window_extent()
-    taken: list[Bbox] = []
+    taken: list[Bbox] = [text.get_window_extent() for text in axes.texts]
     for name, x, y in points:
         for side, (right, up) in (
             ("right", (-6, -3)),

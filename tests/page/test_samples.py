@@ -160,6 +160,7 @@ def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_a
     assert all(abs(int(text.rstrip("%")) - LONG / 2) <= 3 for text in told), told
     rows.first.locator("button").click()
     assert re.search(r"DRAM read\s+4\d% ± \d", page.inner_text("#details"))
+    assert re.search(r"counters and engine file\s+[\d.]+ times the bytes of its tensors", page.inner_text("#details"))
     page.get_by_text("first kernel in the timeline").click()
     assert re.search(r"Hardware counters .*\n[\s\S]*DRAM read\s+4\d% ± \d", page.inner_text("#details"))
     canvas = page.locator("#lanes canvas").bounding_box()

@@ -59,6 +59,18 @@ def test_the_roofline_counts_every_layer_with_time(analysis: Analysis, tmp_path:
     assert not any("mathdefault" in one for one in said)
 
 
+def test_the_roofline_shows_measured_traffic_beside_the_modelled(analysis: Analysis, tmp_path: Path) -> None:
+    table = analysis.tables.roofline
+    known = [row.maybe_integer("flops") and row.maybe_integer("bytes") for row in table]
+    moved = [2 * row.integer("bytes") if known[at] and at % 2 else None for at, row in enumerate(table)]
+    some = [{**row, "dram_bytes": size} for row, size in zip(table.records(), moved, strict=True)]
+    counted = replace(analysis, tables=replace(analysis.tables, roofline=Table.of_rows(table.spec, some)))
+    number = sum(1 for at, row in enumerate(table) if known[at] and at % 2 and row.maybe_integer("time_ns"))
+    assert number > 5
+    assert f"{number} layers by the memory traffic that was measured (hardware counters)" in texts(counted, "roofline", tmp_path / "x.svg")
+    assert not any("measured" in one for one in texts(analysis, "roofline", tmp_path / "y.svg"))
+
+
 def test_what_if_shows_before_and_after(analysis: Analysis, tmp_path: Path) -> None:
     said = texts(analysis, "what-if", tmp_path / "x.svg")
     for row in analysis.tables.whatif:
