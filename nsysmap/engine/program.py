@@ -41,6 +41,7 @@ class Program:
     tensorrt: Version | None = None  # None if unknown, or if engine files tell of several
     since: Version | None = None  # where it is unknown: the first version that it can be, as names of Myelin's layers tell
     before: Version | None = None  # and the first later than it
+    assumed: bool = False  # nothing shows what ran
 
     def at_least(self, version: Version) -> bool | None:
         """Whether its TensorRT is of this version or newer; None if unknown."""
@@ -59,6 +60,11 @@ class Program:
     def engine(self) -> bool:
         """Whether TensorRT runs in it."""
         return self.kind not in (PYTORCH, CUDA)
+
+    @property
+    def shows_engine(self) -> bool:
+        """Whether something shows that TensorRT runs in it."""
+        return self.engine and not self.assumed
 
     @property
     def trtexec(self) -> bool:
@@ -94,7 +100,8 @@ def program_of(tables: Mapping[str, Table]) -> Program:
         return Program(kind, version)
     new = any(_MYELIN_10.search(name) for name in (*kernels, *layers))
     old = any(_MYELIN_9.search(name) for name in (*kernels, *layers))
-    return Program(kind, since=(10,) if new and not old else None, before=(10,) if old and not new else None)
+    since, before = (10,) if new and not old else None, (10,) if old and not new else None
+    return Program(kind, since=since, before=before, assumed=not signs)
 
 
 def version_of(text: str | None) -> Version | None:

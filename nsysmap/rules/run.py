@@ -97,8 +97,9 @@ def _answers(
     arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
     runner = _Runner(sandbox, arrow, time_limit_s, told)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
-    repeats = only_repeats(tables["inferences"])
-    about = _About(_window(tables), program_of(tables), given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
+    program = program_of(tables)
+    repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
+    about = _About(_window(tables), program, given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
     outcomes, placed = [], {}
     for number, rule in enumerate(rules, start=1):
         if progress is not None:

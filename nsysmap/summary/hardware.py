@@ -10,6 +10,7 @@ import numpy as np
 from nsysmap.base.table import FloatArray, Table
 from nsysmap.base.units import percent
 from nsysmap.summary.model import HardwareUse, NextStep, Summary, UnitUse
+from nsysmap.summary.words import in_its_words
 
 _ALL = 0.95  # share of the kernel time from which on known values stand for all kernels
 _LEAST = 0.005  # share of the layers' time below which a verdict is left out
@@ -62,7 +63,7 @@ def told(summary: Summary) -> list[str]:
     """A sentence for each sampled GPU of which something is known, else why not; then what limits the layers."""
     known = [one for one in summary.counters if one.units]
     if not known:
-        return [f"cannot tell: {_COMMAND.sub('', one.reason)}" for one in summary.counters[:1] if one.reason]
+        return [f"cannot tell: {in_its_words(summary, _COMMAND.sub('', one.reason))}" for one in summary.counters[:1] if one.reason]
     lines = [(f"GPU {one.device}: " if len(known) > 1 else "") + _sentence(one) for one in known]
     limits = [f"{percent(share, 1, 0)} {verdict}" for verdict, share in summary.counted_limits]
     return [*lines[:-1], f"{lines[-1]}; of the layers' time, {', '.join(limits)}"] if limits else lines

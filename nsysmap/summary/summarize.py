@@ -66,7 +66,8 @@ class _Unit:
 def summarize(tables: Mapping[str, Table]) -> Summary:
     """The answer, from the tables of an analysis by name."""
     capture = tables["capture"].only()
-    unit = _unit(tables)
+    program = program_of(tables)
+    unit = _unit(tables, program)
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
     gpus = _gpus(tables, unit)
     use = hardware_use(tables)
@@ -76,7 +77,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     version = capture.maybe_text("tensorrt_version")
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
     host_gaps = sum(row.integer("gaps") for row in tables["idle_totals"] if row.text("cause") == "host")
-    runs = Runs(program_of(tables), host_gaps / (counted_in * unit.inferences) if counted_in else 0.0, _host_work(tables))
+    runs = Runs(program, host_gaps / (counted_in * unit.inferences) if counted_in else 0.0, _host_work(tables))
     basis = unprofiled or traced
     window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
     time = UnitTime(basis.ns, round(window_ns)) if basis else None
@@ -87,10 +88,10 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         unit=unit.words,
         inferences=sum(row.integer("inferences") for row in loops),
         steady=sum(row.integer("steady") for row in loops),
-        tensorrt=runs.program.engine,
+        tensorrt=program.shows_engine,
         tensorrt_version=version,
         pytorch=capture.flag("has_pytorch"),
-        program=runs.program.kind,
+        program=program.kind,
         engines=_engines(tables),
         traced=traced,
         traced_gpu=traced_gpu,
@@ -118,7 +119,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
-        next_steps=(*_next_steps(tables, capture, runs.program), *((better,) if (better := better_capture(use)) else ())),
+        next_steps=(*_next_steps(tables, capture, program), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
     )
 
@@ -126,12 +127,12 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
 # --- time per inference -----------------------------------------------------------------------------------------------
 
 
-def _unit(tables: Mapping[str, Table]) -> _Unit:
+def _unit(tables: Mapping[str, Table], program: Program) -> _Unit:
     """An inference, or a pass if all loops run passes of the same number."""
     told = {row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")}
     told = told or {row.integer("inferences_a_pass") for row in tables["inference_loops"]}
     number = told.pop() if len(told) == 1 else 1
-    one = REPETITION if only_repeats(tables["inferences"]) else INFERENCE
+    one = REPETITION if only_repeats(tables["inferences"], tensorrt=program.shows_engine) else INFERENCE
     return _Unit(number, one)
 
 
@@ -145,7 +146,8 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) ->
             rates[device] = rates.get(device, 0.0) + rate * row.integer("inferences_a_pass")
     fastest = max(rates.values(), default=0.0)
     if fastest:
-        alike = all(rate >= (1 - _SAME_RATE) * fastest for rate in rates.values())
+        known = [rate for device, rate in rates.items() if device is not None]  # launches of hidden CUDA graphs have none
+        alike = len(known) < 2 or all(rate >= (1 - _SAME_RATE) * fastest for rate in known)
         return Figure(round(1e9 * unit.inferences / fastest)), None if alike else max(rates, key=lambda device: rates[device])
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None
@@ -456,8 +458,9 @@ def _next_steps(tables: Mapping[str, Table], capture: Row, program: Program) -> 
     elif not gpu_work and not capture.flag("has_api_calls"):  # otherwise a note says why, and another capture like this would not help
         steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     elif not len(tables["inferences"]):
-        why = "No inference was recognised: capture a loop of the same inference" if program.engine else "Nothing repeats: capture a loop"
+        found = "No inference was recognised: capture a loop of the same inference"
+        why = found if program.shows_engine else "Nothing repeats: capture a loop"
         steps.append(NextStep(why, "nsysmap record -- ./program"))
-    if program.engine and not len(tables["engines"]) and (export := how(ENGINE_FILE, program).paste) is not None:
+    if program.shows_engine and not len(tables["engines"]) and (export := how(ENGINE_FILE, program).paste) is not None:
         steps.append(NextStep(ENGINE_FILE.title, export))
     return tuple(steps)

@@ -28,6 +28,7 @@ from nsysmap.trace.steady import OUTLIER
 
 _LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once
+_SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 _LEFT_UNTOLD = 0.01  # of the time in the trace: by how much that of the replayed inferences may differ untold
 _FAR_LESS = 2  # ratio of the idle time by launches to a CUDA graph's saving from which the difference is explained
@@ -286,7 +287,7 @@ def _graph(summary: Summary) -> str:
     verdict = summary.graph
     if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
         told = f"{figure(verdict.saving)} per {summary.unit}"
-        if verdict.saving.low_ns > 0:
+        if verdict.saving.low_ns > _SURE * (summary.unprofiled or verdict.saving).ns:
             return f"worth it: saves {told}"
         return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
     if verdict.answer == "cannot-tell":
@@ -449,7 +450,8 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
     for what, names in alike.items():
         if len(set(names)) > 1 or what == _UNKNOWN:
             short = told_apart([escaped(name) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
-            named |= {(what, name): f"{what} ({told})" for name, told in zip(names, short, strict=True)}
+            beside = [told if told.startswith("(") else f"({told})" for told in short]
+            named |= {(what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)}
     return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]
 
 

@@ -40,14 +40,14 @@ def steady_inferences(inferences: Table) -> IntArray:
     return rows
 
 
-def only_repeats(inferences: Table) -> bool:
-    """Whether nothing shows that these are inferences: they are repetitions of the same kernels, which no range or engine file marks,
-    perhaps with launches of CUDA graphs between them.
+def only_repeats(inferences: Table, *, tensorrt: bool) -> bool:
+    """Whether nothing shows that these are inferences: they are repetitions of the same kernels, which no range or engine file marks, or
+    launches of CUDA graphs, which are inferences only where ``tensorrt`` says that something shows it.
     """
     found_by = inferences.text("found_by")
     repeated, launched = found_by.equals("period"), found_by.equals("graph-launch")
     unmarked = (repeated | launched) & (inferences.ints("engine") == MISSING)
-    return bool(repeated.any()) and bool(unmarked.all())
+    return bool(len(inferences)) and bool(unmarked.all()) and not (tensorrt and launched.any())
 
 
 _LONGEST_TURN = 8  # inferences of a pass

@@ -61,11 +61,14 @@ def test_launches_of_cuda_graphs_among_repetitions_are_repetitions_too_unless_an
         rows = [{"inference": number, "found_by": by, "engine": engine} for number, (by, engine) in enumerate(found)]
         return Table.of_rows(INFERENCES, rows)
 
-    assert only_repeats(table(("period", None), ("graph-launch", None)))
-    assert not only_repeats(table(("period", None), ("graph-launch", 0)))
-    assert not only_repeats(table(("period", None), ("nvtx", None)))
-    assert not only_repeats(table(("graph-launch", None)))
-    assert not only_repeats(table())
+    for launched in (table(("period", None), ("graph-launch", None)), table(("graph-launch", None))):
+        assert only_repeats(launched, tensorrt=False)
+        assert not only_repeats(launched, tensorrt=True)
+    for tensorrt in (False, True):
+        assert only_repeats(table(("period", None)), tensorrt=tensorrt)
+        assert not only_repeats(table(("period", None), ("graph-launch", 0)), tensorrt=tensorrt)
+        assert not only_repeats(table(("period", None), ("nvtx", None)), tensorrt=tensorrt)
+        assert not only_repeats(table(), tensorrt=tensorrt)
 
 
 def test_a_cause_told_above_is_not_said_to_stand_beside_a_time_that_is_not_there() -> None:
@@ -114,3 +117,27 @@ def test_a_slow_one_is_so_many_times_the_median_in_three_digits(ratio: float, to
 
 def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
     assert words.kernel_titles([("unknown", "my_kernel"), ("cuda kernel: a", "a")], 60) == ["unknown (my_kernel)", "cuda kernel: a"]
+    assert words.kernel_titles([("unknown", "(no name in the trace)")], 60) == ["unknown (no name in the trace)"]
+
+
+@pytest.mark.parametrize(("low_ns", "told"), [(20, "worth it"), (5, "may not be worth it"), (-5, "may not be worth it")])
+def test_a_graph_is_worth_it_where_it_is_sure_to_save_a_percent(low_ns: int, told: str) -> None:
+    summary = replace(eager(), unprofiled=Figure(1_000, 900, 1_100))
+    verdict = replace(summary.graph, answer="answered", saving=Figure(30, low_ns, 90))
+    assert words.graph(replace(summary, graph=verdict)).partition(":")[0] == told
+
+
+def test_where_no_kernel_ran_nothing_is_said_of_tensorrt() -> None:
+    held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
+    gone = {name: Table.empty(held[name].spec) for name in ("kernels", "kernel_families", "kernel_totals", "inferences", "inference_times")}
+    summary = summarize({**held, **gone})
+    assert not summary.tensorrt
+    assert not [step for step in summary.next_steps if "trtexec" in step.command]
+
+
+def test_the_time_of_launches_on_an_unknown_gpu_is_not_of_the_other_gpu() -> None:
+    held = analysis("two_gpus", "tp_sync.nsys-rep", engine=False).tables.by_name()
+    rows = [
+        {**row, "device": row["device"] or None, "per_second": 7.0 + int(str(row["device"]))} for row in held["inference_loops"].records()
+    ]
+    assert summarize({**held, "inference_loops": Table.of_rows(INFERENCE_LOOPS, rows)}).traced_gpu is None
