@@ -22,6 +22,7 @@ from nsysmap.base.units import counted
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
+from nsysmap.engine.program import program_of
 from nsysmap.engine.reader import read_engine
 from nsysmap.engine.tables import EngineTables, engine_tables, layers_table
 from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
@@ -244,6 +245,11 @@ def measured(mapped: MappedTrace) -> Measured:
 def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
     """What the reader must know before believing the figures."""
     return (*mapped.mapped.notes, *_notes(mapped, _capture(mapped).only()))
+
+
+def shows_engine(mapped: MappedTrace) -> bool:
+    """Whether an engine file, a range or a kernel shows that TensorRT ran."""
+    return bool(mapped.engines) or program_of({"capture": _capture(mapped), "kernels": mapped.trace.kernels}).shows_engine
 
 
 def _capture(mapped: MappedTrace) -> Table:

@@ -48,7 +48,7 @@ def what_if_command(
     Example:
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
     """
-    from nsysmap.analysis import predict_changes
+    from nsysmap.analysis import predict_changes, shows_engine
     from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.whatif import whatif_json, whatif_text
@@ -70,5 +70,5 @@ def what_if_command(
     else:
         if mapped.selected is not None:
             click.echo(f"selected: {mapped.selected.selection.words()}")
-        one = REPETITION if only_repeats(mapped.inferences) else INFERENCE
+        one = REPETITION if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped)) else INFERENCE
         click.echo(whatif_text(answers, mapped.trace.source, one))
