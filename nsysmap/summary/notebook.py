@@ -13,12 +13,13 @@ from nsysmap.summary.model import Summary
 
 _LAYERS = 5
 _WHOLE = ' style="white-space:nowrap"'
+_HEAD = ' style="text-align:left;vertical-align:top;white-space:nowrap"'
 _CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
 
 def notebook_html(summary: Summary) -> str:
     """The sentences of the first screen as one table, without style sheets and scripts."""
-    rows = "".join(f"<tr><th{_CELL}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary))
+    rows = "".join(f"<tr><th{_HEAD}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary))
     return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_layers(summary)}"
 
 
@@ -43,9 +44,9 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _actions(summary: Summary) -> str:
     shown = [
-        f"{_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}"
+        f"{number}. {_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}"
         + ("".join(map(_code, gains.ways(action))) or f"; {_text(action.change or '')}")
-        for action in gains.first_actions(summary)
+        for number, action in enumerate(gains.first_actions(summary), 1)
     ]
     steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
     return "<br>".join([*shown, *steps]) or _text(gains.no_action(summary))
@@ -61,7 +62,7 @@ def _layers(summary: Summary) -> str:
         f"<td{_CELL}>{_text(cost.what)}</td><td{_CELL}>{_text(cost.name)}</td></tr>"
         for cost in found[:_LAYERS]
     )
-    heads = "".join(f"<th{_CELL}>{head}</th>" for head in ("share", "time", "layers", "kind", costs_heading(summary)))
+    heads = "".join(f"<th{_HEAD}>{head}</th>" for head in ("share", "time", "layers", "kind", costs_heading(summary)))
     return f"<table><tr>{heads}</tr>{rows}</table>"
 
 

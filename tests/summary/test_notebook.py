@@ -37,6 +37,13 @@ def test_it_says_what_the_first_screen_says() -> None:
     assert "/bert/encoder/layer.*/intermediate/dense/MatMul_myl0_*" in text
 
 
+def test_the_words_of_its_first_column_are_not_broken() -> None:
+    html = notebook_html(analysis("bert_trt10", "sync.sqlite").summary)
+    heads = re.findall(r"<th([^>]*)>", html)
+    assert len(heads) > 8
+    assert all("white-space:nowrap" in style for style in heads)
+
+
 @pytest.mark.parametrize("report", ["graph_whole.sqlite"])
 def test_a_trace_that_hides_its_kernels_says_so_first_and_how_to_capture_it(report: str) -> None:
     summary = analysis("bert_trt10", report).summary
