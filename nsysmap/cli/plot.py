@@ -20,13 +20,13 @@ _KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
 @click.command("plot", short_help="Draw one figure of a report.")
 @report_and_engines
 @click.argument("kind", metavar="KIND", type=click.Choice(_KINDS))
-@click.option("-o", "--output", metavar="FILE", required=True, help="The picture: .png or .svg.")
+@click.option("-o", "--output", "outputs", metavar="FILE", required=True, multiple=True, help="The picture: .png or .svg. Repeatable.")
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @quiet_option
 @reader_option
 @selecting
 def plot_command(  # noqa: PLR0913  # one parameter an option
-    *, files: tuple[str, ...], kind: str, output: str, profile: str | None, quiet: bool, reader: Reader
+    *, files: tuple[str, ...], kind: str, outputs: tuple[str, ...], profile: str | None, quiet: bool, reader: Reader
 ) -> None:
     """Draw one figure of a report.
 
@@ -46,12 +46,13 @@ def plot_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.mapping.given_files import given_files
     from nsysmap.plots.write import SUFFIXES, write_plot
 
-    path = Path(output)
     given = given_files(files)
-    check_output(path, SUFFIXES, [Path(one) for one in (*files, profile) if one])
+    for path in outputs:
+        check_output(Path(path), SUFFIXES, [Path(one) for one in (*files, profile) if one])
     with progress(quiet=quiet) as tell:
         analysis = analyze(given.report, given.engines, profile=profile, rules=(), reader=reader, selection=chosen(), progress=tell)
         tell("drawing")
-        write_plot(analysis, kind, path)
-    if not quiet:
-        click.echo(f"{kind} of {escaped(analysis.source)} → {escaped(output)}")
+        for path in outputs:
+            write_plot(analysis, kind, Path(path))
+    for path in () if quiet else outputs:
+        click.echo(f"{kind} of {escaped(analysis.source)} → {escaped(path)}")

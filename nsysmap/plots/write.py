@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +39,9 @@ def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
     draw, inches = _DRAW[kind]
-    with rc_context({"text.parse_math": False, "font.family": ["DejaVu Sans"], "svg.fonttype": "none", "svg.hashsalt": "nsysmap"}):
+    style = {"text.parse_math": False, "font.family": ["DejaVu Sans"], "svg.fonttype": "none", "svg.hashsalt": "nsysmap"}
+    with rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: .png has boxes, .svg the letters
         figure = Figure(figsize=inches, dpi=150, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()

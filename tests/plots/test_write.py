@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -96,9 +97,10 @@ def test_the_same_analysis_gives_the_same_bytes(analysis: Analysis, tmp_path: Pa
 
 
 def test_the_command_writes_a_picture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    done = run(capfd, "plot", *BERT, "idle", "-o", tmp_path / "x.png")
+    done = run(capfd, "plot", *BERT, "idle", "-o", tmp_path / "x.png", "-o", tmp_path / "x.svg")
     assert done.status == 0, done.err
-    assert done.out == f"idle of sync.nsys-rep → {tmp_path / 'x.png'}\n"
+    assert done.out == "".join(f"idle of sync.nsys-rep → {tmp_path / name}\n" for name in ("x.png", "x.svg"))
+    assert (tmp_path / "x.svg").read_text().startswith("<?xml")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     refused = run(capfd, "plot", *BERT, "idle", "-o", tmp_path / "x.pdf")
     assert refused.status == 2
@@ -118,6 +120,14 @@ def test_layers_of_two_engines_with_the_same_names_are_told_apart(tmp_path: Path
         said = [one for one in texts(both, kind, tmp_path / "x.svg") if "LLaMA" in one]
         assert len(set(said)) == len(said) > 1
         assert any(one.endswith("(context.engine.json)") for one in said)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_letters_that_the_font_lacks_are_no_warning(analysis: Analysis, suffix: str, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_plot(replace(analysis, source="報告.nsys-rep"), "idle", tmp_path / f"x{suffix}")
+    assert suffix == ".png" or "報告" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", ["layers", "idle", "inferences", "roofline"])
