@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import colour, progress, width
-from nsysmap.cli.inputs import onnx_model, reader_option
+from nsysmap.cli.inputs import onnx_model, quiet_option, reader_option
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -44,6 +45,7 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
     help="Also write the comparison: .html (a page, linked with one of each side beside it), .md or .json. Repeatable.",
 )
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit status 1 if AFTER is slower beyond the noise.")
+@quiet_option
 @reader_option
 def compare_command(  # noqa: PLR0913  # one parameter an option
     *,
@@ -54,6 +56,7 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     as_json: bool,
     outputs: tuple[str, ...],
     fail_on: str | None,
+    quiet: bool,
     reader: Reader,
 ) -> int:
     """Show what changed from BEFORE to AFTER, where, and whether it is more than noise.
@@ -76,7 +79,7 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
 
     from nsysmap.base.output_file import check_output
     from nsysmap.comparison.compare import compare_read, read_sides
-    from nsysmap.comparison.pages import comparison_json, comparison_text
+    from nsysmap.comparison.pages import comparison_json, comparison_text, page_of
     from nsysmap.comparison.runs import runs_in
     from nsysmap.comparison.side import Given
     from nsysmap.page.comparison import SUFFIXES, check_pages, write_comparison
@@ -92,16 +95,20 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
         check_output(path, SUFFIXES, [Path(one) for one in inputs if one])
         check_pages(path, [Path(one) for one in inputs if one])
     model = onnx_model(onnx_file)
-    with progress() as tell:
+    with progress(quiet=quiet) as tell:
         both = read_sides((given[0], given[1]), model=model, progress=tell)
         found = compare_read(both, model=model)
         for path in written:
             tell(f"writing {path.name}")
             write_comparison(found, path, both)
-    click.echo(
-        json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width(), colour=colour()), color=colour()
-    )
-    return 1 if fail_on == "worse" and found.verdict == "slower" else 0
+    if not quiet:
+        click.echo(
+            json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width(), colour=colour()), color=colour()
+        )
+    if fail_on != "worse" or found.verdict != "slower":
+        return 0
+    click.echo(f"nsysmap: failed: {escaped(page_of(found).answer[0].rstrip('.'))} (--fail-on worse)", err=True)
+    return 1
 
 
 BETWEEN_SIDES = "\x1f--"
@@ -126,8 +133,9 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
 @click.option(
     "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the result: .html (a page), .md or .json. Repeatable."
 )
+@quiet_option
 @reader_option
-def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[str, ...], reader: Reader) -> None:
+def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[str, ...], quiet: bool, reader: Reader) -> None:
     """Compare one inference with the median one: what made it slow, kernel by kernel and gap by gap.
 
     N is the inference's number in the report, from 0.  Times are as recorded, profiler included.
@@ -152,9 +160,11 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[s
     given = given_files(paths)
     for path in outputs:
         check_output(Path(path), SUFFIXES, [Path(one) for one in paths])
-    with progress() as tell:
+    with progress(quiet=quiet) as tell:
         analysis = analyze(given.report, given.engines, rules=[], reader=reader, progress=tell)
         found = one_inference(analysis.tables.by_name(), analysis.source, which)
         for path in outputs:
             write_inference(found, Path(path))
+    if quiet:
+        return
     click.echo(json.dumps(inference_json(found), indent=1) if as_json else inference_text(found, width(), colour=colour()), color=colour())

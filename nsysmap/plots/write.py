@@ -39,8 +39,10 @@ def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
     draw, inches = _DRAW[kind]
-    style = {"text.parse_math": False, "font.family": ["DejaVu Sans"], "svg.fonttype": "none", "svg.hashsalt": "nsysmap"}
-    with rc_context(style), warnings.catch_warnings():
+    with (
+        rc_context({"text.parse_math": False, "font.family": ["DejaVu Sans"], "svg.fonttype": "none", "svg.hashsalt": "nsysmap"}),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: .png has boxes, .svg the letters
         figure = Figure(figsize=inches, dpi=150, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)

@@ -49,7 +49,9 @@ def test_json_is_what_its_schema_says(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_the_status_is_one_only_where_it_is_asked_for_and_worse(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(capfd, "compare", GRAPH, SYNC, *ENGINES).status == 0
-    assert run(capfd, "compare", GRAPH, SYNC, *ENGINES, "--fail-on", "worse").status == 1
+    slower = run(capfd, "compare", "-q", GRAPH, SYNC, *ENGINES, "--fail-on", "worse")
+    assert (slower.status, slower.out, slower.err.count("\n")) == (1, "", 1)
+    assert re.fullmatch(r"nsysmap: failed: SLOWER: .* → .* per inference.* more .*\(--fail-on worse\)\n", slower.err)
     assert run(capfd, "compare", SYNC, GRAPH, *ENGINES, "--fail-on", "worse").status == 0
 
 
