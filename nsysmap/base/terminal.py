@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+_NUMBER = re.compile(r"(\d+)")
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with the separator before it
 _LONGEST_SPLIT = 4000  # characters; the middle of a longer name is cut first
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
@@ -101,6 +102,20 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
             number += 1
         taken[name] = fits
     return [taken[name] for name in names]
+
+
+def in_one(names: Sequence[str], most: int = 3) -> str:
+    """The first name, with the numbers of the others in braces if they differ only in one: layer.{2,5}/attention; else how many there are.
+
+    At most so many numbers are shown.
+    """
+    parts = [_NUMBER.split(name) for name in dict.fromkeys(names)]
+    slots = {at for mine in parts for at in range(len(mine)) if len(mine) != len(parts[0]) or mine[at] != parts[0][at]}
+    if len(parts) > 1 and len(slots) == 1 and (slot := slots.pop()) % 2 and all(len(mine) == len(parts[0]) for mine in parts):
+        numbers = sorted((mine[slot] for mine in parts), key=int)
+        told = ",".join([*numbers[:most], *(["…"] if len(numbers) > most else [])])
+        return "".join([*parts[0][:slot], "{", told, "}", *parts[0][slot + 1 :]])
+    return names[0] + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
 def _alike(cut: Mapping[str, str]) -> list[list[str]]:

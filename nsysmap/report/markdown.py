@@ -105,6 +105,7 @@ def _answer(summary: Summary) -> Iterator[str]:
         lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told}")
         lines += [f"   - {code(paste)}" for paste in gains.ways(action)]
         lines += [f"   - {plain(action.change)}"] if action.change is not None else []
+    lines += [f"\n{plain(told)}\n"] if shown and (told := gains.cut_off(summary)) else []
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
     yield "\n".join(lines)
     rows = [("CUDA graph", answer.graph(summary))] if summary.inferences else []

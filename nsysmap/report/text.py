@@ -31,9 +31,11 @@ from nsysmap.report.words import (
     unanswered,
 )
 from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.summary import gains
+from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Summary
 from nsysmap.summary.screen import screen
-from nsysmap.summary.words import idle_words, kernel_titles
+from nsysmap.summary.words import idle_words
 
 NARROWEST = 80
 _LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
@@ -246,6 +248,7 @@ def _whatif(report: Report, width: int) -> list[Line]:
         lines.extend(table(("saving", "range", "time", "change"), cells, width, "rrrl"))
     for answer, reason, changes in unanswered(report):
         lines.extend(wrapped(f"{', '.join(changes)}: {answer}: {escaped(reason)}", width, style="dim"))
+    lines.extend(wrapped(f"Do first: {told}", width, style="dim") if (told := gains.cut_off(report.summary)) else [])
     return lines
 
 

@@ -134,12 +134,16 @@ def _what(change: str, runs: Runs) -> Change:
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
-    """The idle time that a saving is made of, where that of the change's own causes is less than the saving; else nothing."""
+    """The idle time that a saving is part of, where that of the change's own causes is less, or mostly between queued kernels."""
     own, others = _REMOVES.get(change, ((), ()))
     found = [one for one in idle if one.cause in own]
     total = sum(one.ns or 0 for one in found)
-    if not own or not idle or total >= saving_ns:
+    if not own or not idle:
         return ()
+    if total >= saving_ns:
+        by_cause = {one.cause: one.ns or 0 for one in found}
+        queued = by_cause.get("dispatch", 0) > by_cause.get("launch", 0)  # nobody expects a graph to shorten these
+        return tuple(sorted(found, key=lambda one: -(one.ns or 0))) if queued else ()
     for one in sorted((one for one in idle if one.cause in others), key=lambda one: -(one.ns or 0)):
         if total >= saving_ns:
             break

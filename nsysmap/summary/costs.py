@@ -1,13 +1,16 @@
-"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer."""
+"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer; and what to call kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.terminal import columns
+from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import rounded
 from nsysmap.summary.model import LayerGroup, OtherKernels, Summary
+
+_LEAST_NAME = 16  # width of a kernel's name if it is shown
+_UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,18 @@ def cost_rows(summary: Summary) -> list[Cost]:
 def other_name(other: OtherKernels) -> str:
     """The name of a row of kernels without a layer."""
     return f"({other.family} kernels without a layer{f', {other.names} names' if other.names > 1 else ''})"
+
+
+def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
+    """What each kernel is, from pairs of its description and its name, in about so many columns; kernels of the same description are shown
+    with their names."""
+    alike: dict[str, list[str]] = {}
+    for what, name in kernels:
+        alike.setdefault(what, []).append(name)
+    named: dict[tuple[str, str], str] = {}
+    for what, names in alike.items():
+        if len(set(names)) > 1 or what == _UNKNOWN:
+            short = told_apart([escaped(name) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
+            beside = [told if told.startswith("(") else f"({told})" for told in short]
+            named |= {(what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)}
+    return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]

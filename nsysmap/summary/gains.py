@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from nsysmap.base.table import Row
-from nsysmap.base.units import percent, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
 from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of, waits_with_profiler
@@ -19,17 +20,19 @@ _LEAST_SHARE = 0.03  # share of the time per inference for a second and third ac
 _ACTION_LINES = 6
 
 
-def gain(summary: Summary, action: Action, per: str = "") -> str:
+def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False) -> str:
     """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
 
-    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures.
+    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures;
+    ``brief`` leaves out what a CUDA graph shortens.
     """
     if action.throughput_only and action.share:
         return _more_per_second(summary, action)
     of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}{of}{per}"
-    return f"saves {figure(action.saving)}{of}{per}{_made_of(action)}{_less_than_idle(summary, action)}"
+    made = "" if brief and action.name == "cuda-graph" else _made_of(action)
+    return f"saves {figure(action.saving)}{of}{per}{made}{_less_than_idle(summary, action)}"
 
 
 def ways(action: Action) -> tuple[str, ...]:
@@ -45,7 +48,7 @@ def _whole(summary: Summary, action: Action) -> str:
 
 
 def _made_of(action: Action) -> str:
-    """The idle time in the trace that a saving is part of, where that of its own cause is less; and where the host was meanwhile."""
+    """The idle time in the trace that a saving is part of, where it is told; and where the host was meanwhile."""
     parts = [f"{rounded(one.ns)} {idle_words(one.cause)}{_where(action) if one.cause == 'host' else ''}" for one in action.idle]
     if not parts:
         return f"; {idle_words('host')}{_where(action)}" if action.host_work is not None else ""
@@ -96,6 +99,16 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
         chosen.append(action)
         lines += takes
     return (*chosen, *((more,) if more else ()))
+
+
+def order(summary: Summary, shown: Sequence[Action]) -> str:
+    """Why the actions are in this order, where a later one may save more than one before it, and how many are left out."""
+    shorter = [one for one in shown if not one.throughput_only]
+    later_more = any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
+    left = sum(1 for one in summary.actions if not one.throughput_only) - len(shorter)
+    parts = ["what a replay predicts comes before upper bounds"] if later_more else []
+    parts += [f"{counted(left, 'smaller or less certain action')}: --full"] if left else []
+    return "; ".join(parts)
 
 
 def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:
@@ -149,4 +162,5 @@ def cut_off(summary: Summary) -> str:
     left = [f"{action_title(one)}: {gain(summary, one)}" for one in summary.actions if one not in first and not one.throughput_only]
     least, later = percent(LEAST_SHARE, 1, 0), percent(_LEAST_SHARE, 1, 0)
     told = f"At most {ACTIONS} are listed; each saves at least {least}, even at the low end of a predicted range, after the first {later}."
+    told += " What a replay predicts (saves) comes before what a rule prices (may save up to), because all of that may be lost."
     return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"

@@ -159,6 +159,7 @@ class Slowest:
     extra_ns: int | None
     early: bool  # all earlier ones of its kind after the warm-up are outliers too, or there are none: it may be warm-up itself
     before_ns: int | None  # from the end of the one before to its own begin, if most of its excess is in that
+    artefact: bool  # most of its excess is the profiler's own work
     longest: Wait | None  # the longest idle interval of that cause, if most of its excess is in that
 
 
@@ -193,6 +194,7 @@ class RuleAnswer:
     places: int  # its own findings, without those inside other rules' findings
     at_most_ns: int | None  # its findings' cost, per unit
     message: str | None  # message of its costliest finding
+    where: str | None = None  # the layers, blocks or parts that its findings are about; None if they are about none
 
 
 @dataclass(frozen=True)

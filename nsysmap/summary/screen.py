@@ -10,7 +10,7 @@ from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
-from nsysmap.summary.costs import cost_rows, costs_heading, other_costs
+from nsysmap.summary.costs import cost_rows, costs_heading, kernel_titles, other_costs
 from nsysmap.summary.model import Action, Region, Summary
 
 _SCREEN = 24  # lines of the smallest terminal
@@ -39,6 +39,9 @@ def screen(summary: Summary, width: int) -> list[Line]:
     below = 2 if layers else 3  # the commands for layers and names, or that for names and the head of the table
     shown = gains.first_actions(summary)
     lines = _answer(summary, shown, width)
+    brief = width != WHOLE and len(lines) + below > _SCREEN
+    if brief:
+        lines = _answer(summary, shown, width, brief=True)
     while width != WHOLE and len(lines) + below > _SCREEN and len(fewer := gains.without_least(shown)) < len(shown):
         shown = fewer
         lines = _answer(summary, shown, width)
@@ -53,8 +56,8 @@ def screen(summary: Summary, width: int) -> list[Line]:
     return lines
 
 
-def _answer(summary: Summary, shown: Sequence[Action], width: int) -> list[Line]:
-    """The sentences of the answer, with these actions."""
+def _answer(summary: Summary, shown: Sequence[Action], width: int, *, brief: bool = False) -> list[Line]:
+    """The sentences of the answer, with these actions; ``brief`` leaves out what a CUDA graph shortens, the order, and places."""
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
@@ -64,12 +67,12 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int) -> list[Line]
     lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
     lines += _said("GPU", answer.where(summary), width)
     lines += _said("counters", hardware.told(summary), width)
-    lines += _actions(summary, shown, width)
+    lines += _actions(summary, shown, width, brief=brief)
     lines += _next_steps(summary, shown, width) if summary.blocked else []
     named = {action.name for action in shown}
     if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
         lines += _said("CUDA graph", [answer.graph(summary)], width)
-    rows = [("not fused", answer.not_fused(summary))] if summary.rules else []
+    rows = [("not fused", answer.not_fused(summary, places=not brief))] if summary.rules else []
     for word, text in (*rows, ("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary))):
         lines += _said(word, [text] if text else [], width)
     return lines
@@ -84,12 +87,16 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
             yield ((" " * _WORD, ""), *line)
 
 
-def _actions(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[Line]:
+def _actions(summary: Summary, shown: Sequence[Action], width: int, *, brief: bool) -> Iterator[Line]:
     shorter = [action for action in shown if not action.throughput_only]
     if not shorter:
         yield from _said("do first", [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
     for number, action in enumerate(shorter, 1):
-        yield from _action(summary, action, number, width)
+        yield from _action(
+            f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action, brief=brief)}", action, number, width
+        )
+    if not brief and (told := gains.order(summary, shown)):
+        yield from _said("", [f"({told})"], width)
     for action in shown:
         if action.throughput_only:
             yield from _said("throughput", [f"{gains.action_title(action)}: {gains.gain(summary, action)}"], width)
@@ -105,9 +112,8 @@ def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterat
         yield from _pasted(step.command, width)
 
 
-def _action(summary: Summary, action: Action, number: int, width: int) -> Iterator[Line]:
+def _action(told: str, action: Action, number: int, width: int) -> Iterator[Line]:
     head = "do first" if number == 1 else ""
-    told = f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action)}"
     pastes = gains.ways(action)
     beside = len(pastes) == 1 and width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE)
     first, *others = [((told, ""),)] if beside else wrapped(told, prose_width(width) - _WORD, indent=0, hang=3)
@@ -208,7 +214,7 @@ def _kernels(summary: Summary, width: int) -> list[Line]:
             escaped(row.what) if named else told,
             *((escaped(row.name),) * named),
         )
-        for row, told in zip(shown, answer.kernel_titles([(row.what, row.name) for row in shown], width - _FIGURES), strict=True)
+        for row, told in zip(shown, kernel_titles([(row.what, row.name) for row in shown], width - _FIGURES), strict=True)
     ]
     header = ("share", "total", "count", "costliest kernels over the whole trace (all: --full)", *(("name",) * named))
     return table(header, cells, width, "rrrn" + "n" * named) if cells else []

@@ -33,8 +33,15 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         worst.maybe_integer("extra_ns"),
         early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
         before_ns=_before_it_began(tables["inferences"], worst, kind),
+        artefact=_made_by_profiler(worst),
         longest=_longest_wait(tables, worst),
     )
+
+
+def _made_by_profiler(worst: Row) -> bool:
+    """Whether the profiler's own work is more than half of what it took longer than the median."""
+    longer = worst.integer("time_ns") * (1 - 1 / worst.real("times_median"))
+    return worst.maybe_text("extra_cause") == "profiler" and 2 * (worst.maybe_integer("extra_ns") or 0) > longer
 
 
 def _before_it_began(inferences: Table, worst: Row, kind: Sequence[Row]) -> int | None:

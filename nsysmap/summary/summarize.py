@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
+from nsysmap.base.terminal import in_one
 from nsysmap.base.units import counted, unit_words
 from nsysmap.engine.program import Program, program_of
 from nsysmap.names.decode import decode
@@ -44,6 +46,8 @@ from nsysmap.summary.words import short_engines
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
+_MYELIN_INDEX = re.compile(r"_myl\d+_\d+$")
+_PLACES = ("block", "part")  # evidence of rules that says better than the layer where a finding is
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
 _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 2  # patterns or classes of a kernel's operations shown at most
@@ -419,9 +423,17 @@ def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:
                 places=len(mine) + (row.integer("left_out") if mine else 0),
                 at_most_ns=round(cost / units) if cost and units else None,
                 message=mine[0].text("message") if mine else None,
+                where=in_one(places) if (places := [place for one in mine if (place := _found_at(one))]) else None,
             )
         )
     return tuple(sorted(found, key=lambda one: -(one.at_most_ns or 0)))
+
+
+def _found_at(finding: Row) -> str | None:
+    """What a finding is about: a block of the model, a part of a region, else a layer."""
+    evidence = json.loads(finding.text("evidence"))
+    told = next((evidence[name] for name in _PLACES if isinstance(evidence.get(name), str)), finding.maybe_text("layer"))
+    return None if told is None else _MYELIN_INDEX.sub("", str(told).removeprefix("$$myelin$$"))
 
 
 def _graph(whatif: Table) -> GraphVerdict:

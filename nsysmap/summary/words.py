@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from nsysmap.base.result_schema import IDLE_CAUSES
-from nsysmap.base.terminal import columns, escaped, told_apart
+from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import as_told, counted, multiple, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.model import (
@@ -45,8 +45,7 @@ _ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something 
 _PARTS = 5  # of a region
 _NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 _NOT_SAMPLED = "no hardware counters were sampled ("
-_UNKNOWN = "unknown"  # what is said of a name that tells nothing else
-_LEAST_NAME = 16  # width of a kernel's name if it is shown
+_PLACE_WIDTH = 44  # of the layers in which something was not fused
 
 
 def title(summary: Summary) -> str:
@@ -302,17 +301,14 @@ def _of_fusion(answer: RuleAnswer) -> bool:
     return (answer.group == _FUSION and answer.rule not in _ALONGSIDE) or answer.rule in _NOT_FUSED
 
 
-def not_fused(summary: Summary) -> str:
-    """What was not fused, by rule; or that nothing was found, or could not be determined."""
+def not_fused(summary: Summary, *, places: bool = True) -> str:
+    """What was not fused, by rule, the costliest with its layers (``places``); or that nothing was found, or could not be determined."""
     mine = [one for one in summary.rules if _of_fusion(one)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
     skipped = [one for one in mine if one.outcome == "skipped"]
     if found:
-        told = ", ".join(
-            f"{one.rule}{f' ({one.places} places)' if one.places > 1 else ''}{f' {rounded(one.at_most_ns)}' if one.at_most_ns else ''}"
-            for one in found
-        )
+        told = ", ".join(_unfused(one, one.where if places and one is found[0] else None) for one in found)
         return told + (f"; at most, per {_short(summary)}" if any(one.at_most_ns for one in found) else "")
     if not mine:
         return "no rule ran"
@@ -327,6 +323,12 @@ def not_fused(summary: Summary) -> str:
     return f"nothing found by {counted(len(clean), 'rule')}" + (f"; {len(skipped)} could not tell" if skipped else "")
 
 
+def _unfused(answer: RuleAnswer, where: str | None) -> str:
+    count = f"{answer.places} places" if answer.places > 1 else ""
+    places = ": ".join(part for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0]) if part)
+    return f"{answer.rule}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
+
+
 def slowest(summary: Summary) -> str:
     """The slowest inference, and what it waited for."""
     found = summary.slowest
@@ -339,6 +341,7 @@ def slowest(summary: Summary) -> str:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if found.cause and found.extra_ns:
         told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}{_held_up(found)}"
+        told += ", an artefact of profiling" if found.artefact else ""
     if found.before_ns is not None:
         told += f"; {rounded(found.before_ns)} passed before it began"
     return told + ("; one of the first, may be warm-up" if found.early else "")
@@ -438,21 +441,6 @@ def _inside_all(summary: Summary) -> str:
     more = f" and {len(shares) - _PARTS} more" if len(shares) > _PARTS else ""
     share = percent(sum(region.share_of_all_kernel_time for region in summary.regions), 1, 1)
     return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
-
-
-def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
-    """What each kernel is, from pairs of its description and its name, in about so many columns; kernels of the same description are shown
-    with their names."""
-    alike: dict[str, list[str]] = {}
-    for what, name in kernels:
-        alike.setdefault(what, []).append(name)
-    named: dict[tuple[str, str], str] = {}
-    for what, names in alike.items():
-        if len(set(names)) > 1 or what == _UNKNOWN:
-            short = told_apart([escaped(name) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
-            beside = [told if told.startswith("(") else f"({told})" for told in short]
-            named |= {(what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)}
-    return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]
 
 
 def doubts(summary: Summary, where: str = " (--full lists all)") -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.terminal import columns, escaped, shortened, told_apart
+from nsysmap.base.terminal import columns, escaped, in_one, shortened, told_apart
 
 names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
 
@@ -71,3 +72,18 @@ def test_words_in_which_names_differ_stay_before_those_that_are_rare_elsewhere()
     short = told_apart(names, 42)
     assert len(set(short)) == len(names)
     assert [name for name in short if "~" in name or columns(name) > 42] == []
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["/layer.5/self", "/layer.2/self"], "/layer.{2,5}/self"),
+        (["q_1", "q_30", "q_4", "q_2"], "q_{1,2,4,…}"),
+        (["/layer.2/conv1", "/layer.5/conv2"], "/layer.2/conv1 and 1 more"),
+        (["a", "b", "a"], "a and 1 more"),
+        (["a", "a"], "a"),
+        (["v1.2"], "v1.2"),
+    ],
+)
+def test_names_that_differ_in_one_number_are_one_text(names: list[str], told: str) -> None:
+    assert in_one(names) == told

@@ -15,6 +15,7 @@ from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from nsysmap.engine.program import Program
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions
+from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
@@ -258,10 +259,10 @@ def test_a_whole_graph_trace_has_no_action_and_names_the_command_that_shows_more
 def test_kernels_of_which_their_names_say_the_same_are_told_apart_by_them() -> None:
     same = "cudnn convolution kernel: FP32"
     kernels = [(same, "cudnn_implicit_gemm_128x64"), (same, "cudnn_winograd_4x4"), ("pytorch copy kernel", "copy_kernel")]
-    told = words.kernel_titles(kernels, 200)
+    told = kernel_titles(kernels, 200)
     assert told == [f"{same} (cudnn_implicit_gemm_128x64)", f"{same} (cudnn_winograd_4x4)", "pytorch copy kernel"]
-    assert len(set(words.kernel_titles(kernels, 40))) == 3
-    assert words.kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
+    assert len(set(kernel_titles(kernels, 40))) == 3
+    assert kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
 
 
 def test_layers_that_could_run_at_the_same_time_are_not_unfused() -> None:
@@ -287,7 +288,43 @@ def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> 
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     alone = replace(summary.rules[0], rule="unfused-quantize", group="precision", outcome="found", places=17, at_most_ns=88_600)
     clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
-    assert words.not_fused(replace(summary, rules=(alone, *clean))) == "unfused-quantize (17 places) 88.6 µs; at most, per inference"
+    assert words.not_fused(replace(summary, rules=(alone, *clean)), places=False) == (
+        "unfused-quantize 88.6 µs (17 places); at most, per inference"
+    )
+
+
+def test_what_was_not_fused_says_in_which_layers() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    assert words.not_fused(summary).startswith("attention-not-fused 22.5 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), ")
+    assert words.not_fused(summary, places=False).startswith("attention-not-fused 22.5 µs (2 places), ")
+
+
+def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() -> None:
+    given = tables([answered("cuda-graph", 100, 80, 120)], [], [])
+    summary = replace(analysis("bert_trt10", "sync.sqlite").summary, gpus=())
+    for launch, dispatch, told in ((50, 70, "of 120 ns idle: 70 ns between queued kernels, 50 ns waiting for launches"), (70, 50, "")):
+        idle = [IdleCause("launch", launch, 0.1), IdleCause("dispatch", dispatch, 0.1), IdleCause("host", 300, 0.3)]
+        (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
+        assert gains.gain(summary, action).partition("; ")[2] == told
+        assert "idle" not in gains.gain(summary, action, brief=True)
+
+
+def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_order_is_explained() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    graph, attention = (one for one in summary.actions if one.name in ("cuda-graph", "attention-not-fused"))
+    alone = replace(summary, actions=(graph, attention))
+    assert gains.order(alone, (graph, attention)) == ""
+    large = replace(attention, saving=Figure(graph.saving.ns + 1, 0, graph.saving.ns + 1))
+    assert gains.order(replace(summary, actions=(graph, large)), (graph, large)) == "what a replay predicts comes before upper bounds"
+    assert gains.order(alone, (graph,)) == "1 smaller or less certain action: --full"
+
+
+def test_an_outlier_that_is_mostly_the_profilers_work_is_called_its_artefact() -> None:
+    summary = analysis("bert_split_trt10", "sync.nsys-rep").summary
+    assert summary.slowest is not None
+    assert summary.slowest.cause == "profiler"
+    assert words.slowest(summary).endswith(" more profiler overhead, an artefact of profiling")
+    assert "artefact" not in words.slowest(analysis("bert_trt10", "sync.sqlite").summary)
 
 
 @pytest.mark.parametrize(

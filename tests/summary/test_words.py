@@ -12,6 +12,7 @@ from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import UnitTime, actions
+from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Doubt, Figure, Summary
 from nsysmap.summary.summarize import summarize
 from nsysmap.trace.steady import only_repeats
@@ -116,8 +117,8 @@ def test_a_slow_one_is_so_many_times_the_median_in_three_digits(ratio: float, to
 
 
 def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
-    assert words.kernel_titles([("unknown", "my_kernel"), ("cuda kernel: a", "a")], 60) == ["unknown (my_kernel)", "cuda kernel: a"]
-    assert words.kernel_titles([("unknown", "(no name in the trace)")], 60) == ["unknown (no name in the trace)"]
+    assert kernel_titles([("unknown", "my_kernel"), ("cuda kernel: a", "a")], 60) == ["unknown (my_kernel)", "cuda kernel: a"]
+    assert kernel_titles([("unknown", "(no name in the trace)")], 60) == ["unknown (no name in the trace)"]
 
 
 @pytest.mark.parametrize(("low_ns", "told"), [(20, "worth it"), (5, "may not be worth it"), (-5, "may not be worth it")])
