@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.base.table import MISSING
-from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, main_queue
+from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, host_time, main_queue
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
 
@@ -278,9 +278,5 @@ def gpu_needs_ns(timeline: Timeline) -> float:
 
 
 def outside_ns(timeline: Timeline) -> float:
-    """The host's own time outside the enqueues, mean per inference: of those whose time counts, each for as many as it stands for."""
-    taken = counted = 0.0
-    for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
-        counted += sum(weights.values())
-        taken += sum(step.outside_ns * weights.get(step.inference, 0.0) for step in steps)
-    return taken / counted if counted else 0.0
+    """The host's own time outside the enqueues, mean per inference (`host_time`)."""
+    return host_time(timeline, lambda step: step.outside_ns)

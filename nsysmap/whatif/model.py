@@ -21,7 +21,7 @@ from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
-from nsysmap.whatif.timeline import Step, Timeline, Work
+from nsysmap.whatif.timeline import Step, Timeline, Work, host_time
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
 _WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
@@ -123,11 +123,7 @@ class Model:
 
     def _share(self, timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
         """What steps take, as a share of the threads' time: over the inferences whose time counts, each for as many as it stands for."""
-        counted = taken = 0.0
-        for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
-            counted += sum(weights.values())
-            taken += sum(taken_ns(step) * weights.get(step.inference, 0.0) for step in steps)
-        per_pass = taken / (counted or 1.0) * self.window.inferences_a_pass
+        per_pass = host_time(timeline, taken_ns) * self.window.inferences_a_pass
         return min(per_pass / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0), 1.0)
 
     @property

@@ -92,6 +92,19 @@ def all_works(timeline: Timeline) -> Iterable[Work]:
     return (work for step in all_steps(timeline) for work in step.works)
 
 
+def host_time(timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
+    """What steps take, mean per inference: of those whose time counts, each for as many as it stands for.
+
+    An inference takes from the end of the one before to its own: what the host does after an enqueue is of the next inference's time, and
+    the last one of a stretch has none.
+    """
+    taken = counted = 0.0
+    for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
+        counted += sum(weights.values())
+        taken += sum(taken_ns(step) * weights.get(step.inference + (not step.enqueue), 0.0) for step in steps)
+    return taken / counted if counted else 0.0
+
+
 def inference_count(timeline: Timeline) -> int:
     """The number of replayed inferences, including those at the ends."""
     return sum(len({step.inference for step in steps}) for steps in timeline.threads)

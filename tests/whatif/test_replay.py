@@ -157,6 +157,12 @@ def test_host_work_between_inferences_is_paid_in_full_and_its_removal_saves_it()
     assert first.inference not in weights
     paused = replace(timeline, threads=((first._replace(outside_ns=10**9), *others),), weights=(weights,))
     assert outside_ns(paused) == 800_000  # a pause before one that does not count is in no mean
+    *earlier, last = timeline.threads[0]
+    assert not last.enqueue
+    trailing = replace(timeline, threads=((*earlier, last._replace(outside_ns=10**9)),))
+    assert outside_ns(trailing) == 800_000  # nor one after the last of a stretch, which is of the next one's time
+    between = tuple(step._replace(outside_ns=70_000) if step.inference == 2 and not step.enqueue else step for step in timeline.threads[0])
+    assert outside_ns(replace(timeline, threads=(between,), weights=({3: 1.0},))) == 870_000
     longer = tuple(step._replace(outside_ns=2 * step.outside_ns) if step.inference == 1 else step for step in others)
     assert outside_ns(replace(paused, threads=((first, *longer),))) == pytest.approx(800_000 * (1 + 3 / sum(weights.values())))
 
