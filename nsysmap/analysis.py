@@ -283,7 +283,7 @@ def analyze_mapped(
     busy = device_times(trace, spent.steady_state, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
     counted = _counters(mapped, tell)
-    observed, facts = _observed(mapped, spent, inside, counted.layer_counters)
+    observed, facts = _observed(mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling))
     tell("replaying the timeline")
     figures = inference_figures(inferences, gaps)
     model = read_model(observed, facts, MACHINES)
@@ -375,7 +375,9 @@ def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
     return _observed(mapped, times, inside, None)
 
 
-def _observed(mapped: MappedTrace, times: Measured, inside: EngineTables, counters: Table | None) -> tuple[Observed, EngineFacts]:
+def _observed(
+    mapped: MappedTrace, times: Measured, inside: EngineTables, counters: tuple[Table, Table] | None
+) -> tuple[Observed, EngineFacts]:
     roofline = roofline_table(times.layers, inside.work, mapped.trace.devices, mapped.kernels, counters=counters)
     bindings = tuple(name for engine in mapped.engines for name in engine.bindings)
     observed = Observed(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table)

@@ -15,7 +15,7 @@ from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
+from nsysmap.counters.run_facts import clock_run, during_inferences, filled, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import overlapping
 from nsysmap.counters.told import WELL_KNOWN, Capture, told, why_not
@@ -158,6 +158,7 @@ def _gpu(
         "unknown_metrics": _unknown(gpu),
         "reason": reason,
         **_run(samples, found.work, shift, activity),
+        **(_filled(gpu, samples, trace) if estimates is None else {}),
     }
     return facts, shift, estimates
 
@@ -193,9 +194,9 @@ def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled
             "them (--capture-range=cudaProfilerApi)"
         )
     if not found.inferences:
-        return "values by kernel come from repeated inferences, and the trace has none on this GPU"
+        return "only repeated inferences show what each kernel does, and the trace has none on this GPU"
     told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
-    return f"{told}, so only repetitions can separate them: {capture.command(10_000)} over 100 inferences or more"
+    return f"{told}, and only repetitions can separate them; 100 inferences would be enough: {capture.command(10_000)}"
 
 
 def _unknown(gpu: GpuSamples) -> str | None:
@@ -223,6 +224,25 @@ def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int,
     if others is not None:
         facts |= {"idle_share": others.idle_share, "others_share": others.active_share, "others_percent": others.mean_percent}
     return facts
+
+
+def _filled(gpu: GpuSamples, samples: Samples, trace: Trace) -> dict[str, float | None]:
+    """What the GPU as a whole did in samples that kernels fill."""
+    mine = np.flatnonzero(trace.kernels.ints("device") == gpu.device)
+    none = np.full(len(mine), -1)
+    work = Work(trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0)
+    moments = joined(samples.start_ns, samples.end_ns, work, Shift())
+    activity = next((samples.values[samples.metrics.index(name)] for name in ACTIVITY if name in samples.metrics), None)
+    chosen = np.zeros(0, np.int64) if activity is None else np.flatnonzero(filled(moments, activity))
+    if not len(chosen):
+        return {}
+    means = {name: float(np.nanmean(values[chosen])) for name, values in zip(samples.metrics, samples.values, strict=True)}
+    read, write = means.get("dram_read"), means.get("dram_write")
+    return {
+        "sm_percent": means.get("sm_active"),
+        "tensor_percent": means.get("tensor_active", means.get("tensor_or_fp16_active")),
+        "memory_percent": means.get("dram") if read is None or write is None else read + write,
+    }
 
 
 def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, Table
+from nsysmap.base.table import FloatArray, Row, Table
 from nsysmap.base.units import percent
 from nsysmap.summary.model import HardwareUse, NextStep, Summary, UnitUse
 from nsysmap.summary.words import in_its_words
@@ -32,6 +32,7 @@ def hardware_use(tables: Mapping[str, Table]) -> tuple[HardwareUse, ...]:
     for row in tables["gpu_sampling"]:
         mine = counters.take(counters.ints("device") == row.integer("device"))
         units = tuple(use for unit, ways in _UNITS.items() if (use := _use(mine, unit, ways)) is not None)
+        units = units or _filled(row)
         spent = _spent(mine)
         together = float(np.average(mine.floats("concurrent_share"), weights=spent)) if spent.any() else 0.0
         reason = row.maybe_text("reason") or _longest_unknown(mine)
@@ -51,7 +52,7 @@ def counted_limits(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]
 def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
     """The capture that would tell more; None if what there is tells of nearly all kernels, or no capture would."""
     for one in use:
-        known = min((each.known_share for each in one.units), default=0.0)
+        known = min((each.known_share or 0.0 for each in one.units), default=0.0)
         found = _COMMAND.search(one.reason or "") if known < _ALL else None
         if found is not None:
             enough = f" ({found.group('enough')})" if found.group("enough") else ""
@@ -71,13 +72,23 @@ def told(summary: Summary) -> list[str]:
 
 def _sentence(one: HardwareUse) -> str:
     figures = ", ".join(f"{each.unit} {each.percent:.0f}%" for each in one.units)
+    if any(use.known_share is None for use in one.units):
+        why = f"by kernel: cannot tell: {_COMMAND.sub('', one.reason)}" if one.reason else ""
+        return f"{figures} of the peak in samples that kernels fill (hardware counters at {one.frequency_hz / 1e3:.0f} kHz); {why}"
     how = [f"hardware counters at {one.frequency_hz / 1e3:.0f} kHz"]
-    least, most = (percent(each(use.known_share for use in one.units), 1, 0) for each in (min, max))
-    if min(use.known_share for use in one.units) < _ALL:
+    shares = [use.known_share or 0.0 for use in one.units]
+    least, most = (percent(each(shares), 1, 0) for each in (min, max))
+    if min(shares) < _ALL:
         how.append(f"known for {least if least == most else f'{least} to {most}'} of the kernel time")
     if one.concurrent_share >= _TOGETHER:
         how.append(f"{percent(one.concurrent_share, 1, 0)} of kernel time beside other work, which shares the samples")
     return f"{figures} of the peak while kernels run ({', '.join(how)})"
+
+
+def _filled(sampling: Row) -> tuple[UnitUse, ...]:
+    """The same of the GPU as a whole, where nothing is known by kernel."""
+    columns = zip(_UNITS, ("sm_percent", "tensor_percent", "memory_percent"), strict=True)
+    return tuple(UnitUse(unit, value, None) for unit, name in columns if (value := sampling.maybe_real(name)) is not None)
 
 
 def _use(counters: Table, unit: str, ways: Sequence[Sequence[str]]) -> UnitUse | None:

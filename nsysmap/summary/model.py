@@ -66,7 +66,7 @@ class UnitUse:
 
     unit: str  # SMs active, tensor cores active, device memory (reads and writes)
     percent: float  # of the peak
-    known_share: float  # of the kernel time: the kernels whose value is known
+    known_share: float | None  # of the kernel time: the kernels whose value is known; None: of the GPU in samples that kernels fill
 
 
 @dataclass(frozen=True)

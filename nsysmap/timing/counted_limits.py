@@ -29,7 +29,7 @@ class Counted:
     tensor: float | None
     issue: float | None
     sm: float | None
-    clock_hz: float | None = None  # of the SMs
+    clock_hz: float | None = None  # of the SMs of that GPU while kernels ran
 
     def verdict(self) -> tuple[str, str] | None:
         """What limits it and by which figures; None if they do not tell."""
@@ -54,8 +54,9 @@ class Counted:
         return round(self.dram / 100 * bandwidth_bytes_per_s * self.duration_ns / 1e9)
 
 
-def counted_layers(layer_counters: Table) -> dict[int, Counted]:
+def counted_layers(layer_counters: Table, gpu_sampling: Table) -> dict[int, Counted]:
     """The measurements by layer; for a layer that several GPUs ran, those of the first."""
+    clocks = {row.integer("device"): row.maybe_real("first_clock_hz") for row in gpu_sampling}
     found: dict[int, dict[str, float]] = {}
     duration: dict[int, float] = {}
     device: dict[int, int] = {}
@@ -74,7 +75,7 @@ def counted_layers(layer_counters: Table) -> dict[int, Counted]:
             values.get("tensor_active", values.get("tensor_or_fp16_active")),
             values.get("sm_issue"),
             values.get("sm_active"),
-            values.get("gpc_clock"),
+            clocks.get(device[layer]),
         )
         for layer, values in found.items()
     }

@@ -76,15 +76,16 @@ class Limit:
     reason: str
 
 
-def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *, counters: Table | None = None) -> Table:
+def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *, counters: tuple[Table, Table] | None = None) -> Table:
     """The table `roofline`, one row per layer in the order of `layers`; layers that no engine file describes are unknown.
 
-    ``counters`` is the table `layer_counters`: the measurement decides the verdict, the engine file's figures are shown beside it.
+    ``counters`` are the tables `layer_counters` and `gpu_sampling`: what they measured decides the verdict, and the engine file's figures
+    are shown beside it.
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
     needed = {row.integer("layer_id"): needed_of(row) for row in work}
     longest = _longest_kernel(kernels)
-    counted = {} if counters is None else counted_layers(counters)
+    counted = {} if counters is None else counted_layers(*counters)
     rows: list[dict[str, object]] = []
     for layer in layers:
         layer_id = layer.integer("layer_id")

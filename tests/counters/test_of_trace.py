@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import IntArray, Table, Text
+from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
 from nsysmap.nsys.tables import NsysTables
@@ -175,3 +175,21 @@ def test_clocks_and_links_are_of_the_whole_gpu(bert: MappedTrace) -> None:
     assert clock.inferences == found.gpu_sampling.ints("inferences")[0]
     link = rows.loc["pcie_send"]
     assert 0 < link.low <= link.value <= link.high < LONG / 2
+
+
+@pytest.mark.parametrize(("active", "known"), [(60.0, True), (0.0, False)])
+def test_long_kernels_without_repetition_are_told_of_the_whole_gpu_if_the_samples_follow_them(
+    bert: MappedTrace, *, active: float, known: bool
+) -> None:
+    whole, mapped = (table.take(np.arange(1)) for table in (bert.trace.kernels, bert.kernels))
+    end = np.array([int(whole.ints("start_ns")[0]) + 150 * PERIOD_NS])
+    long, of_none = (Table(table.spec, {**table.columns, "end_ns": end}) for table in (whole, mapped))
+    of_none = Table(of_none.spec, {**of_none.columns, "inference": np.array([MISSING])})
+    made = sampled(long)
+    values = made.fetch("GPU_METRICS", ("value",), ())["value"]
+    assert isinstance(values, np.ndarray)
+    values[1::4][values[1::4] > 0] = active
+    trace = replace(bert.trace, kernels=long, gpu_metrics=GpuMetrics(made))
+    (run,) = counters_of(trace, of_none, bert.inferences.take(np.zeros(0, np.int64)), bert.found.of_call).gpu_sampling
+    assert "only repeated inferences show" in run.text("reason")
+    assert run.maybe_real("sm_percent") == (pytest.approx(active) if known else None)

@@ -108,3 +108,9 @@ def test_the_capture_that_would_tell_more_is_a_next_step() -> None:
     assert sentences(tables([], reason=f"wrong GPU: {line}")) == ["cannot tell: wrong GPU"]
     for enough in (counted(), [{**row, "reason": None if row["known"] else "use Nsight Compute"} for row in counted(known=(False, True))]):
         assert better_capture(hardware_use(tables(enough))) is None
+
+
+def test_without_values_by_kernel_the_gpu_as_a_whole_is_told() -> None:
+    (line,) = sentences(tables([], reason="none repeats", sm_percent=92.0, tensor_percent=0.0, memory_percent=60.0))
+    assert line.startswith("SMs active 92%, tensor cores active 0%, device memory 60% of the peak in samples that kernels fill (")
+    assert line.endswith("by kernel: cannot tell: none repeats")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.counter_schema import LAYER_COUNTERS
+from nsysmap.base.counter_schema import GPU_SAMPLING, LAYER_COUNTERS
 from nsysmap.base.engine_schema import WORK as WORK_SPEC
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import DEVICES
@@ -41,7 +41,7 @@ def test_without_memory_traffic_there_is_no_verdict() -> None:
 
 def test_reads_and_writes_add_up_and_a_value_that_is_not_known_is_none() -> None:
     table = [*rows(dram_read=30.0, dram_write=20.0, tensor_active=60.0), {**rows(sm_issue=5.0)[0], "known": False}]
-    (layer,) = counted_layers(Table.of_rows(LAYER_COUNTERS, table)).values()
+    (layer,) = counted_layers(Table.of_rows(LAYER_COUNTERS, table), Table.empty(GPU_SAMPLING)).values()
     assert (layer.dram, layer.tensor, layer.issue) == (50.0, 60.0, None)
     assert layer.dram_bytes(10**12) == 500_000
 
@@ -83,8 +83,9 @@ WORK = {"layer_id": 3, "macs": 2_048_000_000, "flops": 4_096_000_000, "precision
 def test_operations_need_the_tensor_cores_for_a_share_of_the_cycles(
     hertz: float | None, device: dict[str, object], work: dict[str, object], expected: float | None
 ) -> None:
-    (found,) = counted_layers(Table.of_rows(LAYER_COUNTERS, rows(tensor_active=50.0))).values()
-    counted = replace(found, duration_ns=10_000.0, clock_hz=hertz)
+    sampling = Table.of_rows(GPU_SAMPLING, [{"device": 0, "first_clock_hz": hertz}])
+    (found,) = counted_layers(Table.of_rows(LAYER_COUNTERS, rows(tensor_active=50.0)), sampling).values()
+    counted = replace(found, duration_ns=10_000.0)
     (machine,) = Table.of_rows(DEVICES, [{**DEVICE, **device}])
     (needed,) = Table.of_rows(WORK_SPEC, [{**WORK, **work}])
     assert expected_tensor(counted, needed_of(needed), device_of(machine)) == (None if expected is None else pytest.approx(expected))
