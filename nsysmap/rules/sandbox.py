@@ -8,10 +8,14 @@ run), and the engine itself has files, network, extensions and Python variables 
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
+import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -82,6 +86,8 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
 _SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "text": "VARCHAR"}
 
 
+_OVER = b"\0"  # no signal has this number
+_ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 _GIVEN = "a table given"
 _COPIED_ROWS = 100_000
 _BATCH_ROWS = 65_536
@@ -368,13 +374,38 @@ def _leave(connection: Any) -> None:
 
 @contextmanager
 def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
-    timer = threading.Timer(seconds, connection.interrupt)
-    timer.daemon = True
-    timer.start()
+    """Interrupts what the connection runs after that time, or at a signal: Python's own handler waits until the engine has returned."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    in_main = threading.current_thread() is threading.main_thread()
+    others = signal.set_wakeup_fd(theirs, warn_on_full_buffer=False) if in_main else -1
+
+    def watch() -> None:
+        end = time.monotonic() + seconds
+        told = select.poll()  # unlike select(), of any file descriptor
+        told.register(ours, select.POLLIN)
+        while told.poll(max(0.0, end - time.monotonic()) * 1e3):
+            byte = os.read(ours, 1)
+            if byte == _OVER:
+                return
+            if others >= 0:
+                with suppress(OSError):
+                    os.write(others, byte)
+            if byte[0] in _ENDING:
+                break
+        connection.interrupt()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield
     finally:
-        timer.cancel()
+        if in_main:
+            signal.set_wakeup_fd(others)
+        os.write(theirs, _OVER)
+        watcher.join()
+        os.close(ours)
+        os.close(theirs)
 
 
 def _common_tables(nodes: Sequence[Mapping[str, Any]]) -> frozenset[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -104,6 +107,26 @@ def test_an_answer_without_end_is_stopped_at_its_size_and_its_time(monkeypatch: 
     assert time.monotonic() - started < 30
     check_select("SELECT count(*) AS n FROM range(100000000) a, range(1000000) b")  # a fine statement that takes long is no mistake
     assert threading.active_count() < 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_long_query_ends_at_a_signal(number: int) -> None:
+    """The engine would not look at it for as long as it recurses."""
+    endless = "WITH RECURSIVE t(n) AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT max(n) AS n FROM t"
+    code = (
+        "import nsysmap.rules.select as module, signal, sys\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(7))\n"
+        "module.Sandbox.parse = lambda self, sql, real=module.Sandbox.parse: (real(self, sql), print('up', flush=True))[0]\n"
+        f"module.select({endless!r}, {{}})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    time.sleep(1)
+    started = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(timeout=60) == 7
+    assert time.monotonic() - started < 20
 
 
 def test_sums_are_integers_and_no_two_columns_have_one_name() -> None:
