@@ -269,7 +269,7 @@ function regionsOf(trace, place) {
       const named = element("td", part.part, row, "name");
       if (part.parts.length > 1) element("small", ` ${part.parts.length} ×`, named);
       element("td", part.summary, row);
-      element("td", part.told_by, row);
+      element("td", part.told_by, row, "plain");
     }
   }
   alike.addEventListener("change", list);

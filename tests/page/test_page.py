@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -387,6 +388,28 @@ def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
     assert "{{ 7 * 7 }}" in page.inner_text("#layers")
 
 
+def test_names_of_an_engine_are_never_run(browser: Browser, tmp_path: Path) -> None:
+    engine = json.loads((FIXTURES / "bert_trt103/engine.json").read_text("utf-8"))
+    for layer in engine["Layers"]:
+        layer["Name"] = f"{layer['Name']}{RUNS}"
+        layer["Metadata"] = f"[ONNX Layer: {RUNS}]"
+        for tensor in (*layer["Inputs"], *layer["Outputs"]):
+            tensor["Name"] = f"{tensor['Name']}{RUNS}"
+    bad = tmp_path / '<img src=x onerror="document.title=3">.json'
+    bad.write_text(json.dumps(engine), "utf-8")
+    whole = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [bad])
+    write_page(whole, report_of(whole), tmp_path / "x.html")
+    page = opened(browser, tmp_path / "x.html", "layer=3")
+    for section in page.locator("main > section:visible").all():
+        section.scroll_into_view_if_needed()
+    page.wait_for_selector(".box")
+    assert "onerror" in page.inner_text("#details")
+    assert any("onerror" in str(one) for one in page.locator(".box title").all_text_contents())
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 3
+    assert "sync.nsys-rep" in page.title()
+
+
 def test_the_policy_of_the_page_lets_no_other_script_run(browser: Browser, written: Callable[..., Path], tmp_path: Path) -> None:
     text = bert(written).read_text("utf-8")
     assert "unsafe" not in text
@@ -644,6 +667,22 @@ def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callabl
     assert page.locator("nav").is_hidden()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".finding details").first.get_attribute("open") is None
+
+
+@pytest.mark.parametrize("names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["no engine file"]])
+def test_paper_cuts_no_table(browser: Browser, written: Callable[..., Path], names: tuple[str, ...]) -> None:
+    page = opened(browser, written(*names))
+    page.set_viewport_size({"width": 720, "height": 1000})  # A4 with a margin of 1 cm
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("main *")].filter(one => one.checkVisibility() && !one.closest("svg"))
+          .filter(one => one.getBoundingClientRect().right > innerWidth
+            || (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === "auto"))
+          .map(one => one.outerHTML.slice(0, 80))"""
+    )
+    assert cut == []
+    assert page.locator("header").is_hidden()  # the name of the report is in the first heading
 
 
 def test_paper_is_light_whatever_the_screen_is(browser: Browser, written: Callable[..., Path]) -> None:
@@ -1064,8 +1103,11 @@ def test_the_header_stays_together_beside_links_to_other_pages(browser: Browser,
       pen.font = font;
       return one.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - pen.measureText(one.placeholder).width;
     }"""
-    for box in page.locator("input[type=search]").all():  # what may be searched for is said in full
-        assert box.evaluate(script) >= 0, box.get_attribute("placeholder")
+    for width in (1400, 1000):
+        page.set_viewport_size({"width": width, "height": 900})
+        for box in page.locator("input[type=search]").all():  # what may be searched for is said in full
+            assert box.evaluate(script) >= 0, box.get_attribute("placeholder")
+    page.set_viewport_size({"width": 1400, "height": 900})
     assert page.locator("header").evaluate("one => one.offsetHeight") < 70
 
 
