@@ -48,7 +48,7 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
         times.append(rest[1])
         fills.append(PLAIN)
     bars = axes.barh(range(len(names)), [time / 1e3 for time in times], color=fills, edgecolor="#495057", linewidth=0.5)
-    axes.bar_label(bars, [f" {duration(time)}, {percent(time, summary.kernel_ns)}" for time in times], fontsize=8)
+    axes.bar_label(bars, [f"{duration(time)}, {percent(time, summary.kernel_ns)}" for time in times], fontsize=8, padding=3)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.16)
