@@ -15,7 +15,7 @@ from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.run_facts import clock_run, during_inferences, filled, joined, others_work
+from nsysmap.counters.run_facts import Joined, clock_run, during_inferences, filled, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import overlapping
 from nsysmap.counters.told import WELL_KNOWN, Capture, told, why_not
@@ -56,12 +56,13 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
         samples = samples_of(gpu)
         capture = Capture(trace.recording.nsys_version, gpu.number)
         facts, shift, estimates = _gpu(gpu, samples, found, trace, kernels)
-        sampling.append(facts)
+        moved = joined(gpu.start_ns, gpu.end_ns, found.work, shift or Shift())
+        sampling.append(facts | ({} if shift is None else _run(samples, moved, found.work)))
         if estimates is not None:
             by_kernel += _kernel_rows(gpu, found, kernels, estimates, capture)
             by_layer += _layer_rows(gpu, found, kernels, estimates)
             ends += _ends(gpu, found, kernels, estimates)
-        whole += _device_rows(gpu, found.work, shift)
+        whole += _device_rows(gpu, moved)
         copies += copy_rows(samples, trace, gpu.device, shift, capture)
     return Counters(
         Table.of_rows(GPU_SAMPLING, sampling),
@@ -129,7 +130,7 @@ def _turns_over_ns(devices: Table, device: int, samples: Samples) -> float:
 def _gpu(
     gpu: GpuSamples, samples: Samples, found: Repeated, trace: Trace, kernels: Table
 ) -> tuple[dict[str, object], Shift | None, Estimates | None]:
-    activity = tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
+    activity = _activity(samples)
     sampled = _sampled(gpu, found)
     reason, shift, estimates = _cannot(gpu, found, activity, sampled, trace), None, None
     if reason is None:
@@ -157,10 +158,14 @@ def _gpu(
         "clock_drift": None if shift is None else shift.drift,
         "unknown_metrics": _unknown(gpu),
         "reason": reason,
-        **_run(samples, found.work, shift, activity),
         **(_filled(gpu, samples, trace) if estimates is None else {}),
     }
     return facts, shift, estimates
+
+
+def _activity(samples: Samples) -> tuple[int, ...]:
+    """The rows of the metrics of SM activity."""
+    return tuple(samples.metrics.index(name) for name in ACTIVITY if name in samples.metrics)
 
 
 def _sampled(gpu: GpuSamples, found: Repeated) -> int:
@@ -208,19 +213,14 @@ def _times(count: int) -> str:
     return "one stretch" if count == 1 else f"{count} stretches"
 
 
-def _run(samples: Samples, work: Work, shift: Shift | None, activity: tuple[int, ...]) -> dict[str, float | None]:
+def _run(samples: Samples, moved: Joined, work: Work) -> dict[str, object]:
     """The facts about the whole run from the samples."""
-    facts: dict[str, float | None] = dict.fromkeys(
-        ("first_clock_hz", "last_clock_hz", "lowest_clock_hz", "idle_share", "others_share", "others_percent")
-    )
-    if shift is None:
-        return facts
-    moved = joined(samples.start_ns, samples.end_ns, work, shift)
+    facts: dict[str, object] = {}
     if "gpc_clock" in samples.metrics:
         clock = clock_run(samples.values[samples.metrics.index("gpc_clock")], moved, work)
         if clock is not None:
             facts |= {"first_clock_hz": clock.first_hz, "last_clock_hz": clock.last_hz, "lowest_clock_hz": clock.lowest_hz}
-    others = others_work(samples.values[activity[0]], moved, work)
+    others = others_work(samples.values[_activity(samples)[0]], moved, work)
     if others is not None:
         facts |= {"idle_share": others.idle_share, "others_share": others.active_share, "others_percent": others.mean_percent}
     return facts
@@ -254,12 +254,11 @@ def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]
     return layers, np.where(layer >= 0, np.searchsorted(layers, layer), -1)
 
 
-def _device_rows(gpu: GpuSamples, work: Work, shift: Shift | None) -> Iterator[dict[str, object]]:
-    moved = joined(gpu.start_ns, gpu.end_ns, work, shift or Shift())
+def _device_rows(gpu: GpuSamples, moved: Joined) -> Iterator[dict[str, object]]:
     for row, each in enumerate(gpu.metrics):
         if not each.meaning or each.of_kernels or each.unit not in ("percent", "hertz"):
             continue
-        found = during_inferences(gpu.values[row], moved, work)
+        found = during_inferences(gpu.values[row], moved)
         if found is not None:
             yield {
                 "device": gpu.device,

@@ -199,7 +199,7 @@ def gram_of(columns: int, pairs: list[tuple[IntArray, IntArray, FloatArray]], sq
         if rows > len(band):
             band = np.concatenate([band, np.zeros((rows - len(band), ring))])
         band[:rows] += np.bincount(away * ring + first, np.where(away == 0, 2 * inner, inner), rows * ring).reshape(rows, ring)
-    return Gram(_trimmed(band), edge, float(squares[-1]))
+    return Gram(trimmed(band), edge, float(squares[-1]))
 
 
 def gram_of_dense(matrix: FloatArray) -> Gram:
@@ -209,10 +209,10 @@ def gram_of_dense(matrix: FloatArray) -> Gram:
     band = np.stack([matrix[at, (at + away) % ring] for away in range(ring // 2 + 1)])
     if ring > 1 and not ring % 2:
         band[ring // 2, ring // 2 :] = 0.0  # each pair once
-    return Gram(_trimmed(band), matrix[:-1, -1].copy(), float(matrix[-1, -1]))
+    return Gram(trimmed(band), matrix[:-1, -1].copy(), float(matrix[-1, -1]))
 
 
-def _trimmed(band: FloatArray) -> FloatArray:
+def trimmed(band: FloatArray) -> FloatArray:
     """Without the farthest couplings, if they are negligible."""
     own = np.sqrt(np.maximum(band[0], 1e-300))
     for away in range(len(band) - 1, 0, -1):

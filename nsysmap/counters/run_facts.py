@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -57,12 +58,35 @@ class Joined:
     start: FloatArray
     end: FloatArray
     share: FloatArray
+    work: Work
+
+    @cached_property
+    def repeat(self) -> IntArray:
+        """The repetition in which the middle of each sample is; -1 for none."""
+        inside = np.flatnonzero(self.work.repeat >= 0)
+        count = int(self.work.repeat.max(initial=-1)) + 1
+        begin, end = np.full(count, np.inf), np.full(count, -np.inf)
+        np.minimum.at(begin, self.work.repeat[inside], self.work.start_ns[inside])
+        np.maximum.at(end, self.work.repeat[inside], self.work.end_ns[inside])
+        order = np.argsort(begin, kind="stable")
+        middle = (self.start + self.end) / 2
+        first = np.append(np.searchsorted(middle, begin[order]), len(middle))
+        repeat = np.repeat(np.append(-1, order), np.diff(first, prepend=0))
+        return np.where(middle < np.append(end, -np.inf)[repeat], repeat, -1)
+
+    @cached_property
+    def idle(self) -> BoolArray:
+        """Samples without work of the trace in them or near them."""
+        some = np.concatenate([[0], np.cumsum(self.share > 0)])
+        at = np.arange(len(self.share))
+        idle: BoolArray = some[np.minimum(at + _CLEAR + 1, len(at))] == some[np.maximum(at - _CLEAR, 0)]
+        return idle
 
 
 def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Joined:
     """The samples over these intervals of their own clock."""
     start, end = shift.moved(start_ns), shift.moved(end_ns)
-    return Joined(start, end, busy_time(work).share(start, end) if len(work.start_ns) else np.zeros(len(start)))
+    return Joined(start, end, busy_time(work).share(start, end) if len(work.start_ns) else np.zeros(len(start)), work)
 
 
 def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
@@ -88,25 +112,16 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
     return ClockRun(tenths[0], tenths[-1], min(tenths), len(mean))
 
 
-def during_inferences(values: FloatArray, samples: Joined, work: Work) -> DuringInferences | None:
+def during_inferences(values: FloatArray, samples: Joined) -> DuringInferences | None:
     """The metric's mean during each repetition that has samples; a sample belongs to where its middle is. None if there are none."""
-    inside = np.flatnonzero(work.repeat >= 0)
-    count = int(work.repeat.max(initial=-1)) + 1
-    begin, end = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(begin, work.repeat[inside], work.start_ns[inside])
-    np.maximum.at(end, work.repeat[inside], work.end_ns[inside])
-    order = np.argsort(begin, kind="stable")
-    middle = (samples.start + samples.end) / 2
-    place = np.searchsorted(begin[order], middle, "right") - 1
-    repeat = order[place] if count else place
-    used = (place >= 0) & np.isfinite(values)
-    used[used] = middle[used] < end[repeat[used]]
-    seen = np.bincount(repeat[used], minlength=count)
+    told = np.isfinite(values)
+    row, known = (samples.repeat, values) if told.all() else (samples.repeat[told], values[told])
+    seen = np.bincount(row + 1)[1:]  # without those of no repetition
     if not seen.any():
         return None
-    means = np.bincount(repeat[used], values[used], count)[seen > 0] / seen[seen > 0]
+    means = np.bincount(row + 1, known)[1:][seen > 0] / seen[seen > 0]
     low, high = np.quantile(means, (_TWENTIETH, 1 - _TWENTIETH))
-    idle = _idle(samples.share) & np.isfinite(values)
+    idle = samples.idle & told
     return DuringInferences(
         len(means), float(means.mean()), float(low), float(high), float(values[idle].mean()) if idle.sum() >= _FEWEST else None
     )
@@ -130,19 +145,10 @@ def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWor
     within = (samples.start >= work.start_ns.min()) & (
         samples.end <= work.end_ns.max()
     )  # outside the run, the program's own work may not have been traced
-    idle = _idle(samples.share) & within
+    idle = samples.idle & within
     if idle.sum() < _FEWEST:
         return None
     values = sm_active[idle]
     active = values > _NOISE
     mean = float(values[active].mean()) if active.any() else 0.0
     return OthersWork(float(idle.sum() / within.sum()), float(active.mean()), mean, int(idle.sum()))
-
-
-def _idle(share: FloatArray) -> BoolArray:
-    """Samples without work of the trace in them or near them."""
-    some = np.concatenate([[0], np.cumsum(share > 0)])
-    at = np.arange(len(share))
-    near = some[np.minimum(at + _CLEAR + 1, len(share))] - some[np.maximum(at - _CLEAR, 0)]
-    idle: BoolArray = near == 0
-    return idle

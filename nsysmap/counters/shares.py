@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
-from nsysmap.counters.ring import Gram, gram_of, gram_of_dense
+from nsysmap.counters.ring import Gram, gram_of, gram_of_dense, trimmed
 
 MOST_PARTS = 24
 """A kernel is divided into at most that many parts."""
 _PAIR = 150  # cost of combining a single pair of entries, relative to a product within a matrix
 _ROWS = 2048  # samples at a time
+_MANY_PAIRS = 1_000_000  # entries of the same sample: for fewer, they are multiplied one by one
 _SHORT = 1.5  # share of a part's length: shorter kernels are divided in two, because the distribution within them matters little
 
 
@@ -216,6 +218,10 @@ def gram(shares: Shares) -> Gram:
     by_sample = np.bincount(shares.sample, minlength=shares.samples)
     if _PAIR * int((by_sample**2).sum()) > int((by_sample > 0).sum()) * shares.columns**2:
         return gram_of_dense(_dense_gram(shares))
+    if int((by_sample**2).sum()) > _MANY_PAIRS:
+        banded = _banded_gram(shares)
+        if banded is not None:
+            return banded
     pairs = []
     step = 1
     here = np.flatnonzero(shares.sample[1:] == shares.sample[:-1])
@@ -225,6 +231,43 @@ def gram(shares: Shares) -> Gram:
         here = here[here + step < len(shares.sample)]
         here = here[shares.sample[here + step] == shares.sample[here]]
     return gram_of(shares.columns, pairs, summed(shares.column, shares.share**2, shares.columns))
+
+
+def _banded_gram(shares: Shares) -> Gram | None:
+    """The same by products of small matrices, of samples that begin near one another; None if some have columns far apart."""
+    ring = shares.columns - 1
+    inner = np.flatnonzero(shares.column < ring)
+    if not len(inner):
+        return None
+    sample, column, share = shares.sample[inner], shares.column[inner], shares.share[inner]
+    common = np.flatnonzero(shares.column == ring)
+    idle = summed(shares.sample[common], shares.share[common], shares.samples)
+    first = np.flatnonzero(np.diff(sample, prepend=-1))
+    size = np.diff(np.append(first, len(sample)))
+    away = (column - np.repeat(column[first], size) + ring // 2) % ring - ring // 2
+    least = np.minimum.reduceat(away, first)
+    away -= np.repeat(least, size)
+    reach = int(away.max()) + 1
+    if 4 * reach > ring:
+        return None
+    begin = (column[first] + least) % ring
+    order = np.argsort(np.repeat(begin, size) // reach, kind="stable")
+    sample, share, at = sample[order], share[order], np.repeat(begin, size)[order] + away[order]
+    bounds = np.searchsorted(at - away[order], np.arange(0, ring + reach, reach))
+    band = np.zeros((reach, ring + 2 * reach))
+    square = np.zeros((2 * reach, 3 * reach))
+    for number, (low, high) in enumerate(pairwise(bounds.tolist())):
+        row = np.cumsum(np.diff(sample[low:high], prepend=-1) != 0) - 1
+        if not len(row):
+            continue
+        place = row * (2 * reach) + at[low:high] - number * reach
+        some = summed(place, share[low:high], (int(row[-1]) + 1) * 2 * reach).reshape(-1, 2 * reach)
+        square[:, : 2 * reach] = some.T @ some
+        along = np.lib.stride_tricks.as_strided(square, (2 * reach, reach), (square.strides[0] + square.itemsize, square.itemsize))
+        band[:, number * reach : (number + 2) * reach] += along.T  # its diagonals, one a row
+    band[:, : 2 * reach] += band[:, ring:]
+    edge = summed(column, shares.share[inner] * idle[shares.sample[inner]], ring)
+    return Gram(trimmed(band[:, :ring]), edge, float(idle @ idle))
 
 
 def _dense_gram(shares: Shares) -> FloatArray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysmap.counters.model import Work
 from nsysmap.counters.ring import gram_of_dense
-from nsysmap.counters.shares import busy_time, concurrent_share, edges_of, gram, layout_of, shares_of, touched
-from tests.counters.made import dense
+from nsysmap.counters.shares import Shares, _banded_gram, busy_time, concurrent_share, edges_of, gram, layout_of, shares_of, touched
+from tests.counters.made import dense, sequence
 
 kernels = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60), st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=12)
 
@@ -90,3 +91,22 @@ def test_busy_time_is_the_union_by_the_obvious_loop(seed: int, count: int) -> No
     expected = [busy[int(low) : int(high)].mean() for low, high in zip(begin, finish, strict=True)]
     if count:
         assert np.allclose(busy_time(Work(start, end, none, none, 0)).share(begin, finish), expected)
+
+
+@pytest.mark.parametrize("gap", [0, 900])
+@pytest.mark.parametrize("period", [700, 4000, 13_000])
+def test_products_of_small_matrices_are_those_of_pairs(period: int, gap: int) -> None:
+    work = sequence([3000, 9000, 1500, 6000] * 10, [gap] * 40, 12)
+    edges = np.arange(-20_000.0, float(work.end_ns[-1]) + 20_000, period)
+    layout = layout_of(work, 400.0, fewest=2)
+    shares = shares_of(work, layout, edges[:-1], edges[1:])
+    found, pairs = _banded_gram(shares), gram(shares)
+    assert found is not None
+    assert np.allclose(found.full, pairs.full, atol=1e-12)
+    assert found.reach == pairs.reach
+
+
+def test_columns_far_apart_are_left_to_pairs() -> None:
+    shares = Shares(np.array([0, 0, 1]), np.array([2, 50, 100]), np.ones(3), 2, 101)
+    assert _banded_gram(shares) is None
+    assert _banded_gram(shares.kept(np.array([False, True]))) is None  # idle time alone

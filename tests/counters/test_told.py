@@ -119,11 +119,11 @@ def test_a_metric_during_inferences_is_the_mean_of_the_samples_with_their_middle
             if begin <= (low + high) / 2 < end and np.isfinite(value)
         ]
         means += [np.mean(inside)] if inside else []
-    found = during_inferences(values, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
+    found = during_inferences(values, joined(samples.start_ns, samples.end_ns, work, Shift()))
     assert found is not None
     assert 30 < found.inferences == len(means) < 40
     assert (found.mean, found.low, found.high) == pytest.approx((np.mean(means), *np.quantile(means, (0.05, 0.95))))
-    nothing = during_inferences(values, joined(samples.start_ns + 10**9, samples.end_ns + 10**9, work, Shift()), work)
+    nothing = during_inferences(values, joined(samples.start_ns + 10**9, samples.end_ns + 10**9, work, Shift()))
     assert nothing is None
 
 
