@@ -231,9 +231,10 @@ cases:                             # at least one that finds something and one t
   A finding is listed under others if their rule `supersedes` its rule, they are on the same `device` (or one of them is about all devices),
   and together they are about everything that it is about; without `about`, a finding is about its whole device. Findings of one rule that
   share a place are counted once in the rule's total cost.
-- `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch, `- {to: "tensorrt < 11", say: …}` and
-  `- {to: "tensorrt >= 10.14", say: …}` for those versions (if the version is unknown, both are shown, each with its version),
-  `- {say: …}` for everyone.
+- `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch (also `torch-tensorrt`, `onnxruntime`,
+  `tensorrt-llm`, `tensorrt`: all that run engines, `trtexec`: those whose engines trtexec can run, `cuda`: neither engines nor PyTorch),
+  `- {to: "tensorrt < 11", say: …}` and `- {to: "trtexec >= 8.4 < 11", say: …}` for those versions (if the version is unknown, all are
+  shown, each with its version), `- {say: …}` for everyone.
 - `what_if` names the change of `nsysmap what-if` that predicts a finding's saving; the finding then has that command, for
   `drop-layers` and `join-kernels` with the layers that it is about.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_TENSORRT, Program, version_of
 
 PYTORCH, CUDA, TRTEXEC = "pytorch", "cuda", "trtexec"
-_VERSION = re.compile(r"(tensorrt|trtexec) (<|>=) (\d+(?:\.\d+)*)")
+_VERSION = re.compile(r"(?:tensorrt|trtexec)(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
 
 _HEADINGS = {
     PYTORCH: "In PyTorch: ",
@@ -17,7 +17,7 @@ _HEADINGS = {
     ONNX_RUNTIME: "In ONNX Runtime: ",
     TENSORRT_LLM: "In TensorRT-LLM: ",
     TENSORRT: "With TensorRT: ",
-    TRTEXEC: "With trtexec: ",
+    TRTEXEC: "With TensorRT's API or trtexec: ",
     CUDA: "Without TensorRT and PyTorch: ",
 }
 
@@ -27,7 +27,7 @@ class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
     "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (those whose engines trtexec
-    can run) and "cuda" (neither engines nor PyTorch) are programs; "tensorrt < 11" and "trtexec >= 8.6" are some of TensorRT's versions.
+    can run) and "cuda" (neither engines nor PyTorch) are programs; "tensorrt < 11" and "trtexec >= 8.4 < 11" are some versions.
     """
 
     text: str
@@ -39,8 +39,10 @@ class Part:
             return ""
         if self.to in _HEADINGS:
             return _HEADINGS[self.to]
-        _, comparison, version = _told(self.to)
-        return f"Before TensorRT {version}: " if comparison == "<" else f"From TensorRT {version} on: "
+        since, before = _versions(self.to)
+        if since is None:
+            return f"Before TensorRT {before}: "
+        return f"From TensorRT {since} on: " if before is None else f"From TensorRT {since} to before {before}: "
 
 
 def is_condition(text: str) -> bool:
@@ -58,12 +60,11 @@ def advice_to(program: Program, parts: Sequence[Part]) -> str:
         if part.to is None or part.to in _HEADINGS:
             said.append(text)
         else:
-            _, comparison, version = _told(part.to)
-            newer = program.at_least(version_of(version) or ())
-            if newer is None:
-                said.append(part.heading() + text)
-            elif newer == (comparison == ">="):
-                said.append(text)
+            since, before = _versions(part.to)
+            new = True if since is None else program.at_least(version_of(since) or ())
+            old = False if before is None else program.at_least(version_of(before) or ())
+            if new is not False and old is not True:
+                said.append(text if new and old is False else part.heading() + text)
     return "\n".join(said)
 
 
@@ -73,8 +74,9 @@ def _runs(program: Program, what: str) -> bool:
     return of.get(what, program.kind == what)
 
 
-def _told(condition: str) -> tuple[str, str, str]:
+def _versions(condition: str) -> tuple[str | None, str | None]:
+    """From which version on, and before which, as texts."""
     found = _VERSION.fullmatch(condition)
     if found is None:
         raise ValueError(condition)
-    return found.group(1), found.group(2), found.group(3)
+    return found["since"], found["before"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
-from nsysmap.rules.advice import Part, advice_to
+from nsysmap.rules.advice import Part, advice_to, is_condition
 
 PARTS = (
     Part("torch.cuda.graph()", "pytorch"),
@@ -49,3 +49,18 @@ def test_what_names_of_kernels_tell_of_a_version_decides_where_that_is_enough() 
     parts = (Part("old", "tensorrt < 10"), Part("new", "tensorrt >= 10.14"))
     assert advice_to(Program(TENSORRT, before=(10,)), parts) == "old"
     assert advice_to(Program(TENSORRT, since=(10,)), parts) == "From TensorRT 10.14 on: new"
+
+
+def test_a_part_may_be_for_the_versions_between_two() -> None:
+    part = (Part("--layerPrecisions", "trtexec >= 8.4 < 11"),)
+    assert [advice_to(Program(TENSORRT, version), part) for version in ((8, 2), (8, 4, 1), (10, 16), (11,))] == [
+        "", "--layerPrecisions", "--layerPrecisions", "",
+    ]  # fmt: skip
+    assert advice_to(Program(TENSORRT), part) == "From TensorRT 8.4 to before 11: --layerPrecisions"
+    assert advice_to(Program(TENSORRT, since=(10,)), part) == "From TensorRT 8.4 to before 11: --layerPrecisions"
+    assert advice_to(Program(TENSORRT_LLM, (10,)), part) == ""
+
+
+@pytest.mark.parametrize("text", ["tensorrt < 11 ", "trtexec > 8", "tensorrt >= 8.4<11", "onnx", "tensorrt >= x", ""])
+def test_what_is_no_condition_is_not_taken_for_one(text: str) -> None:
+    assert not is_condition(text)

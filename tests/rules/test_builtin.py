@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nsysmap.base.schema import RULE_TABLES
-from nsysmap.engine.program import TENSORRT, TORCH_ENGINES, Program
+from nsysmap.engine.program import CUDA, ONNX_RUNTIME, PYTORCH, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
 from nsysmap.report.rules import pages
 from nsysmap.rules.advice import advice_to
 from nsysmap.rules.cases import run_case
@@ -19,6 +19,7 @@ from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.rules.rule_file import Rule
 from nsysmap.rules.sandbox import Sandbox
 from tests.places import ROOT
+from tests.trtexec_options import lacking
 
 ASKED_FOR = {
     "capture": """whole-graph-trace no-layer-ranges names-only-engine engine-mismatch warm-up-included profiler-overhead unstable-time
@@ -124,6 +125,20 @@ def test_advice_for_tensorrt_11_does_not_ask_for_what_it_does_by_itself(name: st
     said = advice_to(Program(TENSORRT, (11, 1)), rules()[name].advice)
     assert "--useCudaGraph" not in said
     assert "--separateProfileRun" not in said
+
+
+@pytest.mark.parametrize("version", [(7, 0), (8, 0, 1), (8, 2), (8, 5, 3), (8, 6, 1), (9, 3), (10, 3), (10, 14), (11, 1)])
+@pytest.mark.parametrize("name", rules())
+def test_advice_asks_trtexec_for_no_option_that_the_version_lacks(name: str, version: tuple[int, ...]) -> None:
+    assert not lacking(advice_to(Program(TENSORRT, version), rules()[name].advice), version)
+
+
+@pytest.mark.parametrize("kind", [TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, PYTORCH, CUDA])
+@pytest.mark.parametrize("name", rules())
+def test_advice_sends_nobody_to_trtexec_who_cannot_run_it(name: str, kind: str) -> None:
+    said = advice_to(Program(kind), rules()[name].advice)
+    assert "trtexec" not in said
+    assert "enqueueV" not in said
 
 
 @pytest.mark.parametrize("name", ["cuda-graph-would-help", "launch-bound", "enqueue-bound"])
