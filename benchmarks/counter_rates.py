@@ -1,6 +1,6 @@
 """Counters by kernel against the truth: samples made of known rates on the timelines of real captures.
 
-    python benchmarks/counter_rates.py [REPORT...] [--inferences N] [--hertz F...] [--runs N] [--seed N]
+    python benchmarks/counter_rates.py [REPORT...] [--inferences N] [--hertz F...] [--runs N] [--seed N] [--noise POINTS]
 
 Each report's steady-state inferences are laid end to end, over and over, with other pauses each time; every kernel gets a rate, constant or
 rising or falling within it; samples are means over unequal intervals of a clock that is ahead and drifts, with noise, some of them wild,
@@ -29,7 +29,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 TIMELINES = ("bert_trt10/sync.nsys-rep", "bert_trt10/graph.nsys-rep", "aux_streams/graph.nsys-rep", "torch_encoder/graph.nsys-rep")
 HERTZ = (10_000, 20_000, 100_000, 200_000)
 LENGTHS_US = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e9)
-OFFSET_NS, DRIFT, NOISE, WILD = 900.0, 3e-6, 0.4, 0.002
+OFFSET_NS, DRIFT, NOISE, WILD = 900.0, 3e-6, 0.4, 0.002  # an H100's noise is 0.03 to 2 points: the lower, the less it blurs rounding
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--hertz", type=int, nargs="*", default=HERTZ)
     parser.add_argument("--runs", type=int, default=16, help="with other rates and other noise each")
     parser.add_argument("--seed", type=int, default=0, help="of the first run's rates and noise")
+    parser.add_argument("--noise", type=float, default=NOISE, help="standard deviation of a sample, in points")
     told_args = parser.parse_args()
     reports = told_args.reports or [str(FIXTURES / each) for each in TIMELINES]
     needed: dict[tuple[int, float], list[float]] = {}
@@ -60,7 +61,7 @@ def main() -> None:
         for hertz in told_args.hertz:
             cells: list[FloatArray] = []
             for run in range(told_args.runs):
-                found = one(timeline, hertz, seed=told_args.seed + hertz + run)
+                found = one(timeline, hertz, seed=told_args.seed + hertz + run, noise=told_args.noise)
                 if found is None:
                     print(f"{name(report):34s}{hertz // 1000:5d}  the clocks cannot be joined")
                     continue
@@ -117,13 +118,13 @@ def repeated(report: Path, inferences: int) -> Work:
     return Work(start[order], end[order], group[order], again[order], work.groups)
 
 
-def one(work: Work, hertz: int, *, seed: int) -> Found | None:
+def one(work: Work, hertz: int, *, seed: int, noise: float = NOISE) -> Found | None:
     """Samples of that frequency, and what is made of them."""
     random = np.random.default_rng(seed)
     most = 95.0 / int(beside(work))
     true = np.where(random.random(work.groups) < 0.2, 0.0, random.uniform(2, most, work.groups))
     slope = np.where(random.random(work.groups) < 0.5, 0.0, random.uniform(-0.4, 0.4, work.groups)) * np.minimum(true, 100 - true) / 50
-    samples = made(work, true, slope, hertz, random)
+    samples = made(work, true, slope, hertz, random, noise)
     shift = clock_shift(samples, work, (0,))
     if shift is None:
         return None
@@ -140,7 +141,9 @@ def beside(work: Work) -> int:
     return int(np.cumsum(change[np.lexsort((change, moments))]).max())
 
 
-def made(work: Work, true: FloatArray, slope: FloatArray, hertz: int, random: np.random.Generator) -> Samples:
+def made(  # noqa: PLR0913, PLR0917
+    work: Work, true: FloatArray, slope: FloatArray, hertz: int, random: np.random.Generator, noise: float = NOISE
+) -> Samples:
     """Means over the samples of the sum over kernels of their rates, which change evenly from begin to end of each."""
     period = 1e9 / hertz
     edges = np.arange(work.start_ns.min() - 50 * period, work.end_ns.max() + 50 * period, period)
@@ -156,7 +159,7 @@ def made(work: Work, true: FloatArray, slope: FloatArray, hertz: int, random: np
     total = np.concatenate([[0.0], np.cumsum(running * np.diff(moments[order]))])
     through = np.interp(edges, moments[order], total)
     values = np.diff(through) / np.diff(edges)
-    values = np.where(values > 1e-9, np.clip(values + random.normal(0, NOISE, len(values)), 0.01, 100), 0.0)
+    values = np.where(values > 1e-9, np.clip(values + random.normal(0, noise, len(values)), 0.01, 100), 0.0)
     wild = random.random(len(values)) < WILD
     values[wild] = random.uniform(0, 100, int(wild.sum()))
     printed = np.where((values > 0) & (values < 1), 1.0, np.round(values))

@@ -19,6 +19,8 @@ SHORTEST_PART_NS = 500.0
 """… but not shorter: nothing in a kernel changes faster than blocks start and end."""
 FEWEST_PARTS = 8
 """Parts of a kernel that is shorter than a sample: the distribution within it is also unknown."""
+FEWEST_FOR_PART = 4
+"""Samples per part: with fewer, residuals hardly tell noise from rates, and parts are twice as long."""
 MOST_COLUMNS = 3000
 MOST_COUPLED = 300
 """Most columns if repetitions overlap: all columns then share samples, and the time to solve grows with the third power …"""
@@ -65,7 +67,7 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     start, end, values = start[kept], end[kept], np.stack([row[kept] for row in samples.values])
     work, place = in_sequence_order(work)
     work = taking_part(work, start, end)
-    layout = layout_for(work, samples.period_ns)
+    layout = layout_for(work, samples.period_ns, len(start))
     foreign = touched(work, work.group < 0, start, end)
     used = ~foreign & np.isfinite(values).all(axis=0)
     shares = shares_of(work, layout, start, end).kept(used)
@@ -89,9 +91,14 @@ def without(problem: Problem, outliers: BoolArray) -> Problem:
     return replace(problem, shares=problem.shares.kept(~outliers), matrix=matrix, used=problem.used & ~outliers)
 
 
-def layout_for(work: Work, period_ns: float) -> Layout:
-    """Parts as fine as the samples resolve, coarser if there would be too many."""
-    return coarse_enough(work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS)
+def layout_for(work: Work, period_ns: float, samples: int) -> Layout:
+    """Parts as fine as the samples resolve, twice as coarse if samples are few or kernels run at the same time, which leaves fine parts
+    undetermined, and coarser still if there would be too many to solve for."""
+    if _together(work) <= _CROSSING:
+        fine = coarse_enough(work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS)
+        if FEWEST_FOR_PART * fine.columns <= samples:
+            return fine
+    return coarse_enough(work, max(2 * period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS // 2)
 
 
 def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
@@ -102,6 +109,13 @@ def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
         part_ns, fewest = part_ns * 1.5, max(fewest - 1, 1)
         layout = layout_of(work, part_ns, fewest=fewest)
     return layout
+
+
+def _together(work: Work) -> float:
+    """Share of the work's time in which other work that began earlier is still running."""
+    reached = np.maximum.accumulate(np.append(work.start_ns[:1], work.end_ns[:-1]))[: len(work.start_ns)]
+    both = np.maximum(np.minimum(work.end_ns, reached) - work.start_ns, 0)
+    return float(both.sum()) / max(float((work.end_ns - work.start_ns).sum()), 1.0)
 
 
 def _crossing(work: Work) -> bool:

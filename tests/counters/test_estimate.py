@@ -248,3 +248,14 @@ def test_traffic_of_the_cache_is_added_up_as_by_the_obvious_loop() -> None:
     mean = np.array([np.mean(each) for each in means])
     assert np.allclose(error, np.sqrt(mean**2 / 12 + (values - mean) ** 2 / 3))
     assert np.allclose(cached(work, values, reach, written=False), mean / np.sqrt(12))
+
+
+@pytest.mark.parametrize(
+    ("period", "repeats", "beside", "parts"), [(10_000, 200, False, 8), (10_000, 200, True, 4), (10_000, 20, False, 4)]
+)
+def test_parts_are_finer_where_samples_are_many_and_kernels_run_alone(period: int, repeats: int, beside: bool, parts: int) -> None:
+    work = sequence([3000] * 6, [100] * 6, repeats)
+    start = work.start_ns - np.where(beside & (work.group > 0), 1000, 0)
+    both = Work(start, work.end_ns, work.group, work.repeat, work.groups)
+    found = estimate(sampled(both, [50.0] * 6, period, noise=0.3), both, Shift()).layout
+    assert set(found.parts.tolist()) == {parts}
