@@ -40,7 +40,7 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
     medians = _medians(kernels, inferences, {(place.sequence, place.position) for place in places if place is not None})
     found = []
     for one, place, reason, read in zip(profiled, places, reasons, reads_in_program(profiled), strict=True):
-        moved, duration, tensor = dram_bytes(one), one.get("gpu__time_duration.sum"), one.get(*TENSOR)
+        moved, duration, tensor = dram_bytes(one), _in(one, "ns", "gpu__time_duration.sum"), one.get(*TENSOR)
         took = None if place is None else medians[place.sequence, place.position]
         peak = None if place is None else bandwidth.get(int(kernels.ints("device")[place.row]))
         layer = None if place is None else int(kernels.ints("layer_id")[place.row])
@@ -55,7 +55,7 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
                 "matched_by": None if place is None else by,
                 "caches": one.conditions.caches,
                 "clocks": one.conditions.clocks,
-                "ncu_duration_ns": None if duration is None else duration.value,
+                "ncu_duration_ns": duration,
                 "duration_ns": took,
                 "tensor_active": None if tensor is None else tensor.value,
                 "dram_bytes": moved,
@@ -158,6 +158,8 @@ def _as_launched(kernels: Table, row: int) -> SequenceKernel:
 
 def _medians(kernels: Table, inferences: Table, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], float]:
     """The median duration of the kernels at these positions of these sequences."""
+    if not wanted:
+        return {}
     inside = np.flatnonzero((kernels.ints("inference") >= 0) & (kernels.ints("position") >= 0))
     sequence = inferences.ints("kernel_sequence")[kernels.ints("inference")[inside]]
     (of_sequence, position), number = numbered(sequence, kernels.ints("position")[inside])
@@ -169,15 +171,24 @@ def _medians(kernels: Table, inferences: Table, wanted: set[tuple[int, int]]) ->
 
 
 def dram_bytes(kernel: NcuKernel) -> float | None:
-    """Bytes that one profiled kernel read from and wrote to device memory; None if they were not counted."""
-    total = kernel.get("dram__bytes.sum")
+    """Bytes that one profiled kernel read from and wrote to device memory; None if they were not counted, or without their unit."""
+    total = _in(kernel, "byte", "dram__bytes.sum")
     if total is not None:
-        return total.value
-    parts = [kernel.get(f"dram__bytes_{way}.sum") for way in ("read", "write")]
-    if all(part is not None for part in parts):
-        return sum(part.value for part in parts if part is not None)
-    rate, duration = kernel.get("dram__bytes.sum.per_second"), kernel.get("gpu__time_duration.sum")  # all that the page "details" has
-    return None if rate is None or duration is None else rate.value * duration.value / 1e9
+        return total
+    read, wrote = (_in(kernel, "byte", f"dram__bytes_{way}.sum") for way in ("read", "write"))
+    if read is not None and wrote is not None:
+        return read + wrote
+    rate, took_ns = (
+        _in(kernel, "byte/s", "dram__bytes.sum.per_second"),
+        _in(kernel, "ns", "gpu__time_duration.sum"),
+    )  # on the page "details"
+    return None if rate is None or took_ns is None else rate * took_ns / 1e9
+
+
+def _in(kernel: NcuKernel, unit: str, name: str) -> float | None:
+    """The metric in that unit; None if it was printed without one: ncu scales times and sizes as it likes."""
+    found = kernel.get(name)
+    return found.value if found is not None and found.unit == unit else None
 
 
 def reads_in_program(profiled: Sequence[NcuKernel]) -> list[float | None]:
@@ -187,7 +198,7 @@ def reads_in_program(profiled: Sequence[NcuKernel]) -> list[float | None]:
     this amount is subtracted.  Measured on an H100 against caches left alone: 3.2 and 0.6 points of the bandwidth apart (median of the
     kernels of a decoder and a ResNet), and 18.7 and 17.2 without.
     """
-    read = [kernel.get("dram__bytes_read.sum") for kernel in profiled]
+    read = [_in(kernel, "byte", "dram__bytes_read.sum") for kernel in profiled]
     wrote = [kernel.get("lts__t_sectors_op_write.sum") for kernel in profiled]
     told: list[float | None] = []
     for at, (kernel, one) in enumerate(zip(profiled, read, strict=True)):
@@ -195,7 +206,7 @@ def reads_in_program(profiled: Sequence[NcuKernel]) -> list[float | None]:
         if one is None or kernel.conditions.caches is None:
             told.append(None)
         elif kernel.conditions.caches == "left alone":
-            told.append(one.value)
+            told.append(one)
         else:
-            told.append(None if before is None else max(one.value - _SECTOR_BYTES * before.value, 0.0))
+            told.append(None if before is None else max(one - _SECTOR_BYTES * before.value, 0.0))
     return told

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.result_schema import KERNELS
+from nsysmap.base.table import Table
+from nsysmap.base.trace_schema import DEVICES, INFERENCES
 from nsysmap.mapping.mapped_trace import map_report
 from nsysmap.ncu.beside_trace import dram_bytes, ncu_table, reads_in_program
 from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels, other_program
@@ -288,6 +291,15 @@ def test_ncus_own_lines_tell_the_conditions(lines: tuple[str, ...], caches: str 
 def test_bytes_are_told_by_the_page_details_alone() -> None:
     metrics = {"dram__bytes.sum.per_second": Measured(4e11, "byte/s"), "gpu__time_duration.sum": Measured(10_000, "ns")}
     assert dram_bytes(NcuKernel(0, 1, "k", None, None, metrics)) == pytest.approx(4e6)
+
+
+def test_times_and_sizes_without_a_unit_are_not_known() -> None:
+    table = '"ID","Kernel Name","gpu__time_duration.sum","dram__bytes.sum"\n{units}"0","k","42","1,024"\n'
+    (bare,), (told,) = (parse_ncu_csv(table.format(units=units), "x") for units in ("", '"","","us","Kbyte"\n'))
+    assert (dram_bytes(bare), dram_bytes(told)) == (None, 1_024_000.0)
+    columns = [Table.empty(spec) for spec in (KERNELS, INFERENCES, DEVICES)]
+    took = [ncu_table((one,), *columns).floats("ncu_duration_ns")[0] for one in (bare, told)]
+    assert np.isnan(took[0]) and took[1] == 42_000.0
 
 
 def test_what_the_kernel_before_wrote_is_read_from_the_cache_in_the_program() -> None:
