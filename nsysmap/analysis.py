@@ -199,13 +199,14 @@ class EngineRun:
     """One engine, and its times measured in a report; without a report, ``times`` is None and ``source`` is empty."""
 
     engine: Engine
+    number: int  # among the engines that were measured
     source: str  # the report's file name
     times: Measured | None
-    notes: tuple[Note, ...]  # beside the engine's own
+    notes: tuple[Note, ...]  # beside the engines' own
 
 
-def engine_run(  # noqa: PLR0913  # one parameter a file or an option
-    engine_file: str | Path,
+def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
+    engine_files: Sequence[str | Path],
     report: str | Path | None = None,
     *,
     profile: str | Path | None = None,
@@ -213,18 +214,21 @@ def engine_run(  # noqa: PLR0913  # one parameter a file or an option
     reader: Reader = "auto",
     selection: Selection | None = None,
     progress: Progress | None = None,
-) -> EngineRun:
-    """The engine of a file, with its times measured in a report; if the file has several engines, the one that ran, or the last.
+) -> tuple[EngineRun, ...]:
+    """The engines of these files, with their times measured in a report; of a single file with several, the one that ran, or the last.
 
     Raises NsysmapError for input that cannot be used.
     """
     if report is None:
-        return EngineRun(replace(read_engine(engine_file, profile=profile), source=Path(engine_file).name), "", None, ())
-    engines = read_engines([engine_file], profile=profile)
+        found = [replace(read_engine(file, profile=profile), source=Path(file).name) for file in engine_files]
+        return tuple(EngineRun(engine, number, "", None, ()) for number, engine in enumerate(found))
+    engines = read_engines(engine_files, profile=profile)
     model = onnx_model(onnx) if onnx is not None else None
     mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
-    engine = mapped.engines[0]
-    return EngineRun(engine, mapped.trace.source, measured(mapped), tuple(note for note in notes_of(mapped) if note not in engine.notes))
+    times, own = measured(mapped), {note for engine in mapped.engines for note in engine.notes}
+    notes = tuple(note for note in notes_of(mapped) if note not in own)
+    shown = mapped.engines if len(engine_files) > 1 else mapped.engines[:1]
+    return tuple(EngineRun(engine, number, mapped.trace.source, times, notes) for number, engine in enumerate(shown))
 
 
 def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:

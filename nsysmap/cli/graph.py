@@ -60,7 +60,7 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
       nsysmap graph engine.json -o engine.svg --color precision
       nsysmap graph engine.json report.nsys-rep -o engine.png --collapse block
     """
-    from nsysmap.analysis import engine_run
+    from nsysmap.analysis import engine_runs
     from nsysmap.base.output_file import check_output
     from nsysmap.mapping.given_files import one_engine
     from nsysmap.picture.model import picture, times_of
@@ -71,7 +71,7 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
     for path in written:
         check_output(path, SUFFIXES, [Path(given) for given in (engine_file, report, profile) if given])
     with progress(quiet=quiet) as tell:
-        run = engine_run(engine_file, report, profile=profile, reader=reader, progress=tell)
+        (run,) = engine_runs([engine_file], report, profile=profile, reader=reader, progress=tell)
         times = times_of(run.engine, run.times, run.source)
         for path in written:
             tell(f"drawing {path.name}")

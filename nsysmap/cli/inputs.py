@@ -18,6 +18,7 @@ report_and_engines = click.argument("files", metavar="REPORT [ENGINE]...", nargs
 
 report_and_engine = click.argument("files", metavar="REPORT ENGINE", nargs=-1, required=True)
 engine_and_report = click.argument("files", metavar="ENGINE [REPORT]", nargs=-1, required=True)
+engines_with_report = click.argument("files", metavar="ENGINE... [REPORT]", nargs=-1, required=True)
 """The same of commands about one engine; one_engine tells them apart."""
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress, width
-from nsysmap.cli.inputs import chosen, engine_and_report, reader_option, selecting
+from nsysmap.cli.inputs import chosen, engines_with_report, reader_option, selecting
 
 if TYPE_CHECKING:
     from nsysmap.report.layers import Sort
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show an engine's layers, with measured times.")
-@engine_and_report
+@engines_with_report
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
 @click.option("--trace", metavar="REPORT", help="The report, if it is not among the files.")
 @click.option(
@@ -50,7 +50,9 @@ def layers(  # noqa: PLR0913  # one parameter an option
     as_json: bool,
     reader: Reader,
 ) -> None:
-    """Show the layers of an engine file, with their times if a report or a profile is given.
+    """Show the layers of engine files, with their times if a report or a profile is given.
+
+    Give every engine that ran: inferences whose engine is missing may be taken for another's.
 
     ENGINE is a file of trtexec --exportLayerInfo, a trtexec log that lists the layers, or a serialized .engine or .plan if
     TensorRT is installed.  REPORT adds measured times, and opaque {ForeignNode[...]} regions are shown by part.
@@ -59,14 +61,15 @@ def layers(  # noqa: PLR0913  # one parameter an option
     Examples:
       nsysmap layers engine.json --profile profile.json
       nsysmap layers engine.json report.nsys-rep --sort time
+      nsysmap layers context.json generation.json report.nsys-rep
       nsysmap layers engine.json report.nsys-rep --precision
       nsysmap layers engine.json report.nsys-rep --findings
     """
-    from nsysmap.analysis import analyze, engine_outcomes, engine_run
-    from nsysmap.mapping.given_files import one_engine
+    from nsysmap.analysis import analyze, engine_outcomes, engine_runs
+    from nsysmap.mapping.given_files import engines_and_report
     from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
 
-    engine_file, report = one_engine(files if trace is None else (*files, trace))
+    engine_files, report = engines_and_report(files if trace is None else (*files, trace))
     if findings:
         if precision or as_json:
             raise click.UsageError(f"--findings and {'--precision' if precision else '--json'} are two pages; ask for one of them.")
@@ -76,13 +79,14 @@ def layers(  # noqa: PLR0913  # one parameter an option
 
         rules = chosen_rules(folders, params=parse_params(params))
         if report is None:
-            click.echo(findings_text(engine_outcomes(engine_run(engine_file, profile=profile).engine, rules=rules)))
+            click.echo(findings_text(engine_outcomes(engine_runs(engine_files, profile=profile)[0].engine, rules=rules)))
             return
         with progress() as tell:
             analysis = analyze(
-                report, engine_file, profile=profile, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(), progress=tell
+                report, engine_files, profile=profile, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(), progress=tell
             )  # fmt: skip
-        click.echo(findings_text(analysis.outcomes, analysis.summary))
+        unknown = frozenset(row.text("name") for row in analysis.tables.layers if row.maybe_integer("engine") is None)
+        click.echo(findings_text(analysis.outcomes, analysis.summary, unknown))
         return
     if folders or params:
         raise click.UsageError("--rules and --param are about what --findings shows.")
@@ -91,15 +95,20 @@ def layers(  # noqa: PLR0913  # one parameter an option
     if chosen() is not None and report is None:
         raise click.UsageError("What selects a part of a report needs the report too.")
     with progress() as tell:
-        run = engine_run(engine_file, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell)
-    of_trace = OfTrace(run.source, run.times, run.notes) if run.times is not None else None
+        runs = engine_runs(engine_files, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell)
+    pages = [
+        # what holds for the trace is said once, at the end
+        (run.engine, OfTrace(run.source, run.times, run.notes if as_json or run is runs[-1] else (), run.number) if run.times else None)
+        for run in runs
+    ]
     if as_json:
         import json
 
-        click.echo(json.dumps(layers_json(run.engine, of_trace, precision=precision), indent=1))
-    else:
-        click.echo(
-            precision_text(run.engine, of_trace, width=width())
-            if precision
-            else layers_text(run.engine, of_trace, sort=sort, width=width())
-        )
+        values = [layers_json(engine, of_trace, precision=precision) for engine, of_trace in pages]
+        click.echo(json.dumps(values[0] if len(values) == 1 else {"engines": values}, indent=1))
+        return
+    texts = [
+        precision_text(engine, of_trace, width=width()) if precision else layers_text(engine, of_trace, sort=sort, width=width())
+        for engine, of_trace in pages
+    ]
+    click.echo("\n\n".join(texts))

@@ -42,16 +42,22 @@ def given_files(paths: Sequence[str]) -> GivenFiles:
     return GivenFiles(paths[at], tuple(paths[:at]) + tuple(paths[at + 1 :]))
 
 
-def one_engine(paths: Sequence[str]) -> tuple[str, str | None]:
-    """The engine file and the report, where there is one, of a command about one engine; in whichever order."""
+def engines_and_report(paths: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The engine files, one at least, and the report, where there is one, of a command about engines; in whichever order."""
     if len(paths) == 1:
         if _likeness(paths[0]) == _REPORT:
             raise NsysmapError(paths[0], "is a report, not an engine", "give the engine file that ran in it too")
-        return paths[0], None
+        return tuple(paths), None
     given = given_files(paths)
-    if len(given.engines) > 1:
-        raise NsysmapError(given.engines[1], "is a second engine file", "give one engine file, and the report that it ran in")
-    return given.engines[0], given.report
+    return given.engines, given.report
+
+
+def one_engine(paths: Sequence[str]) -> tuple[str, str | None]:
+    """The same of a command about one engine."""
+    engines, report = engines_and_report(paths)
+    if len(engines) > 1:
+        raise NsysmapError(engines[1], "is a second engine file", "give one engine file, and the report that it ran in")
+    return engines[0], report
 
 
 def is_likely_report(path: str) -> bool:

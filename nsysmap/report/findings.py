@@ -14,16 +14,19 @@ from nsysmap.summary.model import Summary
 WIDTH = 80
 
 
-def findings_text(outcomes: Sequence[Outcome], summary: Summary | None = None) -> str:
+def findings_text(outcomes: Sequence[Outcome], summary: Summary | None = None, unknown: frozenset[str] = frozenset()) -> str:
     """Every finding, the most costly first, then the rules that could not tell, by reason.
 
-    Costs are in the unit of the answer; of an engine file alone, which has none, they are of one inference.
+    Costs are in the unit of the answer; of an engine file alone, which has none, they are of one inference.  ``unknown`` has the layers of
+    engines whose files were not given.
     """
     lines: list[str] = []
     findings = by_cost(outcomes)
     for finding in findings:
         cost = f", {cost_words(finding.cost_ns, finding.group, summary)}" if finding.cost_ns else ""
         lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
+        if summary is not None and summary.engines and finding.layer in unknown:
+            lines += _wrapped("This is in an engine whose file was not given.", "         ")
         for other in finding.also:
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]

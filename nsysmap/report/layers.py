@@ -38,17 +38,27 @@ class OfTrace:
     source: str  # the trace's file name
     times: Measured
     notes: tuple[Note, ...]
+    number: int = 0  # of the engine among those that were measured
 
     @property
     def layers(self) -> dict[int, Row]:
         """Rows of the engine's layers, by their index."""
-        mine = _of_engine(self.times.layers)
+        mine = self.of(self.times.layers)
         return {index: row for row in mine if (index := row.maybe_integer("layer_index")) is not None}
+
+    @property
+    def inferences(self) -> int:
+        """Steady-state inferences of the engine; 0 if times are totals."""
+        return max((row.maybe_integer("inferences") or 0 for row in self.of(self.times.kernel_time)), default=self.times.inferences)
 
     @property
     def time_words(self) -> str:
         """What the times are."""
-        return f"median of {counted(self.times.inferences, 'inference')}" if self.times.inferences else "total over the trace"
+        return f"mean of {counted(self.inferences, 'inference')}" if self.inferences else "total over the trace"
+
+    def of(self, table: Table) -> Iterator[Row]:
+        """The rows of the engine."""
+        return (row for row in table if row.maybe_integer("engine") == self.number)
 
 
 def layers_text(engine: Engine, measured: OfTrace | None = None, *, sort: Sort = "index", width: int | None = None) -> str:
@@ -112,7 +122,7 @@ def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: b
         "layers": layers,
     }
     if measured:
-        value |= {"trace": measured.source, "inferences": measured.times.inferences, "regions": _regions_json(measured)}
+        value |= {"trace": measured.source, "inferences": measured.inferences, "regions": _regions_json(measured)}
     if precision:
         named: dict[int, tuple[int | None, str]] = {layer.index: (layer.index, layer.name) for layer in engine.layers}
         value["precision"] = report_precision.precision_json(_precision(engine, measured), named)
@@ -167,14 +177,9 @@ def _regions_json(measured: OfTrace) -> list[dict[str, object]]:
 def _regions(measured: OfTrace) -> dict[str, list[Row]]:
     """The rows of the table region_parts by region, the costliest region first."""
     found: dict[str, list[Row]] = {}
-    for row in _of_engine(measured.times.region_parts):
+    for row in measured.of(measured.times.region_parts):
         found.setdefault(row.text("region"), []).append(row)
     return dict(sorted(found.items(), key=lambda item: -_sum(item[1], "time_ns")))
-
-
-def _of_engine(table: Table) -> Iterator[Row]:
-    """The rows of the engine, which is the first of the trace."""
-    return (row for row in table if row.maybe_integer("engine") == 0)
 
 
 def _sum(rows: Rows, column: str) -> int:
@@ -183,7 +188,7 @@ def _sum(rows: Rows, column: str) -> int:
 
 def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
     """From the trace; from the engine file alone if there is no trace, or if it shows no kernel of this engine."""
-    rows = list(_of_engine(measured.times.precision)) if measured else []
+    rows = list(measured.of(measured.times.precision)) if measured else []
     return rows or list(engine_precision_table(engine))
 
 
@@ -258,7 +263,7 @@ def _tenths(time_ns: int | None) -> str:
 def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
     """The time of each Myelin region: opaque ones by part, others in one line with their costliest layers."""
     regions = _regions(measured)
-    whole = _sum(list(_of_engine(measured.times.kernel_time)), "time_ns")
+    whole = _sum(list(measured.of(measured.times.kernel_time)), "time_ns")
     opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
     for region, rows in regions.items():
         if region not in opened:
@@ -279,11 +284,11 @@ def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
 def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int]) -> Iterator[list[Line]]:
     """An opaque region by part: first those whose names differ only in numbers, together, then each part.
 
-    ``of`` is all kernel time, and the columns there are.
+    ``of`` is the engine's kernel time, and the columns there are.
     """
     whole, room = of
     per = "per inference" if rows[0]["mean_ns"] is not None else "in total"
-    told = f"inside {region}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of all kernel time"
+    told = f"inside {region}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of the engine's kernel time"
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(_unnumbered(row.text("part")), []).append(row)
@@ -307,7 +312,7 @@ def _unnumbered(part: str) -> str:
 
 def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple[str, ...]:
     count = _sum(rows, "kernels")
-    per = count / measured.times.inferences if measured.times.inferences else count
+    per = count / measured.inferences if measured.inferences else count
     summaries = list(dict.fromkeys(row.text("summary").replace(" kernel: ", ": ") for row in rows))
     return (
         percent(_sum(rows, "time_ns"), _sum(region, "time_ns")),
@@ -352,7 +357,7 @@ def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> li
         return [styled("by kind"), *table(("layers", "kind"), [(f"{counts[kind]}", kind) for kind in kinds], WHOLE, "rl")]
     where = "profile" if list(times.values()) == [list(engine.trtexec_ns)] else "trace"
     cells = [(percent(spent[kind], total), f"{spent[kind] / 1e3:,.1f}", f"{counts[kind]}", kind) for kind in kinds]
-    told = styled(f"by kind, {total / 1e3:,.1f} µs in the {where}")
+    told = styled(f"by kind, {total / 1e3:,.1f} µs in the {where} (all layers together)")
     return [told, *table(("share", "µs", "layers", "kind"), cells, WHOLE, "rrrl")]
 
 

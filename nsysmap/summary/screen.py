@@ -34,17 +34,17 @@ _LEAST_LAYER = 0.02  # share of the kernel time; if a region has the rest, its p
 def screen(summary: Summary, width: int) -> list[Line]:
     """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave room for what costs most."""
     see = [(escaped(command), what) for what, command in answer.commands(summary)]
-    short = [one for one in see if columns(one[0]) + _WORD <= width]
-    layers = any(command.startswith("nsysmap layers ") for command, _ in short)
-    below = 2 if layers else 3  # the commands for layers and names, or that for names and the head of the table
+    short = [one for one in see if columns(one[0]) + _WORD <= width or one[1] in ("layers", "regions")]
+    layers = any(what in ("layers", "regions") for _, what in short)
+    below = len(list(_see(short[:2], width))) if layers else 3  # the commands for layers and names, or for names and the table's heading
     shown = gains.first_actions(summary)
-    lines = _answer(summary, shown, width)
-    brief = width != WHOLE and len(lines) + below > _SCREEN
-    if brief:
-        lines = _answer(summary, shown, width, brief=True)
-    while width != WHOLE and len(lines) + below > _SCREEN and len(fewer := gains.without_least(shown)) < len(shown):
-        shown = fewer
-        lines = _answer(summary, shown, width)
+    lines, brief = _answer(summary, shown, width), False
+    while width != WHOLE and len(lines) + below > _SCREEN:
+        fewer = gains.without_least(shown) if brief else shown
+        if brief and len(fewer) == len(shown):
+            break
+        shown, brief = fewer, not brief
+        lines = _answer(summary, shown, width, brief=brief)
     room = len(short) if layers or width == WHOLE else max(_SCREEN - len(lines) - 2, 1)
     lines += _see(short[:room], width)
     lines += [styled(""), *_costliest(summary, width)]
@@ -201,7 +201,9 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
         (one for one in summary.regions if any(group.opaque and (group.engine, group.name) == (one.engine, one.name) for group in large)),
         None,
     )
-    return lines if region is None else [*lines, *_inside(region, width)]
+    if region is not None:
+        return [*lines, *_inside(region, width)]
+    return [*lines, *_said("inside", [answer.inside(summary)] if summary.regions else [], width)]
 
 
 def _kernels(summary: Summary, width: int) -> list[Line]:

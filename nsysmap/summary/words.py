@@ -243,7 +243,7 @@ def _kernels(summary: Summary, gpu: GpuTime) -> str:
         return ""
     if summary.kernel_ns > gpu.busy_ns:
         return f"kernels side by side: {rounded(summary.kernel_ns)}"
-    return f"{rounded(summary.kernel_ns)} of it {'visible ' if summary.hidden else ''}kernels" if gpu.copies_share < _LEAST_COPIES else ""
+    return f"{'visible ' if summary.hidden else ''}kernels {rounded(summary.kernel_ns)}" if gpu.copies_share < _LEAST_COPIES else ""
 
 
 def _filled(summary: Summary) -> float | None:
@@ -472,15 +472,14 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
 
 def commands(summary: Summary) -> list[tuple[str, str]]:
     """The commands that show more, each with its purpose."""
-    report = shlex.quote(summary.source)
     engines = [shlex.quote(one.source) for one in summary.engines if one.verdict != "did-not-run"]
-    given = " ".join([*engines, report])
+    given = " ".join([*engines, shlex.quote(summary.source)])
     found = []
     if engines and summary.layers:
-        found.append(("regions" if summary.regions else "layers", f"nsysmap layers {engines[0]} {report} --sort time"))
+        found.append(("regions" if summary.regions else "layers", f"nsysmap layers {given} --sort time"))
     found.append(("names", "nsysmap decode NAME"))
     if engines and any(_of_fusion(one) and one.outcome == "found" for one in summary.rules):
-        found.append(("not fused", f"nsysmap layers {engines[0]} {report} --findings"))
+        found.append(("not fused", f"nsysmap layers {given} --findings"))
     if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {given} {summary.slowest.inference}"))
     if not summary.blocked:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nsysmap.analysis import analyze
 from nsysmap.engine.reader import read_engine
 from nsysmap.report.layers import layers_json, layers_text
 from tests.places import FIXTURES
@@ -97,3 +98,36 @@ def test_a_bad_file_is_one_line_and_exit_2(tmp_path: Path, content: str) -> None
     assert done.stderr.count("\n") == 1
     assert "bad.json" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+DECODE = FIXTURES / "decode_loop"
+ENGINES = (str(DECODE / "context.engine.json"), str(DECODE / "generation.engine.json"))
+
+
+def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None:
+    told = run(*ENGINES, str(DECODE / "sync.nsys-rep"), "--sort", "time")
+    assert told.returncode == 0, told.stderr
+    tables = analyze(DECODE / "sync.nsys-rep", ENGINES, rules=[]).tables
+    pages = re.split(r"^(?=\w+\.engine\.json: 44 layers)", told.stdout, flags=re.MULTILINE)[1:]
+    assert [page.partition(".")[0] for page in pages] == ["context", "generation"]
+    for engine, (page, count) in enumerate(zip(pages, (2, 96), strict=True)):  # the first context is warm-up
+        assert f"times of sync.nsys-rep: mean of {count} inferences" in page
+        shown = [float(found) for found in re.findall(r"^ +\d+ +([\d.]+)  \w+ ", page, re.MULTILINE)][:44]
+        whole = re.search(r"by kind, ([\d.]+) µs in the trace", page)
+        spent = sum(row.integer("time_ns") for row in tables.kernel_time if row.maybe_integer("engine") == engine)
+        assert whole
+        assert float(whole[1]) == pytest.approx(spent / count / 1e3, abs=0.06)
+        assert sum(shown) == pytest.approx(float(whole[1]), abs=0.05 * len(shown))
+    assert told.stdout.count("Not in the medians") == 1  # what holds for the trace is said once
+    value = json.loads(run(*ENGINES, str(DECODE / "sync.nsys-rep"), "--json").stdout)
+    assert [engine["inferences"] for engine in value["engines"]] == [2, 96]
+
+
+def test_a_finding_in_an_engine_whose_file_was_not_given_says_so() -> None:
+    mixed = FIXTURES / "torch_mixed"
+    both = [str(mixed / f"{name}.engine.json") for name in ("backbone", "head")]
+    one, two = (" ".join(run(*files, str(mixed / "sync.nsys-rep"), "--findings").stdout.split()) for files in (both[:1], both))
+    assert "attention/self/MatMul_myl0_19" in one
+    assert one.count("This is in an engine whose file was not given.") == 1
+    assert "whose file was not given" not in two
+    assert "9.50 µs per pass of 2 inferences" in two  # the unit and the figure of the first screen

@@ -10,6 +10,7 @@ import pytest
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.lines import WHOLE, rendered
+from nsysmap.summary import words
 from nsysmap.summary.costs import cost_rows
 from nsysmap.summary.screen import screen
 from nsysmap.timing.totals import in_steady_part
@@ -93,7 +94,7 @@ def test_where_kernel_time_is_not_the_gpu_work_of_the_screen_it_says_both(name: 
     whole, _ = table_of(rendered(screen(held(name).summary, WHOLE), colour=False).splitlines())
     for found in re.finditer(rf"busy in the trace \({_TIME} per \w+(.*?)\)", text):
         work, told = ns(found[1], found[2]), found[3]
-        if said := re.search(rf"kernels side by side: {_TIME}|{_TIME} of it (visible )?kernels", told):
+        if said := re.search(rf"kernels side by side: {_TIME}|kernels {_TIME}", told):
             assert ns(said[1] or said[3], said[2] or said[4]) == whole
         elif copies := re.search(r"([\d.]+)% of it copies", told):
             assert whole == pytest.approx(work * (1 - float(copies[1]) / 100), rel=0.01)
@@ -136,3 +137,26 @@ def test_what_the_profiler_adds_is_the_difference_of_two_times_that_are_told(nam
         assert predicted and mean
         traced = ns(predicted[3], predicted[4]) if predicted[3] else ns(mean[1], mean[2])
         assert ns(found[1], found[2]) == pytest.approx(traced - ns(predicted[1], predicted[2]))
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_every_command_on_the_screen_names_every_engine_that_ran(name: str) -> None:
+    summary = held(name).summary
+    ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
+    for _, command in words.commands(summary):
+        if summary.source in command:
+            assert [engine for engine in ran if f" {engine} " not in command] == []
+
+
+def test_of_several_engines_the_slowest_inference_names_its_own() -> None:
+    assert words.slowest(held("a decode loop").summary).startswith("inference 16 of generation: ")
+    assert words.slowest(held("one engine").summary).startswith("inference 34: ")
+
+
+def test_small_opaque_regions_are_told_in_a_sentence() -> None:
+    text = " ".join(rendered(screen(held("a decode loop").summary, 80), colour=False).split())
+    assert "inside 18 regions, 11.4% of all kernel time: 5.5% residual-add + rmsnorm x 8" in text
+
+
+def test_inferences_of_two_shapes_are_named_by_their_number_of_kernels() -> None:
+    assert words.kinds(held("two shapes").summary) == "mean of inferences of 48 kernels: 486 µs (26x), of 45 kernels: 413 µs (22x)"

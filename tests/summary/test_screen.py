@@ -31,8 +31,8 @@ FIRST_LINES = 24
 
 NO_ENGINE = r"no\s+(?:engine file|TensorRT)"
 QUESTIONS = {
-    "which layer costs the time": r"costliest (layers|kernels)|# layers|nsysmap layers \S+ \S+ --sort time|hidden",
-    "what is inside the region": rf"inside {{ForeignNode|nsysmap layers \S+ \S+ --sort time|capture again|{NO_ENGINE}|is not the engine",
+    "which layer costs the time": r"costliest (layers|kernels)|# layers|nsysmap layers( \S+)+ --sort time|hidden",
+    "what is inside the region": rf"inside {{ForeignNode|nsysmap layers( \S+)+ --sort time|capture again|{NO_ENGINE}|is not the engine",
     "why is the GPU idle": r"^GPU +.*idle",
     "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
     "what did not fuse": r"^not fused ",

@@ -159,10 +159,10 @@ def test_tags_inside_a_region_name_its_parts_and_their_times() -> None:
     assert "/encoder/layer.*/intermediate/MatMul" in text
 
 
-def test_the_layers_of_a_trace_have_the_measured_median_and_the_json_has_every_region() -> None:
+def test_the_layers_of_a_trace_have_the_measured_mean_and_the_json_has_every_region() -> None:
     folder = FIXTURES / "bert_trt10"
     held, text = of_trace("bert_trt10", folder / "sync.sqlite", folder / "profile.json")
-    assert "median of 50 inferences" in text
+    assert "mean of 50 inferences" in text
     assert "profile µs" in text
     (engine,) = read_engines([folder / "engine.json"])
     value = json.loads(json.dumps(layers_json(engine, held, precision=True)))
