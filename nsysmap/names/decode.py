@@ -198,6 +198,15 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'nsysmap.names.decode' has no attribute {name!r}")
 
 
+_SURE = {"likely": "likely ", "guess": "perhaps "}
+"""What is said before a pattern whose evidence is no better."""
+
+
+def pattern_words(decoded: KernelName) -> list[str]:
+    """The patterns recognised in a name, each once, with how sure that is unless it is confirmed."""
+    return list(dict.fromkeys(_SURE.get(pattern.evidence, "") + pattern.name for pattern in decoded.patterns))
+
+
 def summary(decoded: KernelName) -> str:
     """One line of what a decoded name is."""
     fields = decoded.fields
@@ -213,7 +222,7 @@ def summary(decoded: KernelName) -> str:
         head += f" {operation}"
     if decoded.kind not in ("unknown", head):
         head += f" {decoded.kind}"
-    details = list(dict.fromkeys(pattern.name for pattern in decoded.patterns))
+    details = pattern_words(decoded)
     if not details and decoded.ops:
         words = [op.op if op.op != "unknown" else op.code for op in decoded.ops]
         details = [" ".join(words[:12]) + (" …" if len(words) > 12 else "")]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.names.decode import KernelName, decode, layer_kind, names_table, summary
+from nsysmap.names.decode import KernelName, decode, layer_kind, names_table, pattern_words, summary
 from nsysmap.names.myelin_tables import OPS, PATTERNS
 from nsysmap.names.onnx_words import LAYER_TYPES, NODE_ROWS
 from nsysmap.names.reference import field_words
@@ -406,3 +406,9 @@ def test_a_kernel_numbered_like_a_layer_is_no_layer() -> None:
 
 def test_tf32_is_told_beside_the_type_of_the_data() -> None:
     assert "FP32, computes in TF32" in summary(decode("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_stage3_tensor16x8x8"))
+
+
+def test_what_a_name_only_makes_likely_is_called_so_in_every_table() -> None:
+    assert summary(decode("__myl_bb0_24_ResNegExpResAddDivMul")) == "myelin kernel: likely silu"
+    assert summary(decode("__myl_bb0_23_ResMulAddMaxSubExpSum")) == "myelin kernel: softmax-statistics"
+    assert pattern_words(decode("__myl_CastMulAdd_myl0_1"))[0].startswith("perhaps ")
