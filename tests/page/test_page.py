@@ -991,7 +991,7 @@ def test_what_is_not_done_first_is_said_with_the_limit(browser: Browser, written
     assert first["drop-layers"] == "no: it may save nothing"
 
 
-def test_the_part_in_view_is_selected_by_a_key_and_its_counters_are_told(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_part_in_view_is_selected_by_a_key_and_told(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     page.locator("#lanes canvas").focus()
     page.keyboard.press("r")

@@ -139,6 +139,25 @@ def test_the_page_shows_counters_below_the_streams_and_beside_kernel_and_layer(b
     assert "could not be aligned" in told
 
 
+def test_the_counters_of_a_selected_part_of_time_are_the_means_of_its_samples(browser: Browser, bare: Analysis, tmp_path: Path) -> None:
+    _, events = shown_in(bare)
+    wave = 50 + 40 * np.sin(np.arange(int(events.duration_ns // 10_000)) / 9)
+    held = sampled(bare, gpu(events.origin_ns, [wave.tolist(), (100 - wave).tolist(), [0.0] * len(wave), [1.9e9] * len(wave)]))
+    write_page(held, report_of(bare), tmp_path / "x.html")
+    (one,) = sampled_of(held, *shown_in(held))
+    begin, stop = (int(one.start_ns[at]) - events.origin_ns for at in (100, 140))
+    page = browser.open(tmp_path / "x.html", f"range={begin}-{stop}")
+    page.wait_for_selector("body[data-ready]")
+    told = page.inner_text("#details")
+    shown = dict(re.findall(r"(?m)^(.+?)\s+([\d.,]+)(?:%| MHz)$", told.partition("Hardware counters, mean over that time")[2]))
+    expected = {title: float(values[100:140].mean()) for title, values in zip(one.titles, one.values, strict=True)}
+    assert {title: float(text.replace(",", "")) for title, text in shown.items()} == pytest.approx(expected, abs=0.6)
+    assert len({round(value) for value in expected.values()}) > 2
+    page = browser.open(tmp_path / "x.html", "inference=5")
+    page.wait_for_selector("body[data-ready]")
+    assert "Hardware counters, mean over that time" in page.inner_text("#details")
+
+
 def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_and_over_time(browser: Browser, tmp_path: Path) -> None:
     """Samples made for a capture with an engine, taken through the whole analysis: no capture has both."""
     mapped = map_report(exported("bert_trt10/graph"), read_engines([FIXTURES / "bert_trt10" / "engine.json"]))
