@@ -85,11 +85,13 @@ def _more_per_second(summary: Summary, action: Action) -> str:
 def first_actions(summary: Summary) -> tuple[Action, ...]:
     """The one or two actions that shorten one inference most, as far as their lines fit, then the best one for throughput only.
 
-    Beyond the first, only those that save a few percent.
+    Beyond the first, only those that save a few percent.  Where a trace does not show what ran, another capture comes before upper bounds.
     """
     more = next((one for one in summary.actions if one.throughput_only and not (one.basis == "rule" and summary.blocked)), None)
     more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
-    shorter = [action for action in summary.actions if not action.throughput_only][: ACTIONS - (more is not None)]
+    again = bool(summary.blocked and summary.next_steps)
+    shorter = [one for one in summary.actions if not one.throughput_only and not (one.basis == "rule" and again)]
+    shorter = shorter[: ACTIONS - (more is not None)]
     chosen: list[Action] = []
     lines = 0
     for action in shorter:
@@ -105,7 +107,7 @@ def order(summary: Summary, shown: Sequence[Action]) -> str:
     """Why the actions are in this order, where a later one may save more than one before it, and how many are left out."""
     shorter = [one for one in shown if not one.throughput_only]
     later_more = any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
-    left = sum(1 for one in summary.actions if not one.throughput_only) - len(shorter)
+    left = sum(1 for one in summary.actions if not one.throughput_only) - len(shorter) if shorter else 0
     parts = ["what a replay predicts comes before upper bounds"] if later_more else []
     parts += [f"{counted(left, 'smaller or less certain action')}: --full"] if left else []
     return "; ".join(parts)

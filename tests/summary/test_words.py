@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from nsysmap.base.lines import rendered
 from nsysmap.base.report_schema import INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
@@ -13,7 +14,8 @@ from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import UnitTime, actions
 from nsysmap.summary.costs import kernel_titles
-from nsysmap.summary.model import Doubt, Figure, Summary
+from nsysmap.summary.model import Doubt, Figure, NextStep, Summary
+from nsysmap.summary.screen import screen
 from nsysmap.summary.summarize import summarize
 from nsysmap.trace.steady import only_repeats
 from tests.reports import analysis
@@ -142,3 +144,14 @@ def test_the_time_of_launches_on_an_unknown_gpu_is_not_of_the_other_gpu() -> Non
         {**row, "device": row["device"] or None, "per_second": 7.0 + int(str(row["device"]))} for row in held["inference_loops"].records()
     ]
     assert summarize({**held, "inference_loops": Table.of_rows(INFERENCE_LOOPS, rows)}).traced_gpu is None
+
+
+def test_a_trace_that_hides_what_ran_is_captured_again_before_a_rule_s_upper_bound_is_tried() -> None:
+    given = tables([], [outcome("idle-between-inferences", "host", 9_000)], [finding("idle-between-inferences")])
+    summary = replace(eager(), actions=actions(given, TENSORRT, units=10, unit_time=UnitTime(1_000, 1_200)))
+    assert [one.name for one in gains.first_actions(summary)] == ["idle-between-inferences"]
+    hidden = replace(summary, blocked=("The trace hides the kernels.",), next_steps=(NextStep("capture again", "nsys profile"),))
+    assert gains.first_actions(hidden) == ()
+    first = [line for line in rendered(screen(hidden, 80), colour=False).splitlines() if "smaller" in line or "first" in line]
+    assert first == ["do first   capture again:"]
+    assert gains.first_actions(replace(hidden, next_steps=())) == gains.first_actions(summary)
