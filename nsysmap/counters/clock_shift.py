@@ -12,7 +12,7 @@ from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
 from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
-from nsysmap.counters.shares import BusyTime, Layout, Shares, busy_time, gram, shares_of, taking_part, touched
+from nsysmap.counters.shares import BusyTime, Parts, Shares, busy_time, gram, parts_of, shares_in, touched
 
 _FAR_SAMPLES = 64  # the offset is searched within this many sample lengths in either direction
 _MOST_SAMPLES = 10_000  # that the search looks at …
@@ -77,7 +77,7 @@ class _Search:
     """The data for every step of the search, and the results so far."""
 
     work: Work
-    layout: Layout
+    parts: Parts
     stretches: list[_Stretch]
     period_ns: float
     left_out: BoolArray
@@ -108,12 +108,12 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         shift = _likelier(work, stretches, samples.period_ns, (other, shift))
     left_out = _wild(work, stretches, samples.period_ns, shift)
     for _ in range(_SEARCHES):
-        layout = _layout(work, samples.period_ns / 4)
-        looked = _looked(work, layout, stretches, shift, left_out)
-        like = fit_rates(looked.sums(), layout)
+        parts = _parts(work, samples.period_ns / 4)
+        looked = _looked(work, parts, stretches, shift, left_out)
+        like = fit_rates(looked.sums(), parts.layout)
         if not (like.noise < _EXPLAINED * looked.values[:, looked.used].std(axis=1)).any():
             return None
-        search = _Search(work, layout, stretches, samples.period_ns, left_out, like, {})
+        search = _Search(work, parts, stretches, samples.period_ns, left_out, like, {})
         found = _closed_in(search, shift)
         slope, error = _slope(search, found)
         if abs(slope) <= _CERTAIN * error:
@@ -147,7 +147,7 @@ def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
     """For each metric the misfit of kernels' rates to the samples at that offset: minus the logarithm of the likelihood."""
     if offset not in search.tried:
         moved = Shift(offset, shift.drift, shift.origin_ns)
-        looked = _looked(search.work, search.layout, search.stretches, moved, search.left_out)
+        looked = _looked(search.work, search.parts, search.stretches, moved, search.left_out)
         search.tried[offset] = quick_misfit(looked.sums(), search.like)
     return search.tried[offset]
 
@@ -171,12 +171,12 @@ def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
         return 0.0, 1.0
     step = _step(search.period_ns) / 2
     stretch = np.repeat(np.arange(count), [len(each.start_ns) for each in search.stretches])
-    middle = _looked(search.work, search.layout, search.stretches, shift, search.left_out)
-    fit = fit_rates(middle.sums(), search.layout)
+    middle = _looked(search.work, search.parts, search.stretches, shift, search.left_out)
+    fit = fit_rates(middle.sums(), search.parts.layout)
     squares = np.zeros((3, count))
     for at, way in enumerate((-1, 0, 1)):
         moved = Shift(shift.offset_ns + way * step, shift.drift, shift.origin_ns)
-        looked = middle if not way else _looked(search.work, search.layout, search.stretches, moved, search.left_out)
+        looked = middle if not way else _looked(search.work, search.parts, search.stretches, moved, search.left_out)
         for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
             away = np.where(looked.used & middle.used, row - looked.shares.applied(rates), 0.0)
             squares[at] += np.bincount(stretch, away**2, count) / (2 * noise**2)
@@ -269,10 +269,10 @@ def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: Fl
 
 def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
     """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that fit nearly as well."""
-    layout = _layout(work, period / 4)
+    parts = _parts(work, period / 4)
     some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
     wild = _wild(work, some, period, rough)
-    like = fit_rates(_looked(work, layout, some, rough, wild).sums(), layout)
+    like = fit_rates(_looked(work, parts, some, rough, wild).sums(), parts.layout)
     near = _step(period)
     steps = {round(at * _COARSE * period) for at in range(-_STEPS, _STEPS + 1)} | {
         round(at * near) for at in range(-_NEAR_STEPS, _NEAR_STEPS + 1)
@@ -280,7 +280,7 @@ def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift
 
     offsets = np.array(sorted(steps, key=abs))
     moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
-    misfit = np.array([quick_misfit(_looked(work, layout, some, each, wild).sums(), like).sum() for each in moved])
+    misfit = np.array([quick_misfit(_looked(work, parts, some, each, wild).sums(), like).sum() for each in moved])
     misfit += _unusual(np.array([each.offset_ns for each in moved]))
     best = int(np.argmin(misfit))
     apart = (offsets - offsets[best]).astype(np.float64)
@@ -301,36 +301,35 @@ def _step(period: float) -> float:
 
 def _likelier(work: Work, stretches: list[_Stretch], period: float, shifts: tuple[Shift, ...]) -> Shift:
     """The shift with the most probable samples, without those that are outliers at any of the shifts."""
-    layout = _layout(work, period / 4)
+    parts = _parts(work, period / 4)
     wild = np.any([_wild(work, stretches, period, each) for each in shifts], axis=0)
-    sums = [_looked(work, layout, stretches, each, wild).sums() for each in shifts]
-    likes = [fit_rates(each, layout) for each in sums]
+    sums = [_looked(work, parts, stretches, each, wild).sums() for each in shifts]
+    likes = [fit_rates(each, parts.layout) for each in sums]
     misfit = [float(np.mean([quick_misfit(each, like).sum() for like in likes])) for each in sums]
     return shifts[int(np.argmin(misfit + _unusual(np.array([each.offset_ns for each in shifts]))))]
 
 
-def _layout(work: Work, part_ns: float) -> Layout:
+def _parts(work: Work, part_ns: float) -> Parts:
     """Coarser parts than those of the estimate: whole kernels determine the offset."""
-    return coarse_enough(work, max(part_ns, 1000.0), 2)
+    return parts_of(work, coarse_enough(work, max(part_ns, 1000.0), 2))
 
 
-def _looked(work: Work, layout: Layout, stretches: list[_Stretch], shift: Shift, left_out: BoolArray) -> _Looked:
+def _looked(work: Work, parts: Parts, stretches: list[_Stretch], shift: Shift, left_out: BoolArray) -> _Looked:
     start = shift.moved(np.concatenate([each.start_ns for each in stretches]))
     end = shift.moved(np.concatenate([each.end_ns for each in stretches]))
-    near = taking_part(work, start, end)
-    used = ~touched(near, near.group < 0, start, end) & ~left_out
-    shares = shares_of(near, layout, start, end).kept(used)
+    used = ~touched(work, work.group < 0, start, end) & ~left_out
+    shares = shares_in(parts, start, end).kept(used)
     return _Looked(np.concatenate([each.values for each in stretches], axis=1), used, shares, gram(shares))
 
 
 def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> BoolArray:
     """Samples far from the usual ones of their kernels, in any metric; large outliers hide others, which a further round finds."""
-    layout = _layout(work, period / 4)
+    parts = _parts(work, period / 4)
     wild, fit = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_), None
     for _ in range(_LOOKS):
-        looked = _looked(work, layout, stretches, shift, wild)
+        looked = _looked(work, parts, stretches, shift, wild)
         weight = np.maximum(looked.shares.gathered(np.ones(len(wild))), 1e-12)
-        fit = fit_rates(looked.sums(), layout, like=fit)
+        fit = fit_rates(looked.sums(), parts.layout, like=fit)
         before = int(wild.sum())
         for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
             away = np.where(looked.used, np.abs(row - looked.shares.applied(rates)), 0.0)

@@ -125,11 +125,32 @@ def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
     return Layout(np.concatenate([[0], np.cumsum(parts)]), median, executions)
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The parts of all kernels of the sequence, and the time that work takes: all that shares of samples need."""
+
+    layout: Layout
+    column: IntArray
+    begin_ns: FloatArray
+    end_ns: FloatArray
+    time: BusyTime
+
+
+def parts_of(work: Work, layout: Layout) -> Parts:
+    """The parts of this work's kernels."""
+    return Parts(layout, *_pieces(work, layout), busy_time(work))
+
+
 def shares_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     """The matrix for samples over these intervals of the kernels' clock, by time and without overlap."""
-    column, begin, end = _pieces(work, layout)
-    sample, entry, share = _overlaps(begin, end, start_ns, end_ns)
-    idle = 1.0 - busy_time(work).share(start_ns, end_ns)
+    return shares_in(parts_of(work, layout), start_ns, end_ns)
+
+
+def shares_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
+    """The same for parts that are known already."""
+    sample, entry, share = _overlaps(parts.begin_ns, parts.end_ns, start_ns, end_ns)
+    column, layout = parts.column, parts.layout
+    idle = 1.0 - parts.time.share(start_ns, end_ns)
     some = np.flatnonzero(idle > 0)
     sample = np.concatenate([sample, some])
     order = np.argsort(sample, kind="stable")
