@@ -605,6 +605,8 @@ def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., 
     assert "times (µs): mean per pass of 2 inferences" in page.inner_text("#layers .said")
     assert "times: mean per pass of 2 inferences" in page.inner_text("#region-said")
     assert "of any engine, of which a pass has 2" in page.inner_text("#findings")
+    costs = [head for head in page.locator("#findings h3").all_inner_texts() if "costs" in head]
+    assert costs and all(re.search(r"costs [\d.,]+ \S+ (per pass of 2 inferences|in all)$", head) for head in costs), costs
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     assert "take the most time, of 227 µs kernel time per inference" in page.inner_text("#answer")
     others = page.locator("#layers tbody tr", has_text="without a layer")
