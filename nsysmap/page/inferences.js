@@ -19,6 +19,7 @@ function inferencesOf(trace, place, on) {
     cut = Math.max(1, Math.min(sorted[sorted.length - 1] || 1, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1)));
   }
   const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
+  const of = row => several && all.engine[row] >= 0 ? ` of ${doc.short_engines[all.engine[row]]}` : "";
   const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : outlier(row) ? 1 : 0]; return isDark() ? onDark(plain) : plain; };
   let selection = null, width = 0;
   if (!shown.length) { place.hidden = true; return { update() {}, theme() {} }; }
@@ -77,7 +78,7 @@ function inferencesOf(trace, place, on) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
     button(`inference ${row}`, item, () => on.inference(row));
-    item.append(`: ${duration(all.time[row])}, ${said(row)}` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more ${doc.causes[cause].name}` : "") + (trace.artefact(row) ? `, ${ARTEFACT}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
+    item.append(`${of(row)}: ${duration(all.time[row])}, ${said(row)}` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more ${doc.causes[cause].name}` : "") + (trace.artefact(row) ? `, ${ARTEFACT}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
   }
   function nearest(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
@@ -91,7 +92,7 @@ function inferencesOf(trace, place, on) {
   canvas.addEventListener("click", event => { const row = nearest(event); if (row !== null) on.inference(row); });
   canvas.addEventListener("pointermove", event => {
     const row = nearest(event);
-    canvas.title = row === null ? "" : `inference ${row}${several && all.engine[row] >= 0 ? " of " + doc.engines[all.engine[row]] : ""}: ${duration(all.time[row])}, ${said(row)} of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
+    canvas.title = row === null ? "" : `inference ${row}${of(row)}: ${duration(all.time[row])}, ${said(row)} of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
     canvas.style.cursor = row === null ? "" : "pointer";
   });
   canvas.addEventListener("keydown", event => {

@@ -182,7 +182,10 @@ def test_what_all_changes_assume_stands_once(browser: Browser, written: Callable
 def test_inferences_of_two_engines_have_colours_and_a_legend(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, written(*MIXED))
     assert page.locator("#inferences .legend span").all_inner_texts() == ["backbone.engine.json", "head.engine.json"]
-    assert "among the first of its kind: may be warm-up" in page.inner_text("#inferences .slow")
+    slow = page.inner_text("#inferences .slow")
+    assert "among the first of its kind: may be warm-up" in slow
+    assert re.search(r"inference \d+ of head: [\d.]+ µs", slow)
+    assert re.search(r"inference \d+ of backbone: [\d.]+ µs", slow)
 
 
 def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browser, written: Callable[..., Path]) -> None:
