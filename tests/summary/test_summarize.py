@@ -409,6 +409,7 @@ def test_a_graph_that_saves_far_less_than_the_gpu_waits_for_launches_says_that_t
     assert "profiler" not in told(99_000, 450_000)  # not even twice the saving
     assert "profiler" not in told(200_000, 449_000)  # the profiler does not explain it
     assert told(200_000, 440_000, 450_000).endswith("which adds 140 µs")  # but outliers explain the rest
+    assert told(200_000, 340_000, 450_000).endswith("which adds 40.0 µs, and with pauses and outliers")
 
 
 def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> None:
