@@ -28,6 +28,7 @@ from tests.places import CAPTURES
 SHARED = CAPTURES / "gpu_metrics"
 KERNELS = 60
 BANDWIDTH = 3_352_320_000_000
+L2_BYTES = 52_428_800
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="without ../shared")
 
 
@@ -108,6 +109,32 @@ def test_counters_are_those_of_nsight_compute(captures: dict[str, Capture], mode
     assert np.median(np.abs(dram - found.dram_as_printed)) < 8.0  # of peak, each over its own duration
     in_ncus_time = dram * duration_ns / found.ncu_duration_ns
     assert np.median(np.abs(in_ncus_time - found.dram_as_printed)) < 8.0  # ncu's caches are cold
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_traffic_to_memory_is_nsight_computes_over_runs_of_kernels_that_fill_the_cache(captures: dict[str, Capture], mode: str) -> None:
+    """Within less, the cache decides which kernel's data goes to memory; and ncu emptied it before each kernel."""
+    capture = captures[mode]
+    clock, tensor, read, write = (capture.estimates.of(each) for each in ("gpc_clock", "tensor_active", "dram_read", "dram_write"))
+    assert clock is not None and tensor is not None and read is not None and write is not None
+    profiled = read_ncu_csv(SHARED / "ncu.csv")
+    matched = match_kernels(profiled, capture.sequence)
+    duration_ns = capture.estimates.layout.duration_ns[:KERNELS]
+    trace = FromTrace(duration_ns, clock.groups.value[:KERNELS], tensor.groups.value[:KERNELS], float(BANDWIDTH))
+    found = from_ncu(profiled, matched, trace)
+    dram = (read.groups.value + write.groups.value)[:KERNELS]
+    moved = dram / 100 * duration_ns / 1e9 * BANDWIDTH
+    apart = []
+    for first in range(KERNELS):
+        last = first + int(np.searchsorted(np.cumsum(moved[first:]), L2_BYTES)) + 1
+        if last <= KERNELS:
+            run = slice(first, last)
+            ncus = (found.dram_as_printed[run] * found.ncu_duration_ns[run]).sum() / duration_ns[
+                run
+            ].sum()  # the same bytes in the trace's time
+            apart.append(np.average(dram[run], weights=duration_ns[run]) - ncus)
+    assert len(apart) > 50
+    assert np.median(np.abs(apart)) < 3.0
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
