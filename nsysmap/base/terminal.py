@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -11,6 +12,7 @@ _NUMBER = re.compile(r"(\d+)")
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with the separator before it
 _LONGEST_SPLIT = 4000  # characters; the middle of a longer name is cut first
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
+_BEYOND = re.compile(r"[^\x00-\x7e]")
 _LEAST_BACK = 5  # characters of a word that are worth showing
 _LEAST_CUT = 12  # columns that a cut name keeps, whatever the width of its number
 
@@ -20,6 +22,18 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def inert_json(text: str) -> str:
+    """JSON with the characters of its texts escaped, as JSON does it, that a terminal might obey or that have no glyph."""
+    return _BEYOND.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    char = found[0]
+    if char.isprintable():
+        return char
+    return "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]  # json escapes all others itself
 
 
 def code(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
+from nsysmap.base.terminal import inert_json
 from nsysmap.fleet.child import Outcome, run_task
 from nsysmap.fleet.dataset import open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source
@@ -65,7 +66,7 @@ def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str
     superseded(settings.folder, {outcome.name: outcome.key for outcome in outcomes if outcome.key is not None})
     failed = [{"report": outcome.name, "why": outcome.failed} for outcome in outcomes if outcome.failed is not None]
     with replacing(settings.folder / FAILURES) as path:
-        path.write_text(json.dumps(failed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+        path.write_text(inert_json(json.dumps(failed, indent=1, ensure_ascii=False)) + "\n", encoding="utf-8")
     return FleetRun(tuple(outcomes))
 
 

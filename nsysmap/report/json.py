@@ -14,6 +14,7 @@ from nsysmap.base import engine_schema, report_schema, result_schema, trace_sche
 from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of, or_null
 from nsysmap.base.note import Note
 from nsysmap.base.table import Row, Spec
+from nsysmap.base.terminal import inert_json
 from nsysmap.base.units import rounded_share
 from nsysmap.report import model
 from nsysmap.report.model import InferenceFigures, Report
@@ -72,7 +73,7 @@ def write_json(report: Report, path: Path) -> None:
     """Write the report to ``path``."""
     with path.open("wb") as file:
         for piece in json_pieces(report_json(report), ascii_only=False):
-            file.write(piece.encode("utf-8", "backslashreplace"))  # a lone surrogate of somebody's name becomes its JSON escape
+            file.write(inert_json(piece).encode())
 
 
 def json_pieces(value: object, *, ascii_only: bool = True) -> Iterator[str]:

@@ -20,6 +20,7 @@ import numpy as np
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import replacing
 from nsysmap.base.table import MISSING, Row, Table
+from nsysmap.base.terminal import inert_json
 from nsysmap.base.units import counted, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import data_type, layout
@@ -110,7 +111,7 @@ def write_trex(files: TrexFiles, folder: Path, name: str, inputs: Sequence[Path]
         for path, content in paths.items():
             fresh = stack.enter_context(replacing(path))
             text = json.dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-            fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
+            fresh.write_bytes(inert_json(text).encode())
     return list(paths)
 
 

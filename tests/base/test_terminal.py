@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.terminal import columns, escaped, in_one, shortened, told_apart
+from nsysmap.base.terminal import columns, escaped, in_one, inert_json, shortened, told_apart
 
 names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
+
+
+@given(st.text())
+def test_json_says_the_same_with_nothing_in_it_that_a_terminal_obeys(text: str) -> None:
+    shown = inert_json(json.dumps({text: "\x7f" + text}, ensure_ascii=False))
+    assert shown.isprintable()
+    assert json.loads(shown) == {text: "\x7f" + text}
+    assert inert_json('"\ud800"') == '"\\ud800"'
 
 
 @given(names, st.integers(16, 40))

@@ -61,7 +61,7 @@ def test_hostile_names_are_inert_in_every_output(browser: Browser, tmp_path: Pat
         return [part for suffix in suffixes.split() for part in ("-o", out / f"{name}.{suffix}")]
 
     commands: list[tuple[int, list[str | Path]]] = [
-        (0, ["analyze", report, engine, *to("a", "html perfetto-trace md db")]),
+        (0, ["analyze", report, engine, *to("a", "html perfetto-trace json md db")]),
         (0, ["compare", report, report, "--engine-before", engine, "--engine-after", sound, *to("c", "html md json")]),
         (0, ["compare", engine, sound, *to("e", "html md")]),
         (0, ["inference", report, engine, "slowest", *to("i", "html md json")]),
@@ -91,7 +91,7 @@ def test_hostile_names_are_inert_in_every_output(browser: Browser, tmp_path: Pat
         assert RAW.findall(done.out + done.err) == [], command
         assert len(done.out) < 3_000_000
     pages = [path for where in (out, tmp_path / "fl\x1b[3meet") for path in where.rglob("*") if path.suffix in TEXT_SUFFIXES]
-    assert len(pages) == 21 + 1  # those of both sides lie beside the pages of comparisons
+    assert len(pages) == 29 + 1  # those of both sides lie beside the pages of comparisons
     for path in pages:
         text = path.read_text(encoding="utf-8")
         assert RAW.findall(text) == [], path.name
@@ -147,4 +147,4 @@ def assert_plain_in_perfetto(path: Path) -> None:
     assert [name for name in names if RAW.search(name)] == []
 
 
-TEXT_SUFFIXES = (".html", ".md", ".xml", ".sarif", ".svg", ".csv")
+TEXT_SUFFIXES = (".html", ".json", ".md", ".xml", ".sarif", ".svg", ".csv")
