@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.intervals import holes
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle_causes import CAUSES
 
@@ -48,7 +49,7 @@ class Kinds:
         other = column - self.layers
         if other < len(WORKS):
             return WORKS[other] or "work of other processes"
-        return f"idle: {CAUSES[other - len(WORKS)]}"
+        return f"idle: {IDLE_CAUSES[CAUSES[other - len(WORKS)]][0]}"
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,11 @@ def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> t
     idle = [sum(int(one[pace.kinds.idle(cause)]) for cause in CAUSES) for pace, one in zip(paces, parts, strict=True)]
     outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []  # otherwise one trace shows no GPU work at all
     found = [
-        _sum(f"idle: {cause}", [(int(parts[0][paces[0].kinds.idle(cause)]), int(parts[1][paces[1].kinds.idle(cause)]))], "idle")
+        _sum(
+            paces[0].kinds.name(paces[0].kinds.idle(cause)),
+            [(int(parts[0][paces[0].kinds.idle(cause)]), int(parts[1][paces[1].kinds.idle(cause)]))],
+            "idle",
+        )
         for cause in outside
     ]
     left = [whole - sum((one.before_ns, one.after_ns)[side] for one in found) for side, whole in enumerate(wholes)]

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.output_file import check_output, replacing
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import rounded
 from nsysmap.comparison.compare import Comparison
@@ -33,7 +34,8 @@ _STYLE = Path(__file__).parent / "comparison.css"
 _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
-_WORK, _IDLE = "work", "idle: "  # what a contribution's name begins with
+_WORK = "work"
+_CAUSE_OF = {f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()}  # by a contribution's name
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _HALF = 70  # of a bar's picture, in its own units
@@ -127,7 +129,7 @@ def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> I
     """One bar per side, to one scale: GPU work, and idle time by cause; nothing if a time is unknown."""
     parts: dict[str, list[int]] = {_WORK: [0, 0]}
     for one in contributions:
-        held = parts.setdefault(one.name.removeprefix(_IDLE) if one.kind == "idle" else _WORK, [0, 0])
+        held = parts.setdefault(_CAUSE_OF.get(one.name, one.name) if one.kind == "idle" else _WORK, [0, 0])
         held[0] += one.before_ns
         held[1] += one.after_ns
     whole = [sum(max(held[side], 0) for held in parts.values()) for side in (0, 1)]

@@ -70,7 +70,8 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, *, brief: boo
     lines += _actions(summary, shown, width, brief=brief)
     lines += _next_steps(summary, shown, width) if summary.blocked else []
     named = {action.name for action in shown}
-    if "cuda-graph" not in named and summary.inferences and not (summary.blocked and summary.graph.answer == "cannot-tell"):
+    hidden = summary.blocked and summary.graph.answer == "cannot-tell"
+    if summary.inferences and not hidden and not named & {"cuda-graph", "launch-bound"}:
         lines += _said("CUDA graph", [answer.graph(summary)], width)
     rows = [("not fused", answer.not_fused(summary, places=not brief))] if summary.rules else []
     for word, text in (*rows, ("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary))):

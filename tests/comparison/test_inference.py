@@ -48,7 +48,7 @@ def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
     found = told("slowest")
     worst = max(found.kernels.records(), key=lambda row: int(str(row["extra_ns"])))
     assert (worst["position"], worst["cause"], worst["evidence"]) == (21, "launch", "cudaLaunchKernel")
-    assert found.contributions[0].name == "idle: launch"
+    assert found.contributions[0].name == "idle: waiting for launches"
     assert worst["call_ns"] == 274_586  # the longest launch call of the capture
     assert "; launch: cudaLaunchKernel took 274.6 µs." in " ".join(inference_text(found).split())
 

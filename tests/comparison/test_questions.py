@@ -13,17 +13,18 @@ from tests.places import FIXTURES
 SCREEN = (30, 110)  # lines and columns
 QUESTIONS = {
     "did the CUDA graph help, and how much": (
-        "bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite", ["FASTER: 329.1 µs → 279.9 µs", "95 % interval", "CUDA graph", "idle: launch"],
+        "bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite",
+        ["FASTER: 329.1 µs → 279.9 µs", "95 % interval", "CUDA graph", "waiting for launches"],
     ),
     "does the trace of whole graphs tell that too": (
         "bert_trt10/sync.sqlite", "bert_trt10/graph_whole.sqlite", ["FASTER:", "traced as a whole", "the trace cannot separate them"],
     ),
     "it became slower: was it the application": (
-        "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 329.1 µs → 1.19 ms", "idle: host"],
+        "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 329.1 µs → 1.19 ms", "idle: host busy elsewhere"],
     ),
     "what do pageable copies cost": (
         "bert_split_trt10/sync.nsys-rep", "bert_split_trt10/pageable.nsys-rep",
-        ["SLOWER:", "2, 2 that block the host", "idle: copy", "copies to the device"],
+        ["SLOWER:", "2, 2 that block the host", "idle: in blocking copies", "copies to the device"],
     ),
     "do two threads bring more, per inference of both": (
         "bert_split_trt10/sync.nsys-rep", "bert_split_trt10/threads.nsys-rep",
@@ -46,10 +47,10 @@ QUESTIONS = {
     ),
     "is the same capture the same": ("bert_trt10/sync.sqlite", "bert_trt10/sync.sqlite", ["No difference beyond the noise", "0 ns more"]),
     "what did a graph do for several streams": (
-        "aux_streams/sync.nsys-rep", "aux_streams/graph.nsys-rep", ["FASTER:", "CUDA graph", "idle: launch"],
+        "aux_streams/sync.nsys-rep", "aux_streams/graph.nsys-rep", ["FASTER:", "CUDA graph", "idle: waiting for launches"],
     ),
     "PyTorch without an engine file, launched as a graph": (
-        "torch_encoder/eager.nsys-rep", "torch_encoder/graph.nsys-rep", ["FASTER:", "CUDA graph", "idle: launch"],
+        "torch_encoder/eager.nsys-rep", "torch_encoder/graph.nsys-rep", ["FASTER:", "CUDA graph", "idle: waiting for launches"],
     ),
 }  # fmt: skip
 
