@@ -37,8 +37,8 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
                 if columns[name] != "text":
                     raise ValueError(f"{{{name}:list}} shows a text that lists things, but {name} is {columns[name]}")
                 continue
-            if spec not in ("ns", "about", "bytes") and not _NUMBER.fullmatch(spec):
-                there = ":ns, :about, :bytes, :list and numbers such as :.1f :, and :.0%"
+            if spec not in ("ns", "about", "ranged", "bytes") and not _NUMBER.fullmatch(spec):
+                there = ":ns, :about, :ranged, :bytes, :list and numbers such as :.1f :, and :.0%"
                 raise ValueError(f"{{{name}:{spec}}} is not a format; there are {there}")
             if columns[name] not in ("int", "float"):
                 raise ValueError(f"{{{name}:{spec}}} formats a number, but {name} is {columns[name]}")
@@ -47,7 +47,8 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
 def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
     """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
 
-    ``:about`` shows a predicted time, rounded as the range in the columns low_NAME and high_NAME allows.
+    ``:ranged`` shows a predicted time with the range in the columns low_NAME and high_NAME, ``:about`` without it; both are rounded as
+    that range allows.
 
     A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
     """
@@ -57,8 +58,8 @@ def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) 
             continue
         for literal, name, spec, _ in string.Formatter().parse(text):
             shown.append(literal)
-            if name is not None and spec == "about":
-                shown.append(_about(name, values))
+            if name is not None and spec in ("about", "ranged"):
+                shown.append(_about(name, values) if spec == "ranged" else _about(name, values).partition(" (")[0])
             elif name is not None:
                 shown.append(_shown(values[name], spec or "", longest))
     return " ".join("".join(shown).split())
@@ -87,10 +88,10 @@ def _absent(value: Shown) -> bool:
 
 
 def _about(name: str, values: Mapping[str, Shown]) -> str:
-    """A predicted time: with columns low_NAME and high_NAME rounded as their range allows, as the answer shows it."""
+    """A predicted time: with columns low_NAME and high_NAME with its range, and rounded as that allows, as the answer shows it."""
     ends = [values.get(f"{end}{name}") for end in ("", "low_", "high_")]
     known = [round(one) for one in ends if isinstance(one, int | float) and not _absent(one)]
-    return ranged(known[0], known[1], known[2]).partition(" (")[0] if len(known) == len(ends) else about(known[0]) if known else "unknown"
+    return ranged(known[0], known[1], known[2]) if len(known) == len(ends) else about(known[0]) if known else "unknown"
 
 
 def _shown(value: Shown, spec: str, longest: int) -> str:

@@ -10,12 +10,15 @@ import pytest
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.lines import WHOLE, rendered
+from nsysmap.base.units import duration
+from nsysmap.report.words import cost_words
 from nsysmap.summary import words
 from nsysmap.summary.costs import cost_rows
 from nsysmap.summary.screen import screen
 from nsysmap.timing.totals import in_steady_part
 from nsysmap.trace.steady import steady_inferences
 from tests.places import FIXTURES
+from tests.rule_packs import golden_rules
 
 CAPTURES = {
     "one engine": ("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"),
@@ -155,8 +158,27 @@ def test_of_several_engines_the_slowest_inference_names_its_own() -> None:
 
 def test_small_opaque_regions_are_told_in_a_sentence() -> None:
     text = " ".join(rendered(screen(held("a decode loop").summary, 80), colour=False).split())
-    assert "inside 18 regions, 11.4% of all kernel time: 5.5% residual-add + rmsnorm x 8" in text
+    assert "inside 18 regions, 11.4% of all kernel time: 5.5% likely residual-add + rmsnorm x 8" in text
 
 
 def test_inferences_of_two_shapes_are_named_by_their_number_of_kernels() -> None:
     assert words.kinds(held("two shapes").summary) == "mean of inferences of 48 kernels: 486 µs (26x), of 45 kernels: 413 µs (22x)"
+
+
+def test_what_if_tells_the_host_s_work_in_the_unit_of_its_times() -> None:
+    (row,) = [row for row in held("two engines in turn").tables.whatif if row.text("change") == "no-host-gap"]
+    found = re.search(rf"work between inferences \(now {_TIME} per pass of 2 inferences", row.text("assumptions"))
+    assert found
+    idle = {one.cause: one.ns or 0 for one in held("two engines in turn").summary.gpus[0].idle}
+    assert idle["host"] < ns(found[1], found[2]) < row.integer("before_ns")
+
+
+def test_a_rule_tells_a_prediction_as_the_answer_does() -> None:
+    report, engine = (FIXTURES / part for part in CAPTURES["a slow host"])
+    analysis = analyze(report, engine, rules=golden_rules())
+    (finding,) = [one for one in analysis.findings if one.rule == "cuda-graph-would-help"]
+    predicted = words.figure(analysis.summary.unprofiled) if analysis.summary.unprofiled else ""
+    assert f" instead of {predicted.partition(' (')[0]} without the profiler" in finding.message
+    (action,) = [one for one in analysis.summary.actions if one.name == "cuda-graph"]
+    assert f": {words.figure(action.saving)}, or " in finding.message
+    assert cost_words(finding.cost_ns or 0, finding.group, analysis.summary) == f"{duration(action.saving.ns)} per inference"
