@@ -17,13 +17,14 @@ from nsysmap.cli.main import cli
 from tests.commands import run
 from tests.places import FIXTURES, ROOT
 
-BERT, SPLIT, NEWER = FIXTURES / "bert_trt10", FIXTURES / "bert_split_trt10", FIXTURES / "newer"
+BERT, SPLIT, NEWER, DECODE = (FIXTURES / name for name in ("bert_trt10", "bert_split_trt10", "newer", "decode_loop"))
 FILES = {
     "report.nsys-rep": BERT / "sync.sqlite", "engine.json": BERT / "engine.json", "profile.json": BERT / "profile.json",
     "old.nsys-rep": BERT / "sync.sqlite", "new.nsys-rep": BERT / "graph.sqlite", "old.json": BERT / "engine.json",
     "new.json": BERT / "engine.json", "old1.nsys-rep": BERT / "sync.sqlite", "old2.nsys-rep": NEWER / "bert_sync.sqlite",
     "new1.nsys-rep": BERT / "graph.sqlite", "new2.nsys-rep": NEWER / "bert_graph.sqlite", "old.engine.json": BERT / "engine.json",
     "new.engine.json": SPLIT / "engine.json", "budget.toml": ROOT / "examples" / "gate" / "budget.toml",
+    "context.json": DECODE / "context.engine.json", "generation.json": DECODE / "generation.engine.json",
 }  # fmt: skip
 """An export is read under any name: what a file is, its content says."""
 ELSEWHERE = ("nsysmap record", "nsysmap fleet", "nsys stats", "du", "echo")
@@ -46,7 +47,7 @@ def test_examples_are_found_in_every_help_text() -> None:
 def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     for name, source in FILES.items():
         if name in line:
-            shutil.copyfile(source, tmp_path / name)
+            shutil.copyfile(DECODE / "sync.nsys-rep" if name == "report.nsys-rep" and "context.json" in line else source, tmp_path / name)
     (tmp_path / "our-rules").mkdir()
     rule = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
     (tmp_path / "our-rules" / "long-memset.yaml").write_text(rule, encoding="utf-8")
