@@ -134,3 +134,16 @@ def golden_names() -> list[str]:
 
 def test_every_golden_screen_is_of_a_screen() -> None:
     assert golden_names() == sorted(f"{name}.{width}.txt" for name in SCREENS for width in WIDTHS)
+
+
+def test_where_a_graph_is_only_priced_by_a_rule_no_row_below_says_that_this_cannot_be_told() -> None:
+    told = report_of(analyze(FIXTURES / "two_processes" / "processes.nsys-rep", rules=golden_rules()))
+    text = report_text(told, width=80)
+    assert "run it as a CUDA graph: may save up to" in text
+    assert "\nCUDA graph " not in text
+
+
+def test_full_says_by_what_the_first_actions_are_chosen_and_what_comes_next() -> None:
+    text = " ".join(report_text(held("bert_trt10"), full=True, width=140).split())
+    assert "Do first: At most 3 are listed; each saves at least 1%" in text
+    assert "What a replay predicts (saves) comes before what a rule prices (may save up to)" in text
