@@ -19,9 +19,8 @@ from nsysmap.report.words import (
     change_words,
     cost_words,
     engine_words,
-    excluded_words,
-    found_by_words,
     idle_heading,
+    inferences_heading,
     kernel_words,
     mapping_words,
     median_and_p95,
@@ -157,10 +156,7 @@ def _notes(report: Report) -> str:
 
 def _inferences(report: Report) -> Iterator[str]:
     figures = report.inferences
-    if figures.count:
-        yield f"## Inferences: {figures.count:,}, {plain(found_by_words(figures))}{plain(excluded_words(figures))}"
-    else:
-        yield "## Inferences: none recognised\n\nTimes are totals over the trace."
+    yield f"## {plain(inferences_heading(report))}" + ("" if figures.count else "\n\nTimes are totals over the trace.")
     rows = [
         ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
         ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),

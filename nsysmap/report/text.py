@@ -19,9 +19,8 @@ from nsysmap.report.words import (
     change_words,
     cost_words,
     engine_words,
-    excluded_words,
-    found_by_words,
     idle_heading,
+    inferences_heading,
     kernel_words,
     mapping_words,
     median_and_p95,
@@ -88,8 +87,8 @@ def _inferences(report: Report, width: int) -> list[Line]:
     figures = report.inferences
     if not figures.count:
         busy = [line for gpu in report.gpus for line in wrapped(busy_words(report, gpu), width)]
-        return [*heading("Inferences: none recognised", width), *wrapped("Times below are totals over the trace.", width), *busy]
-    lines: list[Line] = [*heading(f"Inferences: {figures.count:,}, {found_by_words(figures)}{excluded_words(figures)}", width)]
+        return [*heading(inferences_heading(report), width), *wrapped("Times below are totals over the trace.", width), *busy]
+    lines: list[Line] = [*heading(inferences_heading(report), width)]
     rows = [
         ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
         ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),

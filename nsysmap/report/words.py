@@ -12,6 +12,7 @@ from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFac
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES, RULES
+from nsysmap.summary.words import each, in_its_words
 
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
@@ -73,13 +74,20 @@ def graph_words(trace: TraceFacts) -> str:
     return _GRAPH_MODES[trace.cuda_graph_trace].format(launches=counted(trace.graph_launches, "launch"))
 
 
-def found_by_words(figures: InferenceFigures) -> str:
+def inferences_heading(report: Report) -> str:
+    """The heading of the inferences, or of what repeats: how many, how they were found, and which of them the medians exclude."""
+    figures = report.inferences
+    what = in_its_words(report.summary, "Inferences")
+    return f"{what}: {figures.count:,}, {_found_by(figures)}{_excluded(figures)}" if figures.count else f"{what}: none recognised"
+
+
+def _found_by(figures: InferenceFigures) -> str:
     """How the inferences were found."""
     ways = [_FOUND_BY.get(way, way) for way in (figures.found_by or "").split("+")]
     return "found by " + " and ".join(ways)
 
 
-def excluded_words(figures: InferenceFigures) -> str:
+def _excluded(figures: InferenceFigures) -> str:
     """Which inferences the medians exclude."""
     parts = [f"{figures.warmup:,} warm-up"] if figures.warmup else []
     parts += [f"{figures.cut:,} cut off by the capture"] if figures.cut else []
@@ -103,7 +111,7 @@ def mapping_words(report: Report) -> str:
 
 def window_words(report: Report) -> str:
     """What delimits the window of busy and idle time: "from the first to the last …"."""
-    return "steady-state inference" if report.busy_window == "inferences" else "GPU work"
+    return f"steady-state {each(report.summary)}" if report.busy_window == "inferences" else "GPU work"
 
 
 def busy_words(report: Report, gpu: Gpu) -> str:

@@ -71,7 +71,7 @@ def none_of(summary: Summary) -> str:
 def in_its_words(summary: Summary, text: str) -> str:
     """A sentence about inferences, of repetitions where that is what they are."""
     marked = REPETITION not in summary.unit and (summary.inferences or summary.tensorrt)
-    return text if marked else re.sub(r"\binference", REPETITION, text)
+    return text if marked else re.sub(r"\binference", REPETITION, text).replace("Inference", REPETITION.title())
 
 
 def _sequences(summary: Summary) -> str:

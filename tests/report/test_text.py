@@ -12,6 +12,7 @@ from nsysmap.base.note import Level, Note
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.terminal import columns
+from nsysmap.report.markdown import report_markdown
 from nsysmap.report.model import Report
 from nsysmap.report.text import NARROWEST, report_text
 from nsysmap.rules.finding import Finding, Outcome
@@ -150,3 +151,16 @@ def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
 def test_other_notes_come_last(level: str) -> None:
     held = replace(report("bert_trt10", "sync.sqlite"), notes=(Note(level, "Mind this."),))  # type: ignore[arg-type]
     assert report_text(held, full=True).endswith(f"\nNotes\n  {level}: Mind this.\n")
+
+
+@pytest.mark.parametrize(
+    ("unit", "word"), [("inference", "Inference"), ("repetition", "Repetition"), ("pass of 2 repetitions", "Repetition")]
+)
+def test_what_repeats_unmarked_is_no_inference_in_headings(unit: str, word: str) -> None:
+    given = report("bert_trt10", "sync.sqlite")
+    told = replace(given, summary=replace(given.summary, unit=unit))
+    for text in (report_text(told, full=True), report_markdown(told)):
+        assert f"{word}s: 50, found by" in text
+        assert f"to the last steady-state {word.lower()}" in " ".join(text.split())
+    nothing = replace(told, inferences=replace(told.inferences, count=0))
+    assert f"{word}s: none recognised" in report_text(nothing, full=True)
