@@ -32,7 +32,7 @@ from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
 from nsysmap.summary import words
 from nsysmap.summary.costs import other_name
-from nsysmap.summary.model import Summary
+from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.totals import layer_totals
@@ -87,6 +87,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "short_engines": [escaped(name) for name in words.engine_names(analysis.summary)],
         "unit": unit.words,
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
+        "one": REPETITION if REPETITION in analysis.summary.unit else INFERENCE,
         "runs": {-1 if engine is None else engine: unit.runs.get(engine, 1) for engine in (None, *range(len(analysis.engines)))},
         "layers": _layers(analysis, unit, swatch_of),
         "others": [

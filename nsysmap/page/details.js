@@ -19,7 +19,7 @@ function detailsOf(trace, panel, on) {
     }
   }
   const at = (type, row) => [["begins", duration(trace.startOf(type, row), 10)], ["takes", duration(trace.endOf(type, row) - trace.startOf(type, row))]];
-  const inferenceRow = row => row >= 0 && ["inference", row, () => on.inference(row)];
+  const inferenceRow = row => row >= 0 && [doc.one, row, () => on.inference(row)];
   const laneWords = type => row => {
     const lane = doc.lanes[shared(type, "lane", row)];
     return [["GPU", lane.device], ["stream", lane.stream], ["context", lane.context], ["process", lane.pid]];
@@ -177,7 +177,7 @@ function detailsOf(trace, panel, on) {
   }
   function inference(row) {
     const all = tables.inferences, like = doc.groups.find(one => one.id === all.group[row]);
-    element("h2", `Inference ${row}`, panel);
+    element("h2", `${doc.one[0].toUpperCase()}${doc.one.slice(1)} ${row}`, panel);
     if (!all.shown[row]) element("p", "The trace is too long: this inference's events are not on this page.", panel, "note");
     const begun = all.start[row], waited = begun - trace.waitOf(row), timed = all.time[row] >= 0;
     rows(null, [

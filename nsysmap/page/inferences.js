@@ -72,12 +72,12 @@ function inferencesOf(trace, place, on) {
     return outlier(row) && shown.every(other => other >= row || all.group[other] !== all.group[row] || outlier(other));
   }
   const slow = shown.filter(row => times(row) > 1.1).sort((one, two) => times(two) - times(one)).slice(0, 8);
-  if (!slow.length) element("p", "No inference takes more than 1.1 times the median of its kind.", list, "note");
+  if (!slow.length) element("p", `No ${doc.one} takes more than 1.1 times the median of its kind.`, list, "note");
   else if (!outlier(slow[0])) element("p", `No outliers: none takes ${doc.outlier} times the median of its kind.`, list, "note");
   for (const row of slow) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
-    button(`inference ${row}`, item, () => on.inference(row));
+    button(`${doc.one} ${row}`, item, () => on.inference(row));
     item.append(`${of(row)}: ${duration(all.time[row])}, ${said(row)}` + (cause && all.extra[row] > 0 ? `; ${duration(all.extra[row])} more ${doc.causes[cause].name}` : "") + (trace.artefact(row) ? `, ${ARTEFACT}` : "") + (early(row) ? "; among the first of its kind: may be warm-up" : ""));
   }
   function nearest(event) {
@@ -92,7 +92,7 @@ function inferencesOf(trace, place, on) {
   canvas.addEventListener("click", event => { const row = nearest(event); if (row !== null) on.inference(row); });
   canvas.addEventListener("pointermove", event => {
     const row = nearest(event);
-    canvas.title = row === null ? "" : `inference ${row}${of(row)}: ${duration(all.time[row])}, ${said(row)} of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
+    canvas.title = row === null ? "" : `${doc.one} ${row}${of(row)}: ${duration(all.time[row])}, ${said(row)} of its kind${early(row) ? ", among the first: may be warm-up" : ""}`;
     canvas.style.cursor = row === null ? "" : "pointer";
   });
   canvas.addEventListener("keydown", event => {
@@ -110,7 +110,7 @@ function inferencesOf(trace, place, on) {
       if (!dots || String([...before || []]) !== String([...chosen || []])) {
         const spent = chosen && trace.summed({ ...given, inference: null, range: null }, row => tables.kernels.inference[row]);
         scale(spent ? shown.filter(row => spent.has(row)).map(row => [row, spent.get(row).time]) : shown.map(row => [row, all.time[row]]));
-        inLayers.textContent = chosen ? `Now: the time of the selected ${chosen.size === 1 ? "layer's" : "layers'"} kernels in each inference.` : "";
+        inLayers.textContent = chosen ? `Now: the time of the selected ${chosen.size === 1 ? "layer's" : "layers'"} kernels in each ${doc.one}.` : "";
       }
       draw();
     },

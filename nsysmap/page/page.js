@@ -44,7 +44,7 @@ async function start() {
   function chosen() {
     chips.replaceChildren();
     const chip = (words, clear) => button(words + " ×", chips, () => change(clear), "chip");
-    if (selection.inference !== null) chip(`inference ${selection.inference}`, { inference: null });
+    if (selection.inference !== null) chip(`${doc.one} ${selection.inference}`, { inference: null });
     if (selection.layer !== null) chip(`layer ${fitted(trace.layers.get(selection.layer).title, 40)}`, { layer: null });
     if (selection.layers) chip(`${fitted(selection.title, 40)}: ${counted(selection.layers.length, "layer")}`, { layers: null });
     if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });

@@ -52,7 +52,7 @@ function traceOf(doc, tables) {
     if (type === LEFT_OUT) return `${tables.left_out.count[row].toLocaleString("en")} not shown event by event`;
     if (type === GAP) return doc.causes[shared(GAP, "cause", row)].name;
     if (type === CALL) return shared(CALL, "api", row);
-    if (type === INFERENCE) return "inference " + row + (inferences.warmup[row] ? " (warm-up)" : "");
+    if (type === INFERENCE) return `${doc.one} ${row}` + (inferences.warmup[row] ? " (warm-up)" : "");
     return shared(type, "name", row);
   }
   function startOf(type, row) { return tables[TABLES[type]].start[row]; }
@@ -230,7 +230,7 @@ function lanesOf(doc, tables, shared) {
   const inferences = split(INFERENCE, row => tables.inferences.thread[row]);
   const several = doc.threads.length > 1;
   for (const [thread, events] of inferences) {
-    const name = several && thread >= 0 ? `inferences, thread ${doc.threads[thread].tid}` : "inferences";
+    const name = several && thread >= 0 ? `${doc.one}s, thread ${doc.threads[thread].tid}` : `${doc.one}s`;
     stacked(tables, events).forEach((part, depth) => add({ name: depth ? "" : name, type: INFERENCE, height: 18, thread: -2 }, part));
   }
   for (const device of [...new Set(doc.lanes.map(lane => lane.device))].sort((one, two) => one - two)) {

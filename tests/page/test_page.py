@@ -996,6 +996,14 @@ def test_what_is_not_done_first_is_said_with_the_limit(browser: Browser, written
     assert first["drop-layers"] == "no: it may save nothing"
 
 
+def test_what_no_range_marks_as_inferences_are_repetitions(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("torch_encoder/eager.nsys-rep"), "inference=3")
+    assert "repetition 3 ×" in page.inner_text("#chips")
+    assert page.inner_text("#details h2") == "Repetition 3"
+    assert page.inner_text("#inferences h2") == "Repetitions"
+    assert "Layers are TensorRT's, and the trace shows none" in page.inner_text("#answer")
+
+
 def test_the_part_in_view_is_selected_by_a_key_and_told(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
     page.locator("#lanes canvas").focus()
