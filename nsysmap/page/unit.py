@@ -52,7 +52,7 @@ def run_words(summary: Summary, tables: Tables) -> str:
     loops = [row for row in tables.inference_loops if row.integer("steady")]
     median = loops[0].maybe_integer("median_ns") if len(loops) == 1 else None
     spread = f" (median {rounded(median)})" if median is not None else ""
-    told = f"The time with the profiler is the mean of {counted(summary.steady, f'steady-state {one}')}{spread}"
+    told = f"With the profiler: the mean of {counted(summary.steady, f'steady-state {one}')}{spread}"
     if not len(tables.replayed_inferences):
         return f"{told}."
-    return f"{told}; the prediction leaves out outliers ({OUTLIER} × the median or more) and long pauses."
+    return f"{told}; the prediction leaves out outliers (from {OUTLIER} × the median) and long pauses."
