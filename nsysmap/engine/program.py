@@ -52,6 +52,15 @@ class Program:
         return False if self.before is not None and self.before <= version else None
 
     @property
+    def bound(self) -> str | None:
+        """What is known of its TensorRT's version where that is unknown; None if nothing is."""
+        if self.tensorrt is not None:
+            return None
+        if self.before is not None:
+            return f"before {'.'.join(map(str, self.before))}"
+        return None if self.since is None else f"{'.'.join(map(str, self.since))} or later"
+
+    @property
     def pytorch(self) -> bool:
         """Whether PyTorch runs in it."""
         return self.kind in (TORCH_TENSORRT, TORCH_ENGINES, PYTORCH)

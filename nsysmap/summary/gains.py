@@ -82,6 +82,8 @@ def _more_per_second(summary: Summary, action: Action) -> str:
     now = rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
     saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
+    if action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns:  # at most twice as many as one after another
+        high = max(min(high, 2e9 / summary.unprofiled.low_ns), after)
     if action.basis == "rule":
         return f"may reach up to {rate(after)} {per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
     return f"{ranged_rate(after, low, high)} {per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"

@@ -288,6 +288,7 @@ class Summary:
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
+    tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names of Myelin's layers tell
 
     @property
     def per_second(self) -> float | None:

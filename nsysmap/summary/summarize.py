@@ -125,6 +125,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
         next_steps=(*_next_steps(tables, capture, program), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
+        tensorrt_bound=None if version else program.bound,
     )
 
 

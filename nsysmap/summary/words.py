@@ -60,7 +60,8 @@ def title(summary: Summary) -> str:
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
-    return text + (f", TensorRT {summary.tensorrt_version}" if summary.tensorrt_version else "") + (", PyTorch" if summary.pytorch else "")
+    version = summary.tensorrt_version or summary.tensorrt_bound
+    return text + (f", TensorRT {version}" if version else "") + (", PyTorch" if summary.pytorch else "")
 
 
 def none_of(summary: Summary) -> str:

@@ -104,3 +104,16 @@ def test_a_version_is_compared_as_numbers_and_known_where_its_bounds_decide(prog
 )
 def test_a_version_is_its_numbers(told: str | None, version: Version | None) -> None:
     assert version_of(told) == version
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (Program(before=(10,)), "before 10"),
+        (Program(since=(10,)), "10 or later"),
+        (Program(tensorrt=(8, 6), before=(10,)), None),  # the version itself is told
+        (Program(), None),
+    ],
+)
+def test_of_an_unknown_version_its_bounds_are_told(program: Program, said: str | None) -> None:
+    assert program.bound == said

@@ -362,13 +362,21 @@ def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
     assert gains.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
 
 
+def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another() -> None:
+    runs = Runs(Program("tensorrt"), 0.0, None)
+    (action,) = actions(tables([answered("two-in-flight", 450, 300, 800)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
+    summary = replace(analysis("bert_trt10", "sync.sqlite").summary, unprofiled=Figure(1000, 800, 1300))
+    told = gains.gain(summary, action)
+    assert "1,800,000" in told and "2,500,000) per second" in told, told  # 2 / 800 ns, and not 1 / (1000 - 800) ns
+
+
 @pytest.mark.parametrize(
     ("kind", "gaps", "line"),
     [
         ("tensorrt", 1, "auto next = std::async("),
         ("cuda", 1, "auto next = std::async("),
         ("torch-tensorrt", 1, "for x in DataLoader("),
-        ("torch-tensorrt", 12, "with torch_tensorrt.runtime.enable_cudagraphs("),
+        ("torch-tensorrt", 12, "with torch.cuda.graph(graph): out = model(x)  # the whole pass"),
         ("pytorch", 12, "model = torch.compile("),
         ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
     ],
