@@ -151,7 +151,7 @@ PATTERNS: tuple[PatternRow, ...] = (
     PatternRow("gelu-tanh", "((Mul Mul)|Pow) Mul Add Mul Tanh Add Mul Mul?", "GELU, tanh form", "confirmed", "__myl_FcMulMulMulAddMulTanhAddMulMul"),
     PatternRow("gelu-erf", "(Div|Mul) Cast? Erf Cast? Add Mul Mul?", "GELU, erf form", "confirmed", "__myl_DivCasErfCasAddMulMul"),
     PatternRow("swiglu", "Neg Exp Resh? Add Div Mul Mul", "SiLU times another value: gate of a SwiGLU", "likely", "__myl_FcNegExpAddDivMulMul"),
-    PatternRow("silu", "Neg Exp Resh? Add Div Mul", "SiLU: x * sigmoid(x); no maximum and no sum, so not a softmax", "likely", "ResNegExpResAddDivMul"),
+    PatternRow("silu", "Neg Exp Resh? Add Div Mul", "SiLU: x * sigmoid(x); behind softmax-statistics (TensorRT 8.5 and 8.6), the second half of that softmax", "likely", "ResNegExpResAddDivMul"),
     PatternRow("sigmoid", "Neg Exp Resh? Add Div", "sigmoid: 1 / (1 + exp(-x))", "likely", "__myl_MulNegExpAddDiv"),
     PatternRow("swiglu", "Silu Mul", "SiLU times another value: gate of a SwiGLU", "likely", "__myl_SiluMulMulCast"),
     PatternRow("int8-quantize-dequantize", "(Mul|Div) Add? ((Min Max Roun)|(Max Min Roun)|(Roun Min Max)|(Roun Max Min)) Cast Cast? Mul", "INT8 quantise and dequantise again", "confirmed", "__myl_MulMinMaxRounCastCastMul_myl0_5"),

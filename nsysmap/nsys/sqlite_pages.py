@@ -312,7 +312,7 @@ def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool, narro
 
 def _beginnings(buffer: Bytes, cells: IntArray, *, numbered: bool, narrow: bool) -> tuple[_Places, IntArray, IntArray]:
     """Position, length and row number (none unless ``numbered``) of the record in each of these cells."""
-    if narrow:
+    if narrow and not numbered:
         own = np.ndarray((len(buffer) - _NARROW + 1,), f"V{_NARROW}", buffer, 0, (1,))[cells].view(np.uint8)
         at = np.arange(0, len(own), _NARROW)
         ahead, varies = _Places(own, at, _NARROW).ahead(0)

@@ -70,8 +70,9 @@ def test_a_cut_list_says_so_and_tells_nothing_of_tensor_cores() -> None:
     assert decoded.tensor_cores == "unknown"
 
 
-def test_the_quoted_softmax_without_maximum_and_sum_is_a_silu() -> None:
+def test_a_name_without_maximum_and_sum_is_a_silu_or_behind_the_statistics_of_a_softmax_its_second_half() -> None:
     assert _patterns("ResNegExpResAddDivMul") == ["silu"]
+    assert "second half of that softmax" in decode("ResNegExpResAddDivMul").patterns[0].text
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,11 @@ def test_row_numbers_are_the_values_of_an_integer_primary_key(tmp_path: Path) ->
     assert decoded(path, "t", "k", text=True) is None
 
 
+def test_row_numbers_of_pages_full_of_short_rows_are_told(tmp_path: Path) -> None:
+    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER, k INTEGER PRIMARY KEY)", rows=[(2, number) for number in range(10, 120)])
+    assert decoded(path, "t", "k", text=False) == list(range(10, 120))
+
+
 def test_rows_longer_than_a_page_are_decoded(tmp_path: Path) -> None:
     rows = [(i, "n" * size, -i) for i, size in enumerate((0, 5, 4040, 4050, 4060, 4070, 5000, 20000, 100_000) * 30)]
     path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER, b TEXT, c INTEGER)", rows=rows)
