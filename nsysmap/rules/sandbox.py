@@ -88,6 +88,7 @@ _SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOL
 
 _OVER = b"\0"  # no signal has this number
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_DROPPED = "Query interrupted"  # what DuckDB raises where it has called a signal's handler, instead of what that one raised
 _GIVEN = "a table given"
 _COPIED_ROWS = 100_000
 _BATCH_ROWS = 65_536
@@ -379,6 +380,7 @@ def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
     os.set_blocking(theirs, False)
     in_main = threading.current_thread() is threading.main_thread()
     others = signal.set_wakeup_fd(theirs, warn_on_full_buffer=False) if in_main else -1
+    came: list[int] = []
 
     def watch() -> None:
         end = time.monotonic() + seconds
@@ -392,6 +394,7 @@ def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
                 with suppress(OSError):
                     os.write(others, byte)
             if byte[0] in _ENDING:
+                came.append(byte[0])
                 break
         connection.interrupt()
 
@@ -399,6 +402,12 @@ def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
     watcher.start()
     try:
         yield
+    except RuntimeError as error:
+        if str(error) == _DROPPED:
+            watcher.join(1.0)
+            for number in came:
+                signal.raise_signal(number)  # its handler raises once more
+        raise
     finally:
         if in_main:
             signal.set_wakeup_fd(others)
