@@ -128,7 +128,7 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
 
 
 def _what(change: str, runs: Runs) -> Change:
-    """What to do for a change of what-if; of the host's own work between launches, if that is Python's, only a CUDA graph gets rid."""
+    """What to do for a change of what-if: Python's own work between launches has its own way, unlike work between inferences."""
     python = change == "no-host-gap" and runs.program.pytorch and runs.host_gaps >= _MANY_GAPS
     return PYTHON_BETWEEN if python else CHANGES[change]
 

@@ -114,14 +114,18 @@ _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)"
 _PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
 _PATTERN = "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of norms"
 _SOFTMAX = _say("let nothing else read a softmax's intermediate results, and keep its axis last")
+_UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
+_NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
+_LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
+_ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
     TENSORRT: (
         _line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6),
-        _say("merge the branches: TensorRT has no such streams before 8.6"),
+        _NO_STREAMS,
     ),
     ONNX_RUNTIME: (
         _line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6),
-        _say("merge the branches: TensorRT has no such streams before 8.6"),
+        _NO_STREAMS,
     ),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)", 8, 6),
@@ -195,7 +199,7 @@ CHANGES: Mapping[str, Change] = {
                 _line("trtexec --loadEngine=model.plan --streams=2"),
             ),
             ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
-            TENSORRT_LLM: (_line("outputs = [llm.generate_async(prompt) for prompt in prompts]"),),
+            TENSORRT_LLM: (_LLM_ASYNC,),
             TORCH_TENSORRT: (
                 _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"),
             ),  # a context runs one at a time
@@ -208,7 +212,7 @@ CHANGES: Mapping[str, Change] = {
         "synchronise once, at the end",
         {
             ONNX_RUNTIME: (_line('run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")'),),
-            TENSORRT_LLM: (_line("outputs = [llm.generate_async(prompt) for prompt in prompts]"),),
+            TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
             _ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
         },
@@ -227,7 +231,7 @@ CHANGES: Mapping[str, Change] = {
         "move host work out of the loop",
         {
             ONNX_RUNTIME: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before session.run()"),),
-            TENSORRT_LLM: (_line("outputs = [llm.generate_async(prompt) for prompt in prompts]"),),
+            TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),),
             _ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
         },
@@ -236,12 +240,12 @@ CHANGES: Mapping[str, Change] = {
     "one-stream": Change(
         "run all kernels on one stream",
         {
-            TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _say("enqueue everything on one stream")),
-            ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _say("enqueue everything on one stream")),
+            TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
+            ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
             TORCH_TENSORRT: (_line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)", 8, 6), _say("use one stream")),
             PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
             CUDA: (_line("kernel<<<grid, block, 0, stream>>>(...);  // one stream for all"),),
-            _ANY: (_say("enqueue everything on one stream"),),
+            _ANY: (_ONE_STREAM,),
         },
     ),
     "aux-streams": Change("run independent layers concurrently", _STREAMS),
@@ -287,18 +291,18 @@ RULES: Mapping[str, Change] = {
         {
             TENSORRT: (
                 _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
-                _say("move slices, casts and reshapes out from between these operations in the model"),
+                _UNCHAINED,
             ),
             ONNX_RUNTIME: (
                 _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
-                _say("move slices, casts and reshapes out from between these operations in the model"),
+                _UNCHAINED,
             ),
             TORCH_TENSORRT: (
                 _line("torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)", 8, 6),
-                _say("move slices, casts and reshapes out from between these operations in the model"),
+                _UNCHAINED,
             ),
             PYTORCH: (_line("model = torch.compile(model)"),),
-            _ANY: (_say("move slices, casts and reshapes out from between these operations in the model"),),
+            _ANY: (_UNCHAINED,),
         },
     ),
     "epilogue-missed": Change(
