@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,18 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def pasted(text: str) -> str:
+    """The text as one word of a command for a shell (bash, zsh): quoted where it must be, without any character that a terminal obeys."""
+    text = f"./{text}" if text.startswith("-") else text
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(f"\\{char}" if char in "\\'" else char if char.isprintable() else _byte_escapes(char) for char in text) + "'"
+
+
+def _byte_escapes(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
 
 
 def inert_json(text: str) -> str:

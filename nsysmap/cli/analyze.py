@@ -90,7 +90,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     written = [Path(path) for path in outputs]
     for path in written:
         check_output(path, output_suffixes(), [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one])
-    shown = "shown json" if as_json else f"shown {width()} {full} {colour()}"
+    shown = "shown json" if as_json else f"shown {width()} {full} {colour()} {list(files)}"
     failed = f"failed {fail_on}"
     wanted = {*(path.suffix.lower() for path in written), *((shown,) if as_json or not quiet else ()), *((failed,) if fail_on else ())}
     beside = {"profile": profile, "times": times, "onnx": onnx_file, "ncu": ncu}
@@ -103,7 +103,7 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
         else:
             analysis = _analysis(question, params, reader, tell)
             content = _written(analysis, written, tell)
-            text = _json(content) if as_json else _text(content, full=full)
+            text = _json(content) if as_json else _text(content, (given.report, *given.engines), full=full)
             answer = {shown: _bytes(text), **_failures(analysis)}
             if place is not None:
                 place.keep(answer | files_of(written))
@@ -139,10 +139,10 @@ def _written(analysis: Analysis, paths: Sequence[Path], tell: Progress) -> Repor
     return content
 
 
-def _text(content: Report, *, full: bool) -> str:
+def _text(content: Report, given: Sequence[str], *, full: bool) -> str:
     from nsysmap.report.text import report_text
 
-    return report_text(content, width=width(), full=full, colour=colour())
+    return report_text(content, width=width(), full=full, colour=colour(), given=given)
 
 
 def _json(content: Report) -> str:

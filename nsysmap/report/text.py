@@ -43,10 +43,13 @@ _FIGURES = 37  # columns before a kernel in its table
 _SYMBOL_WIDTH = 90  # on a narrower terminal the kernels' symbols are left out
 
 
-def report_text(report: Report, *, width: int | None = None, full: bool = False, colour: bool = False) -> str:
-    """The answer on one screen, or with ``full`` everything, as lines of at most ``width`` columns (none: nothing is cut)."""
+def report_text(report: Report, *, width: int | None = None, full: bool = False, colour: bool = False, given: Sequence[str] = ()) -> str:
+    """The answer on one screen, or with ``full`` everything, as lines of at most ``width`` columns (none: nothing is cut).
+
+    ``given`` are the paths of the report and its engine files for the commands on it; without them it has their names.
+    """
     columns_there = WHOLE if width is None else max(NARROWEST, width)
-    lines = screen(report.summary, columns_there)
+    lines = screen(report.summary, columns_there, given)
     if full:
         for section in _sections(report, columns_there):
             lines += [styled(""), *section]

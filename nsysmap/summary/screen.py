@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nsysmap.base.lines import WHOLE, Line, folded, prose_width, styled, table, wrapped
+from nsysmap.base.lines import WHOLE, Line, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
+from nsysmap.summary.commands import commands
 from nsysmap.summary.costs import cost_rows, costs_heading, kernel_titles, other_costs
 from nsysmap.summary.model import Action, Region, Summary
 
 _SCREEN = 24  # lines of the smallest terminal
+_DETAILS = ("places", "order", "idle", "slowest")
+"""What is left out where lines are too few, this first: where things are not fused, the note on the order of actions, what idle time a CUDA
+graph saves, why the slowest inference is (the command for it says so)."""
+_NOTES = 2  # of these, that go before an action of unknown gain
 _TOP_LAYERS = 5
 _TOP_PARTS = 5
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
 _STATEMENT = re.compile(r"(?<=[,;]) +")
 _COMMENT = re.compile(r"(.*?)(?:  ((?:#|//) .*))?")
 _WORD = 11  # width of the words on the left
@@ -31,21 +37,21 @@ _GAP = 2  # columns between those of a table
 _LEAST_LAYER = 0.02  # share of the kernel time; if a region has the rest, its parts are listed instead
 
 
-def screen(summary: Summary, width: int) -> list[Line]:
-    """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave room for what costs most."""
-    see = [(escaped(command), what) for what, command in answer.commands(summary)]
-    short = [one for one in see if columns(one[0]) + _WORD <= width or one[1] in ("layers", "regions")]
+def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line]:
+    """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave room for what costs most.
+
+    ``given`` are the paths of the report and of the engine files, as the commands that show more are to name them.
+    """
+    see = [(command, what) for what, command in commands(summary, given, None if width == WHOLE else width - _WORD)]
+    short = [one for one in see if columns(one[0]) + _WORD <= width or one[1] in ("layers", "regions", "")]
     layers = any(what in ("layers", "regions") for _, what in short)
-    below = len(list(_see(short[:2], width))) if layers else 3  # the commands for layers and names, or for names and the table's heading
-    shown = gains.first_actions(summary)
-    lines, brief = _answer(summary, shown, width), False
-    while width != WHOLE and len(lines) + below > _SCREEN:
-        fewer = gains.without_least(shown) if brief else shown
-        if brief and len(fewer) == len(shown):
+    goes = int(short[0][1] == "")  # the first command is a cd
+    below = len(list(_see(short[: 2 + goes], width))) if layers else 3 + goes  # layers, names; or names and the table's heading
+    for shown, left_out in _choices(summary):
+        lines = _answer(summary, shown, width, left_out)
+        if width == WHOLE or len(lines) + below <= _SCREEN:
             break
-        shown, brief = fewer, not brief
-        lines = _answer(summary, shown, width, brief=brief)
-    room = len(short) if layers or width == WHOLE else max(_SCREEN - len(lines) - 2, 1)
+    room = len(short) if layers or width == WHOLE else max(_SCREEN - len(lines) - 2, 1 + goes)
     lines += _see(short[:room], width)
     lines += [styled(""), *_costliest(summary, width)]
     lines += _see([one for one in see if one not in short[:room]], width)
@@ -56,8 +62,20 @@ def screen(summary: Summary, width: int) -> list[Line]:
     return lines
 
 
-def _answer(summary: Summary, shown: Sequence[Action], width: int, *, brief: bool = False) -> list[Line]:
-    """The sentences of the answer, with these actions; ``brief`` leaves out what a CUDA graph shortens, the order, and places."""
+def _choices(summary: Summary) -> Iterator[tuple[Sequence[Action], Sequence[str]]]:
+    """What the answer may hold, the most first: these actions, without these details.  One of unknown gain goes before most."""
+    shown = gains.first_actions(summary)
+    while True:
+        unknown = any(one.filled is not None and one.basis == "rule" for one in shown[1:])
+        yield from ((shown, _DETAILS[:count]) for count in range((_NOTES if unknown else len(_DETAILS)) + 1))
+        fewer = gains.without_least(shown)
+        if len(fewer) == len(shown):
+            return
+        shown = fewer
+
+
+def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str] = ()) -> list[Line]:
+    """The sentences of the answer, with these actions and without these details."""
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
@@ -67,14 +85,14 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, *, brief: boo
     lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
     lines += _said("GPU", answer.where(summary), width)
     lines += _said("counters", hardware.told(summary), width)
-    lines += _actions(summary, shown, width, brief=brief)
+    lines += _actions(summary, shown, width, left_out)
     lines += _next_steps(summary, shown, width) if summary.blocked else []
     named = {action.name for action in shown}
     hidden = summary.blocked and summary.graph.answer == "cannot-tell"
     if summary.inferences and not hidden and not named & {"cuda-graph", "launch-bound"}:
         lines += _said("CUDA graph", [answer.graph(summary)], width)
-    rows = [("not fused", answer.not_fused(summary, places=not brief))] if summary.rules else []
-    for word, text in (*rows, ("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary))):
+    rows = [("not fused", answer.not_fused(summary, places="places" not in left_out))] if summary.rules else []
+    for word, text in (*rows, ("slowest", answer.slowest(summary, why="slowest" not in left_out)), ("how sure", answer.certainty(summary))):
         lines += _said(word, [text] if text else [], width)
     return lines
 
@@ -88,15 +106,18 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
             yield ((" " * _WORD, ""), *line)
 
 
-def _actions(summary: Summary, shown: Sequence[Action], width: int, *, brief: bool) -> Iterator[Line]:
+def _actions(summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str]) -> Iterator[Line]:
     shorter = [action for action in shown if not action.throughput_only]
     if not shorter:
         yield from _said("do first", [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
     for number, action in enumerate(shorter, 1):
         yield from _action(
-            f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action, brief=brief)}", action, number, width
+            f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action, brief='idle' in left_out)}",
+            action,
+            number,
+            width,
         )
-    if not brief and (told := gains.order(summary, shown)):
+    if "order" not in left_out and (told := gains.order(summary, shown)):
         yield from _said("", [f"({told})"], width)
     for action in shown:
         if action.throughput_only:
@@ -164,7 +185,15 @@ def _code(text: str, width: int) -> list[str]:
 
 
 def _folded(command: str, width: int) -> list[str]:
-    return folded(command, width - 2, whole=True)
+    """A shell's command in lines, broken between its words, with room for a backslash after all but the last."""
+    lines = [""]
+    for word in _SHELL_WORD.findall(command):
+        wider = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and columns(wider) > width - 2 and columns(command) > width:
+            lines.append(word)
+        else:
+            lines[-1] = wider
+    return lines
 
 
 def _costliest(summary: Summary, width: int) -> list[Line]:
@@ -240,11 +269,11 @@ def _see(commands: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
     longest = max((columns(command) for command, _ in commands if columns(command) + _WORD + _WHAT <= width), default=0)
     for i, (command, what) in enumerate(commands):
         lead = (f"{'see' if i == 0 else '':<{_WORD}}", "bold")
-        *first, last = [command] if columns(command) + _WORD <= width else _folded(command, width - _WORD)
+        *first, last = _folded(command, width - _WORD)
         for line in first:
             yield ((lead[0], "bold"), (f"{line} \\", "yellow"))
             lead = (" " * _WORD, "bold")
         pad = max(longest - columns(last), 0)
         comment = f"{' ' * pad}  # {what}"
-        comment = comment if _WORD + columns(last) + columns(comment) <= width else ""
+        comment = comment if what and _WORD + columns(last) + columns(comment) <= width else ""
         yield ((lead[0], "bold"), (last, "yellow"), (comment, "dim"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -37,7 +36,6 @@ _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer 
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
 _LEFT_OUT = 1.25  # times the replayed inferences' time that all take on average, from which pauses too are left out of the replay
-_SLOW = 1.1  # ratio to the median from which the slowest inference is an outlier
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
@@ -298,13 +296,14 @@ def _graph(summary: Summary) -> str:
     return in_its_words(summary, verdict.reason or "does not apply")
 
 
-def _of_fusion(answer: RuleAnswer) -> bool:
+def of_fusion(answer: RuleAnswer) -> bool:
+    """Whether a rule is about something that could be fused."""
     return (answer.group == _FUSION and answer.rule not in _ALONGSIDE) or answer.rule in _NOT_FUSED
 
 
 def not_fused(summary: Summary, *, places: bool = True) -> str:
     """What was not fused, by rule, the costliest with its layers (``places``); or that nothing was found, or could not be determined."""
-    mine = [one for one in summary.rules if _of_fusion(one)]
+    mine = [one for one in summary.rules if of_fusion(one)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
     skipped = [one for one in mine if one.outcome == "skipped"]
@@ -330,8 +329,8 @@ def _unfused(answer: RuleAnswer, where: str | None) -> str:
     return f"{answer.rule}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
 
 
-def slowest(summary: Summary) -> str:
-    """The slowest inference, and what it waited for."""
+def slowest(summary: Summary, *, why: bool = True) -> str:
+    """The slowest inference, and what it waited for (``why``)."""
     found = summary.slowest
     if found is None:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
@@ -340,6 +339,8 @@ def slowest(summary: Summary) -> str:
     told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
+    if not why:
+        return told
     if found.cause and found.extra_ns:
         told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}{_held_up(found)}"
         told += ", an artefact of profiling" if found.artefact else ""
@@ -469,20 +470,3 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     because = _NOT_ABOUT_THIS if "engine file" in largest and not summary.tensorrt else because or largest
     told = f"{' and '.join(parts)} could not tell: {several}{in_its_words(summary, because)}"
     return f"{told}; {counters}{where}" if counters else f"{told}{where}"
-
-
-def commands(summary: Summary) -> list[tuple[str, str]]:
-    """The commands that show more, each with its purpose."""
-    engines = [shlex.quote(one.source) for one in summary.engines if one.verdict != "did-not-run"]
-    given = " ".join([*engines, shlex.quote(summary.source)])
-    found = []
-    if engines and summary.layers:
-        found.append(("regions" if summary.regions else "layers", f"nsysmap layers {given} --sort time"))
-    found.append(("names", "nsysmap decode NAME"))
-    if engines and any(_of_fusion(one) and one.outcome == "found" for one in summary.rules):
-        found.append(("not fused", f"nsysmap layers {given} --findings"))
-    if summary.slowest and summary.slowest.times_median >= _SLOW:
-        found.append(("slowest", f"nsysmap inference {given} {summary.slowest.inference}"))
-    if not summary.blocked:
-        found.append(("timeline", f"nsysmap analyze {given} -o report.html"))
-    return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.terminal import columns, escaped, in_one, inert_json, shortened, told_apart
+from nsysmap.base.terminal import columns, escaped, in_one, inert_json, pasted, shortened, told_apart
 
 names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
 
@@ -97,3 +99,13 @@ def test_words_in_which_names_differ_stay_before_those_that_are_rare_elsewhere()
 )
 def test_names_that_differ_in_one_number_are_one_text(names: list[str], told: str) -> None:
     assert in_one(names) == told
+
+
+@pytest.mark.parametrize(
+    "path", ["a b/it's.json", "-o.json", "a\nb\x1b[31m", "\u202ebidi\\'", "caf\udce9", "plain/name-1.json", "$HOME `x` !"]
+)
+def test_a_pasted_word_is_what_a_shell_passes_on_and_inert_until_then(path: str) -> None:
+    word = pasted(path)
+    assert word.isprintable()
+    passed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
+    assert os.fsdecode(passed) == (f"./{path}" if path.startswith("-") else path)

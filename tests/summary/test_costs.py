@@ -13,6 +13,7 @@ from nsysmap.base.lines import WHOLE, rendered
 from nsysmap.base.units import duration
 from nsysmap.report.words import cost_words
 from nsysmap.summary import words
+from nsysmap.summary.commands import commands
 from nsysmap.summary.costs import cost_rows
 from nsysmap.summary.screen import screen
 from nsysmap.timing.totals import in_steady_part
@@ -146,7 +147,7 @@ def test_what_the_profiler_adds_is_the_difference_of_two_times_that_are_told(nam
 def test_every_command_on_the_screen_names_every_engine_that_ran(name: str) -> None:
     summary = held(name).summary
     ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
-    for _, command in words.commands(summary):
+    for _, command in commands(summary):
         if summary.source in command:
             assert [engine for engine in ran if f" {engine} " not in command] == []
 

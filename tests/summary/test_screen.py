@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from nsysmap.base.terminal import columns
 from nsysmap.report.build import report_of
 from nsysmap.report.model import Report
 from nsysmap.report.text import report_text
+from nsysmap.summary.commands import commands
 from tests.places import FIXTURES, GOLDEN
 from tests.reports import hostile
 from tests.rule_packs import golden_rules
@@ -50,9 +53,10 @@ def held(name: str) -> Report:
     return report_of(analyze(first, engines, rules=golden_rules()))
 
 
-def unanswered(told: Report, width: int) -> list[str]:
-    """The questions without an answer in the first lines."""
-    lines = report_text(told, width=width).splitlines()[:FIRST_LINES]
+def unanswered(told: Report, width: int, folder: str = "") -> list[str]:
+    """The questions without an answer in the first lines, where the files are in that folder."""
+    given = [f"{folder}{name}" for name in (told.summary.source, *(engine.source for engine in told.summary.engines))]
+    lines = report_text(told, width=width, given=given).splitlines()[:FIRST_LINES]
     whole = re.sub(r"\n {9,}", " ", "\n".join(lines))  # a sentence may be wrapped anywhere
     return [question for question, answer in QUESTIONS.items() if not re.search(answer, whole, re.MULTILINE)]
 
@@ -72,6 +76,7 @@ def test_the_screen_is_the_golden_one(name: str, width: int) -> None:
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_first_24_lines_answer_ten_questions(name: str, width: int) -> None:
     assert unanswered(held(name), width) == []
+    assert unanswered(held(name), width, "/captures/of/a/model/") == []
 
 
 @pytest.mark.parametrize(
@@ -96,6 +101,7 @@ def test_so_do_those_of_other_programs(files: tuple[str, ...]) -> None:
     told = report_of(analyze(first, engines, rules=golden_rules()))
     for width in WIDTHS:
         assert unanswered(told, width) == []
+        assert unanswered(told, width, "/captures/of/a/model/") == []
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -147,3 +153,52 @@ def test_full_says_by_what_the_first_actions_are_chosen_and_what_comes_next() ->
     text = " ".join(report_text(held("bert_trt10"), full=True, width=140).split())
     assert "Do first: At most 3 are listed; each saves at least 1%" in text
     assert "What a replay predicts (saves) comes before what a rule prices (may save up to)" in text
+
+
+def commands_on(text: str) -> list[str]:
+    """The commands on a screen after `see`, each in one line and without its comment."""
+    joined = re.sub(r" \\\n +", " ", text)
+    found = re.findall(r"^(?:see| {3}) {8}((?:nsysmap|cd) .*?)(?: +# [a-z ]+)?$", joined, re.MULTILINE)
+    assert found
+    return found
+
+
+GIVEN = ("/captures/it's a/run.nsys-rep", "/captures/engines/b c/engine.json")
+
+
+@pytest.mark.parametrize("width", [80, 100, 140, 300, None])
+def test_the_commands_name_the_files_as_they_were_given(width: int | None) -> None:
+    """Each is what a shell passes on, from the current folder or after the cd before them."""
+    commands = [shlex.split(one) for one in commands_on(report_text(held("bert_trt10"), width=width, given=GIVEN))]
+    folder = commands.pop(0)[1] if commands[0][0] == "cd" else ""
+    assert (folder != "") == (width in (80, 100))
+    about_files = [one for one in commands if one[1] != "decode"]
+    assert [one[1] for one in about_files] == ["layers", "layers", "inference", "analyze"]
+    for _, _, *arguments in about_files:
+        assert {str(Path(folder, one)) for one in arguments[:2]} == set(GIVEN)
+
+
+def test_without_a_folder_in_common_a_long_command_goes_on_after_a_backslash_between_its_words() -> None:
+    given = ("a b/it's a rather long name of a report.nsys-rep", "/elsewhere/with a name/engine.json")
+    for command in commands_on(report_text(held("bert_trt10"), width=80, given=given)):
+        words = shlex.split(command)
+        assert words[1] == "decode" or set(words[2:4]) == set(given)
+
+
+def test_files_of_one_name_and_several_engines_in_one_file_are_named_once_each_by_their_paths() -> None:
+    summary = held("two_engines").summary
+    first, second = summary.engines
+    twins = replace(summary, engines=(replace(first, source="a/engine.json"), replace(second, source="b/engine.json")))
+    layers = next(command for what, command in commands(twins, ("r.nsys-rep", "x/b/engine.json", "x/a/engine.json")) if what == "layers")
+    assert layers == "nsysmap layers x/a/engine.json x/b/engine.json r.nsys-rep --sort time"
+    of_one = [replace(first, source=f"build.log (engine {number} of 2)") for number in (1, 2)]
+    both = next(command for what, command in commands(replace(summary, engines=tuple(of_one)), ("r", "x/build.log")) if what == "layers")
+    assert both == "nsysmap layers x/build.log r --sort time"
+
+
+def test_a_name_that_is_decoded_on_the_screen_is_of_a_kernel_that_ran() -> None:
+    summary = held("bert_trt10").summary
+    told = next(command for what, command in commands(summary) if what == "names")
+    assert told.removeprefix("nsysmap decode ") in {one.name for one in summary.kernels}
+    nothing = replace(summary, kernels=tuple(replace(one, what="unknown") for one in summary.kernels))
+    assert ("names", "nsysmap decode NAME") in commands(nothing)
