@@ -1,0 +1,78 @@
+"""The answer on the page's top."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.browser import Browser
+
+if TYPE_CHECKING:
+    pass
+from tests.page.opening import CAPTURES, MIXED, bert, opened
+
+
+def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.set_viewport_size({"width": 1024, "height": 700})
+    assert page.locator("#details").is_hidden()  # nothing is clicked yet
+    told = page.inner_text("#answer")
+    for word in (
+        "CUDA graph",
+        "not fused",
+        "slowest",
+        "engine.json is the engine that ran",
+        "how sure",
+        "What to do first",
+        "Which layers take the most time",
+    ):
+        assert word in told, word
+        assert page.locator("#answer").get_by_text(word).first.evaluate("one => one.getBoundingClientRect().bottom < 700"), word
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_text("show it").click()
+    assert page.inner_text("#details h2").startswith("Inference")
+    page.get_by_label("close the details").click()
+    assert page.locator("#details").is_hidden()
+
+
+def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    assert "take the most time, of 281 µs kernel time per pass of 2 inferences" in page.inner_text("#answer")
+    assert "times (µs): mean per pass of 2 inferences" in page.inner_text("#layers .said")
+    assert "times: mean per pass of 2 inferences" in page.inner_text("#region-said")
+    assert "of any engine, of which a pass has 2" in page.inner_text("#findings")
+    costs = [head for head in page.locator("#findings h3").all_inner_texts() if "costs" in head]
+    assert costs and all(re.search(r"costs [\d.,]+ \S+ (per pass of 2 inferences|in all)$", head) for head in costs), costs
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    assert "take the most time, of 227 µs kernel time per inference" in page.inner_text("#answer")
+    others = page.locator("#layers tbody tr", has_text="without a layer")
+    assert others.locator("td").nth(1).inner_text() == "–"  # they are of no engine
+    page.keyboard.press("]")
+    assert "times (µs) and kernels within the selection" in page.inner_text("#layers .said")
+
+
+def test_the_engine_that_ran_is_proved_by_its_tactics(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    told = page.inner_text("#answer .more")
+    assert "55 of 55 layers with a tactic ran the kernel that it names" in told
+    assert "of its 57 layers 1 ran no kernel (1 shape)" in told
+
+
+def test_what_is_not_done_first_is_said_with_the_limit(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    assert "each saves at least 1%, even at the low end of a predicted range, after the first 3%" in page.inner_text("#answer")
+    first = {row.locator("td").first.inner_text(): row.locator("td").nth(6).inner_text() for row in page.locator("#whatif tbody tr").all()}
+    listed = {str(link.get_attribute("href")).removeprefix("#change-") for link in page.get_by_text("how predicted").all()}
+    assert {change for change, said in first.items() if said == "yes"} == listed != set()
+    assert first["async"] == "no: it may save less than 1%"
+    assert first["drop-layers"] == "no: it may save nothing"
+
+
+def test_what_no_range_marks_as_inferences_are_repetitions(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("torch_encoder/eager.nsys-rep"), "inference=3")
+    assert "repetition 3 ×" in page.inner_text("#chips")
+    assert page.inner_text("#details h2") == "Repetition 3"
+    assert page.inner_text("#inferences h2") == "Repetitions"
+    assert "Layers are TensorRT's, and the trace shows none" in page.inner_text("#answer")

@@ -1,0 +1,59 @@
+"""The page on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser import Browser
+
+if TYPE_CHECKING:
+    pass
+from tests.page.opening import CAPTURES, MIXED, bert, opened
+
+
+def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#graph-canvas .box").count() > 20
+    assert page.locator(".finding details").first.get_attribute("open") is not None
+    assert page.locator(".places").first.is_hidden()
+    assert page.locator("nav").is_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".finding details").first.get_attribute("open") is None
+
+
+@pytest.mark.parametrize("names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["no engine file"]])
+def test_paper_cuts_no_table(browser: Browser, written: Callable[..., Path], names: tuple[str, ...]) -> None:
+    page = opened(browser, written(*names))
+    page.set_viewport_size({"width": 720, "height": 1000})  # A4 with a margin of 1 cm
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("main *")].filter(one => one.checkVisibility() && !one.closest("svg"))
+          .filter(one => one.getBoundingClientRect().right > innerWidth
+            || (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === "auto"))
+          .map(one => one.outerHTML.slice(0, 80))"""
+    )
+    assert cut == []
+    assert page.locator("header").is_hidden()  # the name of the report is in the first heading
+
+
+def test_paper_is_light_whatever_the_screen_is(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written), scheme="dark")
+    corner = """() => {
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.drawImage(document.querySelector("#lanes canvas"), 0, 0);
+      return [...pen.getImageData(2, 2, 1, 1).data].slice(0, 3).join();
+    }"""
+    dark = page.evaluate(corner)
+    assert dark != "255,255,255"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(corner) == "255,255,255"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(corner) == dark
+    assert page.evaluate("document.documentElement.dataset.theme") is None
