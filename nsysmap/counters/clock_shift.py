@@ -12,7 +12,7 @@ from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
 from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
-from nsysmap.counters.shares import BusyTime, Parts, Shares, busy_time, gram, parts_of, shares_in, touched
+from nsysmap.counters.shares import BusyTime, Parts, Shares, busy_time, gram, overlapping, parts_of, shares_in, touched
 
 _FAR_SAMPLES = 64  # the offset is searched within this many sample lengths in either direction
 _MOST_SAMPLES = 10_000  # that the search looks at …
@@ -94,14 +94,11 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     if not stretches:
         return None
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
-    work = in_sequence_order(work)[0]
+    margin = (_FAR_SAMPLES + 1) * samples.period_ns
+    begins, ends = (np.array([each.start_ns[0] for each in stretches]), np.array([each.end_ns[-1] for each in stretches]))
+    work = in_sequence_order(work.some(overlapping(work, begins - margin, ends + margin)))[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     rough = _by_busy_time(work, stretches, samples.period_ns, origin) or none
-    margin = _FAR_SAMPLES * samples.period_ns
-    near = np.zeros(len(work.start_ns), np.bool_)
-    for each in stretches:
-        near |= (work.end_ns > each.start_ns[0] - margin) & (work.start_ns < each.end_ns[-1] + margin)
-    work = Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
     shift = _searched(work, stretches, samples.period_ns, rough)
     if rough.offset_ns or rough.drift:
         other = _searched(work, stretches, samples.period_ns, none)
@@ -251,8 +248,7 @@ def _along(agreement: FloatArray, moved: IntArray) -> FloatArray:
 
 def _around(work: Work, stretch: _Stretch, margin: float) -> Work:
     """The work near a stretch."""
-    near = (work.end_ns > stretch.start_ns[0] - margin) & (work.start_ns < stretch.end_ns[-1] + margin)
-    return Work(work.start_ns[near], work.end_ns[near], work.group[near], work.repeat[near], work.groups)
+    return work.some((work.end_ns > stretch.start_ns[0] - margin) & (work.start_ns < stretch.end_ns[-1] + margin))
 
 
 def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from nsysmap.base.table import FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 
 _FULL = 0.9  # share of the kernel's usual activity from which on it counts as working
+_USUAL = 0.75  # quantile of the activity over a kernel's parts
 _LEAST_PARTS = 4
 
 
@@ -31,7 +32,7 @@ def kernel_ends(estimates: Estimates, sm_active: Estimate) -> KernelEnds:
         part_ns = float(layout.duration_ns[group]) / len(parts)
         if len(parts) < _LEAST_PARTS or part_ns > estimates.period_ns:
             continue
-        usual = float(np.quantile(parts, 0.75))
+        usual = _quantile(parts)
         if usual <= 0:
             continue
         full = np.flatnonzero(parts >= _FULL * usual)
@@ -39,3 +40,11 @@ def kernel_ends(estimates: Estimates, sm_active: Estimate) -> KernelEnds:
         begin[group] = idle[: full[0]].sum() * part_ns
         end[group] = idle[full[-1] + 1 :].sum() * part_ns
     return KernelEnds(begin, end)
+
+
+def _quantile(parts: FloatArray) -> float:
+    """What numpy's quantile gives, sooner for so few parts."""
+    at = _USUAL * (len(parts) - 1)
+    ordered = np.sort(parts)
+    low = float(ordered[int(at)])
+    return low + (at - int(at)) * (float(ordered[-int(-at // 1)]) - low)

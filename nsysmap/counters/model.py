@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -38,15 +39,21 @@ class Work:
     repeat: IntArray  # index of the repetition of the sequence; -1 for none
     groups: int
 
-    @property
-    def begins_ns(self) -> IntArray:
-        """When each repetition that ran began, by index."""
-        inside = self.repeat >= 0
-        repeat, start = self.repeat[inside], self.start_ns[inside]
+    @cached_property
+    def spans_ns(self) -> tuple[IntArray, IntArray]:
+        """When each repetition that ran began, and when it ended, by index."""
+        inside = np.flatnonzero(self.repeat >= 0)
+        repeat = self.repeat[inside]
         begin = np.full(int(repeat.max(initial=-1)) + 1, _NEVER)
-        np.minimum.at(begin, repeat, start)
-        begun: IntArray = begin[begin != _NEVER]
-        return begun
+        end = np.zeros(len(begin), np.int64)
+        np.minimum.at(begin, repeat, self.start_ns[inside])
+        np.maximum.at(end, repeat, self.end_ns[inside])
+        ran = begin != _NEVER
+        return begin[ran], end[ran]
+
+    def some(self, rows: BoolArray) -> Work:
+        """Only these rows; groups and repetitions keep their numbers."""
+        return Work(self.start_ns[rows], self.end_ns[rows], self.group[rows], self.repeat[rows], self.groups)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nsysmap.counters.edges import Beside, beside
 from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
-from nsysmap.counters.shares import MOST_PARTS, Edges, Layout, Shares, edges_of, gram, layout_of, shares_of, taking_part, touched
+from nsysmap.counters.shares import MOST_PARTS, Edges, Layout, Shares, edges_of, gram, layout_of, overlapping, shares_of, touched
 
 PARTS_PER_SAMPLE = 16.0
 """Kernels are divided into parts of a sample's length divided by this …"""
@@ -65,8 +65,7 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     start, end = shift.moved(samples.start_ns), shift.moved(samples.end_ns)
     kept, thinned = _thinned(_near(work, start, end, samples.period_ns), _enough(work, samples.period_ns))
     start, end, values = start[kept], end[kept], np.stack([row[kept] for row in samples.values])
-    work, place = in_sequence_order(work)
-    work = taking_part(work, start, end)
+    work, place = in_sequence_order(work.some(overlapping(work, start, end)))
     layout = layout_for(work, samples.period_ns, len(start))
     foreign = touched(work, work.group < 0, start, end)
     used = ~foreign & np.isfinite(values).all(axis=0)
@@ -173,7 +172,7 @@ def _thinned(near: IntArray, most: int) -> tuple[IntArray, bool]:
 
 def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
     """The cluster of whole repetitions of each sample; stretches of time if nothing is known to repeat."""
-    begins = work.begins_ns
+    begins = work.spans_ns[0]
     if len(begins) < 2:
         count = min(_CLUSTERS, max(len(start), 1))
         return np.arange(len(start)) * count // max(len(start), 1), count

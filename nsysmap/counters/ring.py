@@ -181,29 +181,8 @@ class Factor:
         return np.concatenate([answer.swapaxes(0, 1).reshape(metrics, count * size, targets), border], axis=1)
 
 
-def gram_of(columns: int, pairs: list[tuple[IntArray, IntArray, FloatArray]], squares: FloatArray) -> Gram:
-    """The matrix from its diagonal and from the sums of pairs (left, right, product); the last column is the common one."""
-    ring = columns - 1
-    band = np.zeros((1, ring))
-    band[0] = squares[:-1]
-    edge = np.zeros(ring)
-    for left, right, product in pairs:
-        low, high = np.minimum(left, right), np.maximum(left, right)
-        common = high == ring
-        edge += np.bincount(low[common], product[common], ring)[:ring]
-        low, high, inner = low[~common], high[~common], product[~common]
-        round_the_end = 2 * (high - low) > ring
-        first = np.where(round_the_end, high, low)
-        away = np.where(round_the_end, ring - (high - low), high - low)
-        rows = int(away.max(initial=0)) + 1
-        if rows > len(band):
-            band = np.concatenate([band, np.zeros((rows - len(band), ring))])
-        band[:rows] += np.bincount(away * ring + first, np.where(away == 0, 2 * inner, inner), rows * ring).reshape(rows, ring)
-    return Gram(trimmed(band), edge, float(squares[-1]))
-
-
 def gram_of_dense(matrix: FloatArray) -> Gram:
-    """The same from all entries."""
+    """The matrix of all these entries; the last column is the common one."""
     ring = len(matrix) - 1
     at = np.arange(ring)
     band = np.stack([matrix[at, (at + away) % ring] for away in range(ring // 2 + 1)])

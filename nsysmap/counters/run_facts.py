@@ -61,18 +61,21 @@ class Joined:
     work: Work
 
     @cached_property
-    def repeat(self) -> IntArray:
-        """The repetition in which the middle of each sample is; -1 for none."""
-        inside = np.flatnonzero(self.work.repeat >= 0)
-        count = int(self.work.repeat.max(initial=-1)) + 1
-        begin, end = np.full(count, np.inf), np.full(count, -np.inf)
-        np.minimum.at(begin, self.work.repeat[inside], self.work.start_ns[inside])
-        np.maximum.at(end, self.work.repeat[inside], self.work.end_ns[inside])
+    def inside(self) -> tuple[IntArray, IntArray]:
+        """For each repetition in order of time the first sample whose middle is in it, and the next one after it."""
+        begin, end = self.work.spans_ns
         order = np.argsort(begin, kind="stable")
         middle = (self.start + self.end) / 2
-        first = np.append(np.searchsorted(middle, begin[order]), len(middle))
-        repeat = np.repeat(np.append(-1, order), np.diff(first, prepend=0))
-        return np.where(middle < np.append(end, -np.inf)[repeat], repeat, -1)
+        first = np.searchsorted(middle, begin[order])
+        last = np.minimum(np.searchsorted(middle, end[order]), np.append(first[1:], len(middle)))
+        return first, np.maximum(first, last)
+
+    def by_repetition(self, values: BoolArray | FloatArray) -> IntArray | FloatArray:
+        """The sum over the samples inside each repetition."""
+        first, last = self.inside
+        until = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+        total: IntArray | FloatArray = until[last] - until[first]
+        return total
 
     @cached_property
     def idle(self) -> BoolArray:
@@ -92,7 +95,7 @@ def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Jo
 def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
     """The clock over the repetitions, from samples that contain only work, or else from the busiest quarter; None if too few have any."""
     start, end, share = samples.start, samples.end, samples.share
-    begins = np.sort(work.begins_ns)
+    begins = np.sort(work.spans_ns[0])
     if not len(begins):
         return None
     last = float(work.end_ns[work.repeat >= 0].max(initial=0))
@@ -115,11 +118,10 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
 def during_inferences(values: FloatArray, samples: Joined) -> DuringInferences | None:
     """The metric's mean during each repetition that has samples; a sample belongs to where its middle is. None if there are none."""
     told = np.isfinite(values)
-    row, known = (samples.repeat, values) if told.all() else (samples.repeat[told], values[told])
-    seen = np.bincount(row + 1)[1:]  # without those of no repetition
+    seen = samples.by_repetition(told)
     if not seen.any():
         return None
-    means = np.bincount(row + 1, known)[1:][seen > 0] / seen[seen > 0]
+    means = samples.by_repetition(np.where(told, values, 0.0))[seen > 0] / seen[seen > 0]
     low, high = np.quantile(means, (_TWENTIETH, 1 - _TWENTIETH))
     idle = samples.idle & told
     return DuringInferences(

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
-from nsysmap.counters.ring import Gram, gram_of, gram_of_dense, trimmed
+from nsysmap.counters.ring import Gram, gram_of_dense, trimmed
 
 MOST_PARTS = 24
 """A kernel is divided into at most that many parts."""
@@ -171,12 +171,6 @@ def overlapping(work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray 
     return some
 
 
-def taking_part(work: Work, start_ns: FloatArray, end_ns: FloatArray) -> Work:
-    """The work that overlaps any of the samples."""
-    some = overlapping(work, start_ns, end_ns)
-    return Work(work.start_ns[some], work.end_ns[some], work.group[some], work.repeat[some], work.groups)
-
-
 def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArray) -> BoolArray:
     """The samples that these rows of the work overlap."""
     if not rows.any():
@@ -237,32 +231,38 @@ def concurrent_share(work: Work) -> FloatArray:
 def gram(shares: Shares) -> Gram:
     """The transposed matrix times the matrix."""
     by_sample = np.bincount(shares.sample, minlength=shares.samples)
-    if _PAIR * int((by_sample**2).sum()) > int((by_sample > 0).sum()) * shares.columns**2:
+    pairs = int((by_sample**2).sum())
+    if _PAIR * pairs > int((by_sample > 0).sum()) * shares.columns**2:
         return gram_of_dense(_dense_gram(shares))
-    if int((by_sample**2).sum()) > _MANY_PAIRS:
-        banded = _banded_gram(shares)
-        if banded is not None:
-            return banded
-    pairs = []
-    step = 1
-    here = np.flatnonzero(shares.sample[1:] == shares.sample[:-1])
-    while len(here):
-        pairs.append((shares.column[here], shares.column[here + step], shares.share[here] * shares.share[here + step]))
-        step += 1
-        here = here[here + step < len(shares.sample)]
-        here = here[shares.sample[here + step] == shares.sample[here]]
-    return gram_of(shares.columns, pairs, summed(shares.column, shares.share**2, shares.columns))
-
-
-def _banded_gram(shares: Shares) -> Gram | None:
-    """The same by products of small matrices, of samples that begin near one another; None if some have columns far apart."""
     ring = shares.columns - 1
-    inner = np.flatnonzero(shares.column < ring)
-    if not len(inner):
-        return None
-    sample, column, share = shares.sample[inner], shares.column[inner], shares.share[inner]
-    common = np.flatnonzero(shares.column == ring)
+    common, inner = np.flatnonzero(shares.column == ring), np.flatnonzero(shares.column < ring)
     idle = summed(shares.sample[common], shares.share[common], shares.samples)
+    busy = Shares(shares.sample[inner], shares.column[inner], shares.share[inner], shares.samples, ring)
+    band = _band_by_blocks(busy) if pairs > _MANY_PAIRS else None
+    return Gram(trimmed(_band_by_pairs(busy) if band is None else band), busy.gathered(idle), float(idle @ idle))
+
+
+def _band_by_pairs(shares: Shares) -> FloatArray:
+    """The band of the product of columns on a ring, from each pair of entries of the same sample."""
+    sample, column, share, ring = shares.sample, shares.column, shares.share, shares.columns
+    size = np.diff(np.flatnonzero(np.diff(sample, prepend=-1, append=-1)))
+    following = np.repeat(size, size) - _counted(size)  # entries of the sample from each one on, itself included
+    left, after = np.repeat(np.arange(len(following)), following), _counted(following)
+    right = left + after
+    ahead = (column[right] - column[left]) % ring
+    product = share[left] * share[right]
+    product[(ahead == 0) & (after > 0)] *= 2
+    turned = 2 * ahead > ring
+    first, away = column[np.where(turned, right, left)], np.where(turned, ring - ahead, ahead)
+    rows = int(away.max(initial=0)) + 1
+    return summed(away * ring + first, product, rows * ring).reshape(rows, ring)
+
+
+def _band_by_blocks(shares: Shares) -> FloatArray | None:
+    """The same by products of small matrices, of samples that begin near one another; None if some have columns far apart."""
+    sample, column, share, ring = shares.sample, shares.column, shares.share, shares.columns
+    if not len(sample):
+        return None
     first = np.flatnonzero(np.diff(sample, prepend=-1))
     size = np.diff(np.append(first, len(sample)))
     away = (column - np.repeat(column[first], size) + ring // 2) % ring - ring // 2
@@ -287,8 +287,7 @@ def _banded_gram(shares: Shares) -> Gram | None:
         along = np.lib.stride_tricks.as_strided(square, (2 * reach, reach), (square.strides[0] + square.itemsize, square.itemsize))
         band[:, number * reach : (number + 2) * reach] += along.T  # its diagonals, one a row
     band[:, : 2 * reach] += band[:, ring:]
-    edge = summed(column, shares.share[inner] * idle[shares.sample[inner]], ring)
-    return Gram(trimmed(band[:, :ring]), edge, float(idle @ idle))
+    return band[:, :ring]
 
 
 def _dense_gram(shares: Shares) -> FloatArray:
