@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.base.groups import distinct, like_texts
-from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
+from nsysmap.base.table import MISSING, CodeArray, IntArray, Text, repeated
 from nsysmap.nsys.tables import decoded, filled, grown, numbering
 
 _MAGIC = b"SQLite format 3\0"
@@ -142,7 +142,8 @@ def read_table(
 def read_blocks(path: Path, stored: Stored, integers: Sequence[str], passed: Passed | None = None) -> Iterator[dict[str, IntArray]]:
     """Columns of integers as of :func:`read_table`, some ten thousand rows after the other; UnsupportedError may come after some."""
     for batch in _batches(path, stored, integers, {}, passed):
-        yield {name: np.broadcast_to(np.asarray(values, np.int64), batch.rows) for name, values in batch.columns.items()}
+        held = batch.columns.items()
+        yield {name: repeated(np.int64(of), batch.rows) if isinstance(of, int) else np.asarray(of, np.int64) for name, of in held}
 
 
 def _batches(
@@ -251,13 +252,14 @@ def _cells(pages: _Pages, buffer: Bytes, loaded: int, kind: int) -> tuple[IntArr
     if (heads[:, 0] != kind).any() or counts.min() < 1 or most > (pages.size - 8) // 6:
         raise UnsupportedError("a page that does not belong where it is in the tree")
     head = 12 if kind == _INTERIOR else 8
-    table = heads.view(">u2")[:, head // 2 : head // 2 + most].astype(np.int64)
-    pointers = table.ravel() if counts.min() == most else table[np.arange(most) < counts[:, None]]
-    lowest = np.minimum.reduceat(pointers, np.cumsum(counts) - counts)
-    if (lowest < head + 2 * counts).any() or pointers.max() > pages.size - 4:
+    begins = np.arange(loaded) * pages.size
+    table = heads.view(">u2")[:, head // 2 : head // 2 + most] + begins[:, None]
+    cells = table.ravel() if counts.min() == most else table[np.arange(most) < counts[:, None]]
+    firsts = np.cumsum(counts) - counts
+    lowest, highest = np.minimum.reduceat(cells, firsts), np.maximum.reduceat(cells, firsts)
+    if (lowest < begins + head + 2 * counts).any() or (highest > begins + pages.size - 4).any():
         raise UnsupportedError("a cell outside its page")
-    pointers += np.repeat(np.arange(loaded) * pages.size, counts)
-    return pointers, counts
+    return cells, counts
 
 
 def _words(buffer: Bytes) -> NDArray[Any]:
@@ -320,7 +322,8 @@ def _beginnings(buffer: Bytes, cells: IntArray, *, numbered: bool, narrow: bool)
         length = ahead[:, 0].astype(np.int64)
         if before and before + int(length.max()) + 8 <= _NARROW:
             own[-1] = 0  # as at the end of the pages; no record reaches that far
-            return _Places(own, at + before, _NARROW), length, cells[:0]
+            at += before
+            return _Places(own, at, _NARROW), length, cells[:0]
     if not numbered:
         ahead, varies = _Places(buffer, cells).ahead(0)
         before = _before(ahead, varies)
@@ -365,38 +368,34 @@ def _fields(records: _Records, places: Mapping[int, str], defaults: frozenset[st
     """The wanted columns of the records: ``places`` has their names by position in the record."""
     if not places:
         return {}
-    ahead, varies = records.start.ahead(0)
-    size: Amount
-    at: Amount
-    if ahead[0, 0] < 0x80 and varies[0] < 0x80:
-        size, at = ahead[:, 0].astype(np.int64) if varies[0] else int(ahead[0, 0]), 1
-    else:
-        size, at = _varints(records.start.buffer, records.start.at)
-        at -= records.start.at
-    if np.any(np.less_equal(size, at)) or np.any(size > records.length) or np.max(size) > _MAX_HEADER:
-        raise UnsupportedError("a record whose header is longer than itself, or holds no type, which SQLite takes for damage")
-    fields = _walked(records, (at, size), places, short=False)
+    fields = _walked(records, places, short=False)
     if fields is None:
         if not defaults.isdisjoint(places.values()):
             raise UnsupportedError("a record that ends before a column with a default value")
-        fields = _walked(records, (at, size), places, short=True)
+        fields = _walked(records, places, short=True)
     if fields is None:
         raise UnsupportedError("a record whose header ends within a type")
     return fields
 
 
-def _walked(records: _Records, head: tuple[Amount, Amount], places: Mapping[int, str], *, short: bool) -> dict[str, _Field] | None:
-    """The columns, found by walking along the types in the record headers; ``head`` is where types begin and end, from the record's start.
+def _walked(records: _Records, places: Mapping[int, str], *, short: bool) -> dict[str, _Field] | None:
+    """The columns, found by walking along the types in the record headers.
 
     Unless ``short``, the answer is None if a header ends before the last wanted column; if so, its further columns are NULL.
     """
     buffer, start = records.start.buffer, records.start.at
-    begin, end = head
     fields = {}
-    header, passed = (records.start, begin) if isinstance(begin, int) else (_Places(buffer, start + begin), 0)
+    ahead, varies = records.start.ahead(0)  # 8 bytes of every header, from `header + ahead_from` on
+    end: Amount  # of the header, which begins with its size
+    if ahead[0, 0] < 0x80 and varies[0] < 0x80:
+        end = ahead[:, 0].astype(np.int64) if varies[0] else int(ahead[0, 0])
+        header, passed, ahead_from = records.start, 1, 0
+    else:
+        end, at = _varints(buffer, start)
+        header, passed, ahead_from = _Places(buffer, at), 0, -8
+    if np.any(_from(start, header.at) + passed >= end) or np.any(end > records.length) or np.max(end) > _MAX_HEADER:
+        raise UnsupportedError("a record whose header is longer than itself, or holds no type, which SQLite takes for damage")
     away, shift = (0, end) if isinstance(end, int) else (end, 0)
-    ahead, ahead_from = np.empty((0, 0), np.uint8), passed - 8  # 8 bytes of every header, from `header + ahead_from` on
-    varies = b""
     ended, zero = np.zeros(len(start), np.bool_), len(buffer) - 1  # a byte that reads as NULL, for headers that have ended
     reached: Amount
     for place in range(max(places) + 1):
@@ -442,7 +441,8 @@ def _walked(records: _Records, head: tuple[Amount, Amount], places: Mapping[int,
     if np.any(np.greater(reached, end)):
         return None
     used = away + shift
-    if np.any(used > records.length) or np.any((used != records.length) & np.equal(reached, end)):
+    unequal = np.not_equal(used, records.length)
+    if unequal.any() and (np.any(used > records.length) or np.any(unequal & np.equal(reached, end))):
         raise UnsupportedError("a record whose values are longer or shorter than itself")
     return fields
 
@@ -455,10 +455,10 @@ def _from(start: IntArray, at: IntArray) -> Amount:
 def _integers(records: _Records, field: _Field) -> Amount:
     """The values of an integer column, or the one value of all rows."""
     types, sizes, away, start = field.types, field.sizes, field.away, records.start
-    if np.max(types) > 9 or np.any(np.equal(types, _REAL)):
-        raise UnsupportedError("a value that is no integer")
-    if isinstance(types, int) and not sizes:
+    if isinstance(types, int) and types <= 9 and not sizes:
         return int(_UNSTORED[types])
+    if (types > 9 or types == _REAL) if isinstance(types, int) else (types.max() > 9 or (types == _REAL).any()):
+        raise UnsupportedError("a value that is no integer")
     if isinstance(away, int):
         if not start.apart and isinstance(sizes, int) and sizes == 1:
             return start.buffer.view(np.int8)[field.shift :].take(start.at).astype(np.int64)

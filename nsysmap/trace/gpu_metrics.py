@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, uniform
 from nsysmap.names.metric_names import Metric, metric
 from nsysmap.nsys.tables import NsysTables
 
@@ -98,13 +98,13 @@ class _Moments:
         count = 0 if self.which is None else len(self.which)
         whole = len(time) // count * count if count else 0
         if whole:
-            times = time[:whole].reshape(-1, count)
-            in_order = times[0, 0] > self.regular[-1][0][-1] if self.regular else True
-            in_order &= (times == times[:, :1]).all() and (np.diff(times[:, 0]) > 0).all()
-            if not in_order or (which[:whole].reshape(-1, count) != self.which).any():
+            first, last = time[:whole:count], time[count - 1 : whole : count]
+            in_order = first[0] > self.regular[-1][0][-1] if self.regular else True
+            in_order &= (first == last).all() and (first[1:] > last[:-1]).all() and (time[1:whole] >= time[: whole - 1]).all()
+            if not in_order or (which[:count] != self.which).any() or (which[count:whole] != which[: whole - count]).any():
                 self.others.append(rows)
                 return
-            self.regular.append((times[:, 0].copy(), value[:whole].reshape(-1, count).T.copy()))
+            self.regular.append((first.copy(), value[:whole].reshape(-1, count).T.copy()))
         if whole < len(time):
             self.rest = (time[whole:].copy(), which[whole:].copy(), value[whole:].copy())
 
@@ -131,7 +131,8 @@ class _Moments:
         order = np.argsort(self.which)
         for _, block in self.regular:
             begin, end = end, end + block.shape[1]
-            values[:, begin:end] = block[order]
+            for row, at in enumerate(order.tolist()):
+                values[row, begin:end] = block[at]
         return self.which[order].tolist(), moments, values
 
 
@@ -152,8 +153,8 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
     moments: dict[int, _Moments] = {}
     for block in tables.blocks("GPU_METRICS", (time, "typeId", "metricId", "value")):
         columns: list[IntArray] = [block[name] for name in (time, "typeId", "metricId", "value")]
-        known = (columns[0] != MISSING) & (columns[3] != MISSING)
-        if not known.all():
+        if MISSING in (columns[0].min(initial=0), columns[3].min(initial=0)):
+            known = (columns[0] != MISSING) & (columns[3] != MISSING)
             columns = [column[known] for column in columns]
         kinds = _distinct(columns[1])
         for kind in kinds:
@@ -183,7 +184,7 @@ def _ordinals(tables: NsysTables) -> dict[int, int]:
 
 def _distinct(values: IntArray) -> list[int]:
     """The values, each once; ids lie close together, so they are counted and not sorted."""
-    if not len(values) or (values == values[0]).all():
+    if not len(values) or uniform(values) or (values == values[0]).all():
         one: list[int] = values[:1].tolist()
         return one
     least = int(values.min())
