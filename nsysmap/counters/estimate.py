@@ -99,18 +99,20 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = series_of(samples, problem.values)
-    fit = _fit(problem, series)
     printed = series
+    coarse, into = problem.layout.halved()
+    fit = fit_rates(_sums(problem, series).merged(into), coarse)
     outliers = np.zeros(problem.shares.samples, np.bool_)
     for _ in range(_LOOKS):  # large outliers hide others
-        predicted = [problem.shares.applied(rates) for rates in fit.rates]
+        predicted = [problem.shares.applied(rates) for rates in fit.rates[:, np.append(into, -1)]]
         more = _outliers(problem, series, predicted, fit.noise)
         series = [each.corrected(row) for each, row in zip(printed, predicted, strict=True)]
-        outliers |= more
-        problem = without(problem, more) if more.any() else problem
-        fit = _fit(problem, series, like=fit)
         if not more.any():
             break
+        outliers |= more
+        problem = without(problem, more)
+        fit = fit_rates(_sums(problem, series).merged(into), coarse, like=fit)
+    fit = fit_rates(_sums(problem, series), problem.layout, like=fit)
     series, fit, left = _settled(problem, series, printed, fit)
     linear = _linear(problem, series, fit, left)
     by_metric = tuple(
@@ -144,11 +146,10 @@ class _Linear:
     inside: FloatArray  # by group the variance of samples inside one kernel; NaN if there are none
 
 
-def _fit(problem: Problem, series: list[Series], like: Fit | None = None) -> Fit:
+def _sums(problem: Problem, series: list[Series]) -> Sums:
     target = np.stack([problem.shares.gathered(np.where(problem.used, each.values, 0.0)) for each in series])
     squares = np.array([float(used @ used) for each in series for used in (each.values[problem.used],)])
-    rounding2 = np.array([each.rounding2 for each in series])
-    return fit_rates(Sums(problem.matrix, target, squares, int(problem.used.sum()), rounding2), problem.layout, like=like)
+    return Sums(problem.matrix, target, squares, int(problem.used.sum()), np.array([each.rounding2 for each in series]))
 
 
 def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray) -> BoolArray:
@@ -203,9 +204,9 @@ def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) 
     influence = means.of(answers)
     asked = means.weighted(problem.matrix)
     noise2 = fit.noise[:, None] ** 2
-    (softer,), (stiffer,) = (spreads(fit.stiffer(1 + way * _LITTLE).factor(), asked) for way in (-1, 1))
-    shape = np.maximum(noise2 * (softer - stiffer) / (2 * _LITTLE), 0.0)
-    modelled = np.maximum(noise2 * (softer + stiffer) / 2 - shape, 0.0)
+    (spread,), (stiffer,) = spreads(fit.factor, asked), spreads(fit.stiffer(1 + _LITTLE).factor(), asked)
+    shape = np.maximum(noise2 * (spread - stiffer) / _LITTLE, 0.0)
+    modelled = np.maximum(noise2 * spread - shape, 0.0)
     upper = np.array([each.upper for each in series])
     bounded = bounded_solution(fit.systems, fit.target, upper, fit.rates)
     least = means.of(left)

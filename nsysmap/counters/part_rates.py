@@ -42,6 +42,11 @@ class Sums:
     samples: int
     rounding2: FloatArray
 
+    def merged(self, into: IntArray) -> Sums:
+        """The sums for parts that are merged: part i becomes part into[i]."""
+        target = np.stack([np.append(np.bincount(into, row[:-1]), row[-1]) for row in self.target])
+        return Sums(self.matrix.merged(into), target, self.squares, self.samples, self.rounding2)
+
     @property
     def size(self) -> FloatArray:
         """Root mean square of each metric's samples."""

@@ -76,6 +76,14 @@ class Gram:
         band[:common] -= other.band[:common]
         return Gram(band, self.edge - other.edge, self.last - other.last)
 
+    def merged(self, into: IntArray) -> Gram:
+        """The matrix for unknowns that are equal where ``into`` is: unknown i on the ring becomes unknown into[i]."""
+        ring, at = int(into[-1]) + 1, np.arange(self.ring)
+        away = np.repeat(np.arange(self.reach + 1), self.ring)
+        left, right = into[np.tile(at, self.reach + 1)], into[(np.tile(at, self.reach + 1) + away) % self.ring]
+        band = band_of_pairs(left, right, self.band.ravel(), away == 0, ring)
+        return Gram(band, np.bincount(into, self.edge, ring).astype(np.float64, copy=False), self.last)
+
     def between(self, row: IntArray, column: IntArray) -> FloatArray:
         """Entries of unknowns on the ring."""
         ahead = (column - row) % self.ring
@@ -179,6 +187,16 @@ class Factor:
         for at in range(count - 2, -1, -1):
             answer[at] -= self.pushed[at, ..., :size] @ answer[at + 1]
         return np.concatenate([answer.swapaxes(0, 1).reshape(metrics, count * size, targets), border], axis=1)
+
+
+def band_of_pairs(left: IntArray, right: IntArray, product: FloatArray, own: BoolArray, ring: int) -> FloatArray:
+    """The band of the matrix that is the sum of the products of pairs of unknowns; a pair that is ``own`` is an unknown with itself."""
+    ahead = (right - left) % ring
+    turned_round = 2 * ahead > ring
+    first, away = np.where(turned_round, right, left), np.where(turned_round, ring - ahead, ahead)
+    both = np.where((away == 0) & ~own, 2 * product, product)
+    rows = int(away.max(initial=0)) + 1
+    return np.bincount(away * ring + first, both, rows * ring).astype(np.float64, copy=False).reshape(rows, ring)
 
 
 def gram_of_dense(matrix: FloatArray) -> Gram:

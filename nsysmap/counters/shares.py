@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
-from nsysmap.counters.ring import Gram, gram_of_dense, trimmed
+from nsysmap.counters.ring import Gram, band_of_pairs, gram_of_dense, trimmed
 
 MOST_PARTS = 24
 """A kernel is divided into at most that many parts."""
@@ -41,6 +41,13 @@ class Layout:
     def parts(self) -> IntArray:
         """The number of equal parts of each group's kernel."""
         return np.diff(self.first)
+
+    def halved(self) -> tuple[Layout, IntArray]:
+        """A layout with half as many parts, and the part of it that each part but idle time becomes."""
+        parts = (self.parts + 1) // 2
+        first = np.concatenate([[0], np.cumsum(parts)])
+        into = np.repeat(first[:-1], self.parts) + _counted(self.parts) // 2
+        return Layout(first, self.duration_ns, self.executions), into
 
 
 @dataclass(frozen=True)
@@ -249,13 +256,7 @@ def _band_by_pairs(shares: Shares) -> FloatArray:
     following = np.repeat(size, size) - _counted(size)  # entries of the sample from each one on, itself included
     left, after = np.repeat(np.arange(len(following)), following), _counted(following)
     right = left + after
-    ahead = (column[right] - column[left]) % ring
-    product = share[left] * share[right]
-    product[(ahead == 0) & (after > 0)] *= 2
-    turned = 2 * ahead > ring
-    first, away = column[np.where(turned, right, left)], np.where(turned, ring - ahead, ahead)
-    rows = int(away.max(initial=0)) + 1
-    return summed(away * ring + first, product, rows * ring).reshape(rows, ring)
+    return band_of_pairs(column[left], column[right], share[left] * share[right], after == 0, ring)
 
 
 def _band_by_blocks(shares: Shares) -> FloatArray | None:

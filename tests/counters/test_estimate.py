@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nsysmap.counters.edges import cached
-from nsysmap.counters.estimate import _coherence, _fit, _freedom, _leverage, _linear, _scores_by_phase, estimate
+from nsysmap.counters.estimate import _coherence, _freedom, _leverage, _linear, _scores_by_phase, _sums, estimate
 from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.part_rates import fit_rates
 from nsysmap.counters.problem import problem_of
 from nsysmap.counters.series import series_of
 from tests.counters.made import dense, non_negative_least_squares, sampled, sequence
@@ -86,7 +87,7 @@ def test_residuals_that_are_the_same_in_every_repetition_are_told_from_noise(sam
     samples = replace(samples, values=samples.values + off)
     problem = problem_of(samples, work, Shift(), np.full(15, -1), 0)
     series = series_of(samples, problem.values)
-    fit = _fit(problem, series)
+    fit = fit_rates(_sums(problem, series), problem.layout)
     (found,) = _linear(problem, series, fit, np.zeros_like(fit.rates))
     assert low <= _coherence(found, problem) < high
 
@@ -211,7 +212,7 @@ def test_leverage_is_that_of_the_whole_hat_matrix(few: int) -> None:
     work = sequence(DURATIONS, GAPS, few)
     samples = sampled(work, RATES, 5000, noise=0.3)
     problem = problem_of(samples, work, Shift(), np.full(work.groups, -1), 0)
-    fit = _fit(problem, series_of(samples, problem.values))
+    fit = fit_rates(_sums(problem, series_of(samples, problem.values)), problem.layout)
     matrix = np.zeros((problem.shares.samples, problem.shares.columns))
     matrix[problem.shares.sample, problem.shares.column] = problem.shares.share
     whole = fit.systems.gram.full + np.diag(fit.systems.own[0])

@@ -151,3 +151,13 @@ def test_bounds_on_a_long_ring_leave_no_pull_inwards(seed: int) -> None:
         assert answer.min() >= 0 and answer.max() <= upper
         assert (pull[answer == 0] <= 1e-6).all() and (pull[answer == upper] >= -1e-6).all()
         assert np.abs(pull[(answer > 0) & (answer < upper)]).max(initial=0) < 1e-6
+
+
+@given(**sizes, run=st.integers(1, 5))
+@settings(max_examples=40, deadline=None)
+def test_merged_unknowns_are_those_of_the_dense_matrix(size: int, reach: int, seed: int, run: int) -> None:
+    gram = ring_gram(size, reach, seed)
+    into = np.arange(gram.ring) // run
+    sums = np.zeros((size, int(into[-1]) + 2))
+    sums[np.arange(size), np.append(into, into[-1] + 1)] = 1.0
+    assert np.allclose(gram.merged(into).full, sums.T @ gram.full @ sums)

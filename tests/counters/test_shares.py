@@ -123,3 +123,12 @@ def test_columns_far_apart_are_left_to_pairs() -> None:
     shares = Shares(np.array([0, 0]), np.array([2, 50]), np.ones(2), 2, 100)
     assert _band_by_blocks(shares) is None
     assert _band_by_blocks(shares.kept(np.array([False, True]))) is None  # idle time alone
+
+
+def test_merged_parts_of_a_kernel_have_its_time() -> None:
+    work = sequence([3000, 9000, 500], [0] * 3, 4)
+    fine = layout_of(work, 1000.0, fewest=2)
+    assert fine.parts.tolist() == [3, 9, 2]
+    coarse, into = fine.halved()
+    assert coarse.parts.tolist() == [2, 5, 1]
+    assert into.tolist() == [0, 0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7]
