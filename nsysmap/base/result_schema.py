@@ -128,6 +128,16 @@ ENGINE_FITS = Spec(
             null=True,
         ),
         integer("known", "how many of the layer ranges this engine has; none if the order of kernels decided", null=True),
+        integer("inferences", "inferences that are mapped to it", null=True),
+        integer("in_doubt", "of them: may be of another engine or optimization profile (see inferences.engine_doubt)", null=True),
+        integer(
+            "other_kernels", "of them: run other kernels in the same layers than those that the file describes, or than most", null=True
+        ),
+        integer("refused", "inferences that have the names of its layers, and are not its", null=True),
+        integer("kernels", "kernels with a layer of it", null=True),
+        integer("tactics", "layers with a tactic whose ranges ran a kernel that can be compared with it", null=True),
+        integer("tactics_ran", "of them: ran the kernel that the tactic names", null=True),
+        text("against", "what speaks against it", null=True),
         text("trace_layer", "a layer named in the trace that this engine does not have", null=True),
         text("engine_layer", "a layer of this engine, for comparison", null=True),
         text("how", "the evidence, in words"),

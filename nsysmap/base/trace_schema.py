@@ -246,6 +246,9 @@ INFERENCES = Spec(
         integer("context", "CUDA context id", null=True),
         integer("stream", "stream of most of its GPU work", null=True),
         of_engine(null=True),
+        text(
+            "engine_doubt", "why it is not, or may not be, of the engine whose layers it has; none if nothing speaks against it", null=True
+        ),
         text("found_by", "range (ExecutionContext::…), graph-launch or period"),
         text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
         flag("cuda_graph", "replayed from a CUDA graph"),

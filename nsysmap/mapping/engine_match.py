@@ -1,23 +1,308 @@
-"""Decides whether each engine file ran in the trace, with the evidence."""
+"""Decides whose each inference is, and whether each engine file ran in the trace, with the evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
 
+import numpy as np
+
+from nsysmap.base.groups import counts, numbered
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import ENGINE_FITS
-from nsysmap.base.table import Table
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, uniform
 from nsysmap.base.terminal import shortened
+from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.by_order import EngineVerdict, Placed
-from nsysmap.mapping.range_layers import EngineFit
+from nsysmap.mapping.range_layers import ACCEPTED, EngineFit
+from nsysmap.mapping.twins import Ran, tokens_in_file, tokens_of
+from nsysmap.names.decode import decode, matches_tactic
+from nsysmap.trace.inferences import Inferences
 
 RAN, DID_NOT_RUN, CANNOT_TELL = "ran", "did-not-run", "cannot-tell"
 _SHOWN = 60  # characters of a layer's name in a sentence
 
+_MOST = 64  # kinds of inferences of an engine that are compared, the most frequent first
+_RECURS = 2  # inferences; what ran once may lack kernels
+_ALIKE = 0.5
+"""Least share of kernels by the same name in two inferences that launch the same kernels, some of them missing: a majority."""
 
-def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed) -> Table:
-    """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels, else by the order of the kernels."""
+_TOKENS = {"one": "one token of each sequence", "many": "many tokens of each sequence"}
+_COMPILED = "Myelin compiled other kernels than in other inferences with the same layers: another optimization profile, or another engine"
+
+
+OTHER_KERNELS = "of another input shape or optimization profile, or of another engine with the same layers"
+"""What inferences may be that run other kernels in an engine's layers."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Inferences that launch the same kernels and are mapped to one engine."""
+
+    inferences: int
+    ran: tuple[Ran, ...]  # the kernels in the engine's layers, in launch order
+    complete: bool
+    others: int = 0  # its other kernels
+    strange: int = 0  # of them: in ranges of layers that no given file has
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found of one kind."""
+
+    refused: bool = False  # its inferences are not this engine's
+    doubt: str | None = None  # why they are not, or may not be
+    other_kernels: bool = False  # its layers run other kernels than those of the inferences that the file describes, or of most
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What one engine file explains of a trace."""
+
+    inferences: int
+    in_doubt: int  # of them: may be another engine's
+    other_kernels: int  # of them: run other kernels than the others
+    refused: int  # inferences with the names of its layers that are not its
+    kernels: int
+    tactics: int  # layers with a tactic that ran a kernel in their range which can be compared with it
+    tactics_ran: int  # of them: the kernel is the one that the tactic names
+    against: tuple[str, ...]  # why inferences are not its, or may not be
+
+
+@dataclass(frozen=True)
+class Whose:
+    """The engine of each inference, and what each file explains."""
+
+    engine: IntArray  # per inference; MISSING if no engine file fits
+    doubt: Text  # per inference: why it is not, or may not be, of the engine whose layers it has
+    refused: BoolArray  # per kernel: its inference is not of the engine that it was mapped to
+    explained: tuple[Explained, ...]
+
+
+def whose_inferences(kernels: Table, found: Inferences, engines: Sequence[Engine], layer: IntArray, by_range: BoolArray) -> Whose:
+    """Whose each inference is; ``layer`` is each kernel's over all engines, and ``by_range`` says that a range names it.
+
+    An inference is of the engine that most of its kernels are mapped to, unless the comparison with the other inferences of that engine
+    (see judge) says otherwise.
+    """
+    names, took = kernels.text("name"), kernels.ints("end_ns") - kernels.ints("start_ns")
+    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])]).astype(np.int64)
+    known = np.flatnonzero((layer >= 0) & (layer < offsets[-1]))
+    of_kernel = np.full(len(layer), MISSING, np.int64)
+    of_kernel[known] = np.repeat(np.arange(len(engines)), np.diff(offsets))[layer[known]]
+    number = found.membership.ints("inference")
+    engine = _of_most_kernels(number, of_kernel, len(found.table))
+    doubt, texts = np.full(len(engine), -1, np.int32), dict[str, int]()
+    refused = np.zeros(len(layer), np.bool_)
+    explained = []
+    for at, one in enumerate(engines):
+        mine = np.flatnonzero(of_kernel == at)
+        local = np.where(of_kernel == at, layer - offsets[at], np.int64(MISSING))
+        members, kinds = _kinds((names, took), found, np.flatnonzero(engine == at), (local, by_range & (layer == MISSING)))
+        judged = judge(kinds, one)
+        for numbers, verdict in zip(members, judged, strict=True):
+            if verdict.doubt is not None:
+                doubt[numbers] = texts.setdefault(verdict.doubt, len(texts))
+            if verdict.refused:
+                engine[numbers] = MISSING
+                refused[mine[np.isin(number[mine], numbers)]] = True
+        told = {
+            name: sum(len(its) for its, verdict in zip(members, judged, strict=True) if which(verdict)) for name, which in _COUNTED.items()
+        }
+        tactics = _tactics_of(_distinct_pairs(names, local, mine[by_range[mine] & ~refused[mine]]), one)
+        why = tuple(dict.fromkeys(verdict.doubt for verdict in judged if verdict.doubt is not None))
+        explained.append(
+            Explained(
+                inferences=int(np.count_nonzero(engine == at)),
+                kernels=len(mine) - int(np.count_nonzero(refused[mine])),
+                tactics=len(tactics),
+                tactics_ran=sum(tactics.values()),
+                against=why,
+                **told,
+            )
+        )
+    return Whose(engine, Text(doubt, tuple(texts)), refused, tuple(explained))
+
+
+_COUNTED: Mapping[str, Callable[[Judged], bool]] = {
+    "in_doubt": lambda verdict: verdict.doubt is not None and not verdict.refused,
+    "other_kernels": lambda verdict: verdict.other_kernels,
+    "refused": lambda verdict: verdict.refused,
+}
+
+
+def _distinct_pairs(names: Text, layer: IntArray, rows: IntArray) -> list[Ran]:
+    """What these kernels ran in which layer, each pair of name and layer once."""
+    (codes, layers), _ = numbered(names.codes[rows].astype(np.int64), layer[rows])
+    return [Ran(at, names.values[code], 0.0) for code, at in zip(codes.tolist(), layers.tolist(), strict=True) if code >= 0]
+
+
+def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
+    """Whether inferences of these kinds, which all have the layers of one engine file, are that engine's; the most frequent kind first.
+
+    An engine runs the same layers each time.  With another input shape or optimization profile it may run other kernels in them, so that
+    alone does not make another engine of it: the file's tactics say which kernels it describes.  But what is compiled into a region
+    (the operations of Myelin's kernels) is the same for all inferences of an engine, or at least of an optimization profile.  Where
+    it differs, those inferences are the engine's whose kernels the file's tactics name, or whose attention kernels work on as many
+    tokens of a sequence as the file's layers do; that the others are is in doubt, or refuted by the number of tokens.  Where nothing
+    tells, all are in doubt.
+    """
+    groups = _groups(kinds, engine)
+    wanted = tokens_in_file(engine)
+    base = max((group for group in groups if group.tokens in (None, wanted)), key=lambda group: group.tactics, default=None)
+    result = [Judged()] * len(kinds)
+    for group in groups:
+        apart = [other for other in groups if group.recurs and other.recurs and _differ(group, other)]
+        if group.tokens not in (None, wanted):
+            doubt = f"attention kernels work on {_TOKENS[group.tokens]}, the file's layers on {wanted}"
+            verdict = Judged(refused=any(other.fits for other in apart), doubt=doubt)
+        elif apart and not group.fits:
+            verdict = Judged(doubt=_COMPILED)
+        elif group.strange and not group.fits and any(other.recurs and not other.strange for other in groups):
+            verdict = Judged(
+                doubt=f"{counted(group.strange, 'kernel')} ran in layers that the file does not have, as in other inferences none did"
+            )
+        else:
+            verdict = Judged(other_kernels=group is not base)
+        if verdict.doubt is None and group.recurs:
+            verdict = replace(verdict, doubt=_lacks([kinds[at] for at in group.kinds if kinds[at].complete], engine))
+        for at in group.kinds:
+            result[at] = verdict
+    return result
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Kinds that launch mostly the same kernels."""
+
+    kinds: tuple[int, ...]
+    recurs: bool
+    least: Counter[tuple[str, ...]]  # the operations of Myelin's kernels, how often each inference has them at least …
+    most: Counter[tuple[str, ...]]  # … and at most
+    tactics: int  # layers whose tactic names their kernel, less those whose tactic names another
+    tokens: str | None  # that its attention kernels work on, if the file tells how many its layers work on
+    fits: bool  # tactics or tokens show that the engine ran them
+    strange: int  # kernels in layers that no given file has
+
+
+def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_Group]:
+    names = [Counter(ran.kernel for ran in kind.ran) for kind in kinds]
+    members: list[list[int]] = []
+    for at, mine in enumerate(names):
+        for group in members:
+            most = names[group[0]]
+            if (mine & most).total() >= _ALIKE * min(mine.total(), most.total()):
+                group.append(at)
+                break
+        else:
+            members.append([at])
+    wanted = tokens_in_file(engine)
+    found = []
+    for group in members:
+        whole = [_compiled(kinds[at].ran) for at in group if kinds[at].complete]
+        first = kinds[group[0]].ran
+        tokens = tokens_of(first, engine) if wanted is not None else None
+        tactics = _tactics_of(first, engine)
+        ahead = sum(tactics.values()) - sum(not same for same in tactics.values())
+        recurs = sum(kinds[at].inferences for at in group) >= _RECURS and bool(whole)
+        never: Counter[tuple[str, ...]] = Counter()
+        compiled = reduce(and_, whole, whole[0] if whole else never), reduce(or_, whole, never)
+        strange = kinds[group[0]].strange
+        found.append(
+            _Group(tuple(group), recurs, *compiled, ahead, tokens, ahead > 0 or (tokens is not None and tokens == wanted), strange)
+        )
+    return found
+
+
+def _compiled(sequence: Sequence[Ran]) -> Counter[tuple[str, ...]]:
+    """The operations of the kernels that Myelin compiled, by how many have them."""
+    decoded = [decode(ran.kernel) for ran in sequence]
+    return Counter(tuple(op.code for op in kernel.ops) for kernel in decoded if kernel.family == "myelin")
+
+
+def _differ(one: _Group, other: _Group) -> bool:
+    """Whether each inference of one has more of a compiled kernel than any of the other."""
+    return bool((one.least - other.most) or (other.least - one.most))
+
+
+def _tactics_of(sequence: Sequence[Ran], engine: Engine) -> dict[int, bool]:
+    """For each layer with a tactic that ran a kernel of that sort, whether it ran the one that the tactic names."""
+    found: dict[int, bool] = {}
+    for ran in sequence:
+        tactic = engine.layers[ran.layer].tactic
+        if tactic and (matches_tactic(ran.kernel, tactic) or decode(ran.kernel).family == decode(tactic).family != "unknown"):
+            found[ran.layer] = found.get(ran.layer, False) or matches_tactic(ran.kernel, tactic)
+    return found
+
+
+def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
+    """That too many of the layers which must run kernels did so in none of these inferences, even if all their other kernels are theirs."""
+    from nsysmap.mapping.kernel_alignment import optimization_profiles
+    from nsysmap.mapping.scores import surely_run
+
+    ran = {one.layer for kind in kinds for one in kind.ran}
+    profiles = []
+    for layers in optimization_profiles(engine):
+        must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
+        profiles.append((sum(index in ran for index in must), len(must)))
+    did, must_run = max(profiles, key=lambda counts: counts[0] - counts[1])
+    if did + max(kind.others for kind in kinds) >= ACCEPTED * must_run:
+        return None
+    return f"only {did} of the {must_run} layers of the file that must run kernels ever did"
+
+
+def _kinds(
+    kernels: tuple[Text, IntArray], found: Inferences, mine: IntArray, placed: tuple[IntArray, BoolArray]
+) -> tuple[list[IntArray], list[Kind]]:
+    """The kinds of these inferences, the most frequent first, and which each are.
+
+    ``kernels`` are the names of all kernels and how long they took, ns; ``placed`` the layer of each in the engine of these inferences,
+    and whether it ran in the range of a layer that no file has.
+    """
+    (names, took), table, (layer, strange) = kernels, found.table, placed
+    sequence, complete = table.ints("kernel_sequence")[mine], table.bools("complete")[mine]
+    keys, which = numbered(sequence, complete.astype(np.int64))
+    often = np.bincount(which, minlength=len(keys[0]))
+    first = np.argsort(-often, kind="stable")[:_MOST]
+    members = [mine[which == at] for at in first.tolist()]
+    shown = np.full(len(table), MISSING, np.int64)
+    for number, numbers in enumerate(members):
+        shown[numbers[0]] = number
+    of = found.membership.ints("inference")
+    rows = np.flatnonzero((of >= 0) & (shown[np.maximum(of, 0)] >= 0)) if members else of[:0]
+    rows = rows[np.lexsort((found.membership.ints("position")[rows], of[rows]))]
+    kinds = []
+    for number, numbers in enumerate(members):
+        its = rows[shown[of[rows]] == number]
+        ran = tuple(Ran(int(layer[row]), names[row] or "", float(took[row])) for row in its[layer[its] >= 0].tolist())
+        kinds.append(Kind(len(numbers), ran, bool(complete[which == first[number]][0]), len(its) - len(ran), int(strange[its].sum())))
+    return members, kinds
+
+
+def _of_most_kernels(number: IntArray, engine: IntArray, inferences: int) -> IntArray:
+    """The engine of most of each inference's kernels."""
+    result = np.full(inferences, MISSING, np.int64)
+    if uniform(engine) and len(engine) and engine[0] >= 0:
+        result[number[number >= 0]] = engine[0]
+        return result
+    rows = np.flatnonzero((number >= 0) & (engine >= 0))
+    if len(rows):
+        wide = int(engine.max()) + 1
+        pair, size = counts(number[rows] * wide + engine[rows])
+        order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
+        result[pair[order] // wide] = pair[order] % wide
+    return result
+
+
+def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed, whose: Whose) -> Table:
+    """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels, else by the order of the kernels.
+
+    Beside that stands what of the trace the file explains, and what speaks against it.
+    """
     by_ranges = {fit.engine: fit for fit in fits if fit.ranges}
     used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
     rows = []
@@ -32,23 +317,64 @@ def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Pl
             row = {"verdict": DID_NOT_RUN, "compared": len(engine.layers), "how": how}
         else:
             row = {"verdict": CANNOT_TELL, "how": "no inferences were found in the trace: nothing in it repeats"}
-        rows.append({"engine": number, "source": engine.source, **row})
+        tactics = any(layer.tactic for layer in engine.layers)
+        rows.append({"engine": number, "source": engine.source, **row, **_explained(row, (number, tactics), whose)})
     return Table.of_rows(ENGINE_FITS, rows)
 
 
-def fit_notes(fits: Table) -> tuple[Note, ...]:
-    """An error for each engine file that did not run, a warning for one of which kernels leave it open."""
+def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose) -> dict[str, object]:
+    """What the file explains, as columns and in words; a file of which as much is contradicted as confirmed cannot be said to have run.
+
+    ``engine`` is its number, and whether its layers have tactics.
+    """
+    explained = whose.explained[engine[0]]
+    against = "; ".join(explained.against)
+    values: dict[str, object] = {**vars(explained), "against": against or None}
+    if row["verdict"] != RAN or not (explained.kernels or explained.refused):
+        return values
+    shares = ((explained.inferences, len(whose.engine), "inference"), (explained.kernels, len(whose.refused), "kernel"))
+    how = [f"{row['how']} and explains {' and '.join(_share(*share) for share in shares)}"]
+    if explained.tactics:
+        how.append(f"{explained.tactics_ran} of {counted(explained.tactics, 'layer')} with a tactic ran the kernel that it names")
+    elif not engine[1]:
+        how.append("it has no tactics to compare with the kernels")
+    if explained.refused:
+        how.append(f"{counted(explained.refused, 'inference')} with these names are of another engine")
+    if 2 * explained.tactics_ran < explained.tactics:
+        values["verdict"] = CANNOT_TELL
+        how.append("it may be another build of the same network, or describe another optimization profile than the one that ran")
+    if explained.in_doubt and explained.in_doubt == explained.inferences:
+        values["verdict"] = CANNOT_TELL
+        how.append(f"these inferences may all be another engine's: {against}")
+    return {**values, "how": "; ".join(how)}
+
+
+def _share(some: int, every: int, of: str) -> str:
+    return f"{'all' if every > 1 else 'the'} {counted(every, of)}" if some == every else f"{some:,} of {counted(every, of)}"
+
+
+def fit_notes(fits: Table, inferences: int) -> tuple[Note, ...]:
+    """An error for each engine file that did not run, and a warning for each that leaves it, or whose some inferences are, open."""
     notes = []
     for row in fits.records():
+        source, own, of_all = row["source"], row["inferences"], counted(inferences, "inference")
         if row["verdict"] == DID_NOT_RUN:
             both = ""
             if row["trace_layer"] is not None and row["engine_layer"] is not None:
-                seen, own = (shortened(str(row[name]), _SHOWN) for name in ("trace_layer", "engine_layer"))
-                both = f" (the trace names {seen}, the file {own})"
-            told = f"{row['source']} is not the engine that ran: {row['how']}{both}; give the engine file of this run."
-            notes.append(Note("error", told))
+                seen, its = (shortened(str(row[name]), _SHOWN) for name in ("trace_layer", "engine_layer"))
+                both = f" (the trace names {seen}, the file {its})"
+            notes.append(Note("error", f"{source} is not the engine that ran: {row['how']}{both}; give the engine file of this run."))
         elif row["verdict"] == CANNOT_TELL and row["compared"] is not None:
-            notes.append(Note("warning", f"Whether {row['source']} ran here cannot be determined: {row['how']}."))
+            notes.append(Note("warning", f"Whether {source} ran here cannot be determined: {row['how']}."))
+        elif row["in_doubt"]:
+            told = f"{row['in_doubt']:,} of the {own:,} inferences counted as {source}'s may be another engine's: {row['against']}."
+            notes.append(Note("warning", told))
+        if row["refused"]:
+            told = f"{row['refused']:,} of {of_all} have layers of the names in {source} and are of another engine: {row['against']}."
+            notes.append(Note("warning", f"{told} Give the file of that engine too."))
+        if row["other_kernels"]:
+            told = f"{row['other_kernels']:,} of the {own:,} inferences of {source} run other kernels in the same layers"
+            notes.append(Note("info", f"{told}: {OTHER_KERNELS}."))
     return tuple(notes)
 
 
@@ -71,7 +397,7 @@ def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used:
     )
     row: dict[str, object] = {"compared": len(engine.layers)}
     if best.accepted and chosen:
-        return {**row, "verdict": RAN, "how": "the kernels of an inference follow its layers"}
+        return {**row, "verdict": RAN, "how": "it has layers in the order of the kernels"}
     if any(verdict.several for verdict in verdicts):
         how = "it explains the kernels of an inference, and so does another given file; nothing shows which of them ran"
         return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is assigned a layer"}

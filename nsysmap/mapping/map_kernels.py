@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.groups import counts, distinct_rows
+from nsysmap.base.groups import distinct_rows
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, slim, uniform
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, slim
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.tables import layers_table
 from nsysmap.mapping.by_order import Asked, Placed, place_by_order
-from nsysmap.mapping.engine_match import engine_fits, fit_notes
+from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inferences
 from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
 from nsysmap.mapping.parts import Settled, either, find_parts
 from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
@@ -41,6 +41,7 @@ _CREATED_OUTSIDE = "its graph node was created outside any layer range"
 _AMBIGUOUS = "several layers of the engine have the name of the layer range, but not as many as ran"
 _NEVER_ENDS = "it is not counted as an inference, and later ones are counted as if it had ended."
 _NO_RANGES = "the trace has no TensorRT layer ranges"
+_NOT_ITS = "its inference has the layers of a given engine file, and is not of that engine"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Mapped:
     table: Table  # MAPPING, one row per kernel
     layers: Table  # LAYERS: of the engines, then those known from ranges only
     engine_of_inference: IntArray  # MISSING if no engine file fits
+    engine_doubt: Text  # per inference
     engine_fits: Table  # ENGINE_FITS
     notes: tuple[Note, ...]
     evidence: Evidence  # where each kernel was launched or captured
@@ -89,6 +91,11 @@ def map_kernels(
     still = method[split] == _NONE
     kept = np.flatnonzero(split)[still]
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[still], 1.0, -1
+    whose = whose_inferences(trace.kernels, found, engines, layer, named)
+    not_its = np.flatnonzero(whose.refused)
+    layer[not_its] = MISSING
+    method[not_its] = np.where(named[not_its], np.where(evidence.replayed[not_its], _GRAPH_NODE, _NVTX), _NONE)
+    confidence[not_its[~named[not_its]]] = 0.0
     table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
@@ -104,6 +111,8 @@ def map_kernels(
     if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
         placed.reason.codes[layer == MISSING] = -1
     reason = either(placed.reason, reason)
+    if len(not_its):
+        reason = either(_not_its(whose.refused & ~named), reason)
     mapping = Table(
         MAPPING,
         {
@@ -118,14 +127,14 @@ def map_kernels(
             "part_by": parts.by,
         },
     )
-    fits = engine_fits(engines, resolved.fits, placed)
-    notes = fit_notes(fits)
+    fits = engine_fits(engines, resolved.fits, placed, whose)
+    notes = fit_notes(fits, len(found.table))
     if tensorrt.never_closed:
         notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
     if model is not None and placing is not None:
         notes += (*placing.notes, note_of(model, parts.by))
     placed = replace(placed, reason=Text(packed(placed.reason.codes), placed.reason.values))
-    return Mapped(mapping, table, _engine_of_inference(found, mapping.ints("engine")), fits, notes, evidence, placed)
+    return Mapped(mapping, table, whose.engine, whose.doubt, fits, notes, evidence, placed)
 
 
 @dataclass(frozen=True)
@@ -261,6 +270,10 @@ def _by_order(
     return placed, confidence
 
 
+def _not_its(refused: BoolArray) -> Text:
+    return Text(np.where(refused, 0, -1).astype(np.int32), (_NOT_ITS,))
+
+
 def _reasons(
     trace: Trace, evidence: Evidence, resolved: RangeLayers, method: np.ndarray[tuple[int], np.dtype[np.int32]], *, has_ranges: bool
 ) -> Text:
@@ -279,19 +292,3 @@ def _reasons(
         reason[evidence.created] = texts.index(_NO_RANGES)
     reason[method != _NONE] = -1
     return Text(reason, texts)
-
-
-def _engine_of_inference(inferences: Inferences, engine: IntArray) -> IntArray:
-    """The engine of most of each inference's kernels."""
-    number = inferences.membership.ints("inference")
-    result = np.full(len(inferences.table), MISSING, np.int64)
-    if uniform(engine) and engine[0] >= 0:
-        result[number[number >= 0]] = engine[0]
-        return result
-    rows = np.flatnonzero((number >= 0) & (engine >= 0))
-    if len(rows):
-        wide = int(engine.max()) + 1
-        pair, size = counts(number[rows] * wide + engine[rows])
-        order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
-        result[pair[order] // wide] = pair[order] % wide
-    return result

@@ -64,7 +64,8 @@ class MappedTrace:
     @cached_property
     def inferences(self) -> Table:
         """schema.INFERENCES, with the engine that ran each."""
-        return self.found.table.with_columns(INFERENCES, {"engine": self.mapped.engine_of_inference})
+        mapped = self.mapped
+        return self.found.table.with_columns(INFERENCES, {"engine": mapped.engine_of_inference, "engine_doubt": mapped.engine_doubt})
 
     @cached_property
     def steady(self) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nsysmap.base.groups import runs
 from nsysmap.base.table import MISSING, IntArray
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.tensor_formats import elements
 from nsysmap.mapping.launch_ranges import Evidence
 from nsysmap.mapping.range_layers import EngineFit, RangeLayers
@@ -29,6 +29,7 @@ _ONE_TOKEN = re.compile(r"masked_multihead|mmha|singledecode|batchdecode|decode_
 
 _MANY_TOKENS = re.compile(r"fmha|flash_fwd|context|prefill", re.IGNORECASE)
 _ATTENTION = re.compile("attention", re.IGNORECASE)
+_PADDED = 3  # dimensions of an attention layer's output where the sequences are padded to one length
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> 
     ranked = _by_size(engines)
     if not open_ones or ranked is None:
         return found
-    tokens = {at: _tokens(sequences[at], engines[0]) for at in open_ones}
+    tokens = {at: tokens_of(sequences[at], engines[0]) for at in open_ones}
     if any(tokens.values()):
         for at in open_ones:
             found[at] = {"one": ranked[0], "many": ranked[1] if len(ranked) == 2 else None}.get(tokens[at] or "")
@@ -69,14 +70,37 @@ def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> 
     return found
 
 
-def _tokens(sequence: Sequence[Ran], engine: Engine) -> str | None:
-    """Whether the attention plugins of a language model work on one token of each sequence or on many; None if no kernel tells."""
-    attention = [
-        ran.kernel for ran in sequence if engine.layers[ran.layer].kind == "plugin" and _ATTENTION.search(engine.layers[ran.layer].name)
-    ]
+def _is_attention(layer: Layer) -> bool:
+    return layer.kind == "plugin" and _ATTENTION.search(layer.name) is not None
+
+
+def tokens_of(sequence: Sequence[Ran], engine: Engine) -> str | None:
+    """Whether the attention plugins of a language model work on "one" token of each sequence or on "many"; None if no kernel tells."""
+    attention = [ran.kernel for ran in sequence if _is_attention(engine.layers[ran.layer])]
     if any(_ONE_TOKEN.search(kernel) for kernel in attention):
         return "one"
     return "many" if any(_MANY_TOKENS.search(kernel) for kernel in attention) else None
+
+
+def tokens_in_file(engine: Engine) -> str | None:
+    """The same of the engine file, by the output of its attention plugins; None if its dimensions do not tell.
+
+    Of packed tokens (tokens x width), one token is one token of one sequence, and more tokens than the engine has rows of output (one for
+    the last token of each sequence) are many of a sequence; as many may be one each of several sequences.
+    """
+    last = next((layer.outputs[0].dimensions for layer in reversed(engine.layers) if layer.outputs), None)
+    told = set()
+    for layer in engine.layers:
+        if _is_attention(layer) and layer.outputs and (extents := layer.outputs[0].dimensions) is not None and min(extents, default=-1) > 0:
+            if len(extents) == _PADDED:  # sequences x tokens x width
+                told.add("one" if extents[1] == 1 else "many")
+            elif len(extents) == _PADDED - 1 and extents[0] == 1:
+                told.add("one")
+            elif len(extents) == _PADDED - 1 and last is not None and 0 < last[0] < extents[0]:
+                told.add("many")
+            else:
+                return None
+    return told.pop() if len(told) == 1 else None
 
 
 def _by_tactics(sequence: Sequence[Ran], engines: Sequence[Engine]) -> int | None:

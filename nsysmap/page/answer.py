@@ -132,7 +132,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     slowest = summary.slowest
     yield Answered("slowest", words.slowest(summary), "inferences", "all inferences", slowest.inference if slowest else None)
     for number, engine in enumerate(summary.engines):
-        verdict = words.engine_ran(engine)
+        verdict = words.engine_ran(engine, summary.inferences)
         told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
         yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
     sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)

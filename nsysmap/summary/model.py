@@ -233,6 +233,9 @@ class EngineRan:
     inferences: int
     verdict: str | None  # verdict in the table `engine_fits`; None if nothing could be compared
     how: str | None
+    in_doubt: int = 0  # of its inferences: may be of another engine
+    other_kernels: int = 0  # of its inferences: run other kernels in its layers than those that the file describes
+    unknown_layers: int = 0  # layers named by the ranges of its inferences that the file does not have
 
 
 @dataclass(frozen=True)

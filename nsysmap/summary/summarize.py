@@ -401,6 +401,9 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 inferences=ran.get(engine, 0),
                 verdict=fit.text("verdict") if fit else None,
                 how=fit.text("how") if fit else None,
+                in_doubt=(fit.maybe_integer("in_doubt") if fit else None) or 0,
+                other_kernels=(fit.maybe_integer("other_kernels") if fit else None) or 0,
+                unknown_layers=0 if fit is None or fit["known"] is None else fit.integer("compared") - fit.integer("known"),
             )
         )
     return tuple(found)

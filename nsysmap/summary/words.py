@@ -52,8 +52,11 @@ def title(summary: Summary) -> str:
     parts = [counted(summary.inferences, "inference") if summary.inferences else f"{none_of(summary)} recognised"]
     if summary.inferences and REPETITION in summary.unit:
         parts = [f"{counted(summary.inferences, REPETITION)} of {_sequences(summary)} (no range marks an inference)"]
+    own = sum(engine.inferences for engine in summary.engines)
     if ran:
-        parts[0] += f" of {' and '.join(ran)}"
+        known = own == summary.inferences or not own
+        parts[0] += f" of {' and '.join(ran)}" if known else f", {own:,} of {' and '.join(ran)}"
+        parts[0] += " or another engine" if own and own == sum(engine.in_doubt for engine in summary.engines) else ""
     names = [gpu.name for gpu in summary.gpus]
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}"] if gpus else []
@@ -382,19 +385,30 @@ def engines_ran(summary: Summary) -> list[str]:
     if not summary.engines and summary.mapped.with_layer:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
-    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines):
-        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran"]
-    return [engine_ran(engine) for engine in told]
+    own = sum(engine.inferences for engine in told)
+    others = [f"{counted(summary.inferences - own, 'inference')} of no given engine"] if 0 < own < summary.inferences else []
+    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
+        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran", *others]
+    return [*(engine_ran(engine, summary.inferences) for engine in told), *others]
 
 
-def engine_ran(engine: EngineRan) -> str:
-    """Whether an engine file is what ran; empty if nothing could be compared."""
+def engine_ran(engine: EngineRan, inferences: int) -> str:
+    """Whether an engine file is what ran these inferences, or how many of them; empty if nothing could be compared."""
+    some = f"ran in {engine.inferences:,} of {counted(inferences, 'inference')}"
     words = {
-        "ran": "is the engine that ran",
+        "ran": some if 0 < engine.inferences < inferences else "is the engine that ran",
         "did-not-run": "is NOT the engine that ran",
         "cannot-tell": "may or may not be the engine that ran",
     }
-    return f"{engine.source} {words[engine.verdict]}" if engine.verdict else ""
+    return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
+
+
+def _but(engine: EngineRan) -> str:
+    """How many of its inferences may be of another engine or optimization profile, if any."""
+    but = [f"{engine.in_doubt:,} may be another engine's"] if 0 < engine.in_doubt < engine.inferences else []
+    but += [f"{engine.other_kernels:,} of another shape, profile or engine"] if engine.other_kernels else []
+    but += [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"] if engine.unknown_layers else []
+    return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
 
 
 def engine_names(summary: Summary) -> list[str]:

@@ -231,6 +231,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "context": context,
             "stream": stream,
             "engine": np.full(count, MISSING, np.int64),
+            "engine_doubt": Text.same(None, count),
             "found_by": executions.found_by.take(order),
             "launch_api": executions.launch_api.take(order),
             "cuda_graph": graph,

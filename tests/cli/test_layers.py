@@ -131,3 +131,13 @@ def test_a_finding_in_an_engine_whose_file_was_not_given_says_so() -> None:
     assert one.count("This is in an engine whose file was not given.") == 1
     assert "whose file was not given" not in two
     assert "9.50 µs per pass of 2 inferences" in two  # the unit and the figure of the first screen
+
+
+def test_of_two_engines_with_equal_names_one_file_shows_its_own_inferences_and_says_so() -> None:
+    report = str(FIXTURES / "decode_loop/sync.nsys-rep")
+    for name, steady, others in (("context", 2, 96), ("generation", 96, 3)):
+        shown = run(report, str(FIXTURES / f"decode_loop/{name}.engine.json")).stdout
+        assert f"times of sync.nsys-rep: mean of {steady} inferences" in shown
+        assert f"warning: {others} of 99 inferences have layers of the names in {name}.engine.json and are of another engine" in shown
+    both = [str(FIXTURES / f"decode_loop/{name}.engine.json") for name in ("context", "generation")]
+    assert "another engine" not in run(report, *both).stdout

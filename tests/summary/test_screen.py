@@ -202,3 +202,31 @@ def test_a_name_that_is_decoded_on_the_screen_is_of_a_kernel_that_ran() -> None:
     assert told.removeprefix("nsysmap decode ") in {one.name for one in summary.kernels}
     nothing = replace(summary, kernels=tuple(replace(one, what="unknown") for one in summary.kernels))
     assert ("names", "nsysmap decode NAME") in commands(nothing)
+
+
+def screen_of(report: str, *engines: str) -> str:
+    return " ".join(report_text(report_of(analyze(FIXTURES / report, [FIXTURES / file for file in engines], rules=[])), width=140).split())
+
+
+def test_the_screen_says_how_many_inferences_are_of_the_files_that_were_given() -> None:
+    backbone, head = "torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json"
+    one = screen_of("torch_mixed/sync.nsys-rep", backbone)
+    assert "sync.nsys-rep: 80 inferences, 40 of backbone.engine.json on" in one
+    assert "backbone.engine.json ran in 40 of 80 inferences; 40 inferences of no given engine" in one
+    two = screen_of("torch_mixed/sync.nsys-rep", backbone, head)
+    assert "sync.nsys-rep: 80 inferences of backbone.engine.json and head.engine.json on" in two
+    assert "both engines ran" in two
+    assert "no given engine" not in two
+
+
+def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_those_of_another_shape() -> None:
+    context = screen_of("decode_loop/sync.nsys-rep", "decode_loop/context.engine.json")
+    assert "sync.nsys-rep: 99 inferences, 3 of context.engine.json on" in context
+    assert "warning: 96 of 99 inferences have layers of the names in context.engine.json and are of another engine" in context
+    shapes = screen_of("two_shapes/sync.nsys-rep", "two_shapes/engine.json")
+    assert "sync.nsys-rep: 48 inferences of engine.json on" in shapes
+    assert "engine.json is the engine that ran (26 of another shape, profile or engine)" in shapes
+    assert "warning" not in shapes
+    hidden = screen_of("decode_loop/graph_whole.nsys-rep", "decode_loop/generation.engine.json")
+    assert "99 inferences, 3 of generation.engine.json or another engine on" in hidden
+    assert "generation.engine.json may or may not be the engine that ran" in hidden

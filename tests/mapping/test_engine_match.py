@@ -1,0 +1,206 @@
+"""Whose inferences are these: of one engine file, or of another engine with the same layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+
+import pytest
+
+from nsysmap.base.table import MISSING
+from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.mapping.engine_match import Judged, Kind, judge
+from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
+from nsysmap.mapping.twins import Ran, tokens_in_file
+from tests.captures.test_truth import truth
+from tests.exports import exported
+from tests.places import FIXTURES
+
+FUSED, SPLIT = ("AddMul",), ("Add", "Mul")  # what Myelin compiled into the region
+ALL = {
+    "aux_streams": ("aux_streams/engine.json",),
+    "two_shapes": ("two_shapes/engine.json",),
+    "two_gpus": ("two_gpus/tp.engine.json",),
+    "decode_loop": ("decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+    "torch_mixed": ("torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json"),
+}
+REPORTS = (
+    "aux_streams/sync", "aux_streams/graph", "two_shapes/sync", "two_shapes/nonvtx", "two_gpus/tp_sync", "two_gpus/tp_graph",
+    "decode_loop/sync", "decode_loop/nonvtx", "decode_loop/graph_whole", "torch_mixed/sync", "torch_mixed/nonvtx",
+)  # fmt: skip
+
+
+def engine(*, tactic: str | None = None, tokens: tuple[int, ...] | None = None) -> Engine:
+    """A convolution, a region, and an attention plugin whose output has that many tokens."""
+    out = () if tokens is None else (Tensor("a", (*tokens, 64)),)
+    rows = (
+        Layer(0, "conv", "convolution", tactic=tactic),
+        Layer(1, "{ForeignNode[a...b]}", "foreign_node"),
+        Layer(2, "attention", "plugin", outputs=out),
+        Layer(3, "logits", "gemm", outputs=() if tokens is None else (Tensor("o", (1, 32_000)),)),
+    )
+    return Engine("made-up.json", rows, detailed=True)
+
+
+def kind(  # one parameter a part of an inference
+    build: str,
+    operations: Iterable[str] = FUSED,
+    *,
+    inferences: int = 20,
+    conv: str | None = None,
+    attention: str = "plugin_kernel",
+    without: int | None = None,
+    complete: bool = True,
+    strange: int = 0,
+) -> Kind:
+    """Inferences of an engine, or of a profile, whose kernels are all its own; without the kernel at one place."""
+    region = [Ran(1, f"__myl_{word}_0x{build * 32}", 3000.0) for word in operations]
+    ran = [Ran(0, conv or f"sm80_xmma_fprop_{build}", 9000.0), *region, Ran(2, attention, 5000.0), Ran(3, f"gemm_{build}", 8000.0)]
+    return Kind(inferences, tuple(one for at, one in enumerate(ran) if at != without), complete, strange, strange)
+
+
+FINE, OTHER_KERNELS = Judged(), Judged(other_kernels=True)
+
+
+def doubtful(found: list[Judged]) -> list[bool]:
+    return [one.doubt is not None for one in found]
+
+
+def test_one_kind_is_the_engine_s() -> None:
+    assert judge([kind("a")], engine()) == [FINE]
+    assert judge([], engine()) == []
+
+
+def test_other_kernels_in_the_same_layers_may_be_another_shape_s_and_are_no_doubt() -> None:
+    assert judge([kind("a"), kind("b", inferences=3)], engine()) == [FINE, OTHER_KERNELS]
+
+
+def test_the_tactics_of_the_file_tell_whose_kernels_it_describes() -> None:
+    named = engine(tactic="sm80_xmma_fprop_b")
+    assert judge([kind("a"), kind("b", inferences=3)], named) == [OTHER_KERNELS, FINE]
+
+
+def test_a_region_compiled_otherwise_is_another_engine_s_or_profile_s() -> None:
+    found = judge([kind("a"), kind("b", SPLIT, inferences=3)], engine())
+    assert doubtful(found) == [True, True]  # nothing tells which of them the file is of
+    assert not any(one.refused for one in found)
+    found = judge([kind("a"), kind("b", SPLIT, inferences=3)], engine(tactic="sm80_xmma_fprop_b"))
+    assert doubtful(found) == [True, False]
+    assert not any(one.refused for one in found)
+
+
+def test_kernels_missing_from_inferences_are_no_other_engine() -> None:
+    many = [kind("a", SPLIT), *(kind("a", SPLIT, inferences=2, without=at) for at in range(5)), kind("a", (), inferences=1)]
+    assert judge(many, engine()) == [FINE] * 7
+    two = [kind("a", SPLIT, inferences=4), kind("b", SPLIT, inferences=3), kind("a", SPLIT, inferences=1, without=1)]
+    two += [kind("b", SPLIT, inferences=1, without=at) for at in (1, 2)]
+    assert [one.doubt for one in judge(two, engine())] == [None] * 5
+
+
+def test_what_ran_once_or_was_cut_off_says_nothing_of_what_was_compiled() -> None:
+    assert doubtful(judge([kind("a"), kind("b", SPLIT, inferences=1)], engine())) == [False, False]
+    assert doubtful(judge([kind("a"), kind("b", SPLIT, inferences=2, complete=False)], engine())) == [False, False]
+
+
+def test_inferences_of_another_number_of_tokens_are_another_engine_s_where_regions_differ_too() -> None:
+    one, many = "mmha::masked_multihead_attention_kernel", "fmha_v2_flash_attention"
+    both = [kind("a", attention=one, inferences=96), kind("b", SPLIT, attention=many, inferences=3)]
+    assert [found.refused for found in judge(both, engine(tokens=(64,)))] == [True, False]
+    assert [found.refused for found in judge(both, engine(tokens=(1,)))] == [False, True]
+    assert [found.refused for found in judge(both, engine())] == [False, False]
+    assert doubtful(judge(both, engine())) == [True, True]
+    same = [kind("a", attention=one, inferences=96), kind("b", attention=many, inferences=3)]  # one engine may do both
+    found = judge(same, engine(tokens=(64,)))
+    assert ([verdict.refused for verdict in found], doubtful(found)) == ([False, False], [True, False])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"), [((64,), "many"), ((1,), "one"), ((-1,), None), (None, None), ((8, 1), "one"), ((8, 12), "many")]
+)
+def test_an_engine_file_tells_how_many_tokens_its_attention_works_on(tokens: tuple[int, ...] | None, told: str | None) -> None:
+    assert tokens_in_file(engine(tokens=tokens)) == told
+
+
+def test_as_many_tokens_as_rows_of_output_may_be_one_each_of_several_sequences() -> None:
+    rows = engine(tokens=(8,)).layers
+    logits = Layer(3, "logits", "gemm", outputs=(Tensor("o", (8, 32_000)),))
+    assert tokens_in_file(Engine("made-up.json", (*rows[:3], logits), detailed=True)) is None
+
+
+def test_layers_that_the_file_lacks_in_some_inferences_only_are_a_doubt() -> None:
+    assert doubtful(judge([kind("a"), kind("b", strange=2, inferences=3)], engine())) == [False, True]
+    assert doubtful(judge([kind("a", strange=2), kind("b", strange=2, inferences=3)], engine())) == [False, False]
+
+
+def test_a_file_of_whose_layers_too_few_ran_is_in_doubt() -> None:
+    more = tuple(Layer(at, f"conv{at}", "convolution") for at in range(4, 12))
+    longer = Engine("longer.json", (*engine().layers, *more), detailed=True)
+    assert doubtful(judge([kind("a")], longer)) == [True]
+    assert doubtful(judge([kind("a", strange=8)], longer)) == [False]  # they may be those, by other names
+    assert doubtful(judge([kind("a", complete=False)], longer)) == [False]
+
+
+def subsets(files: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [some for size in range(1, len(files) + 1) for some in combinations(files, size)]
+
+
+def mapped(report: str, files: tuple[str, ...]) -> MappedTrace:
+    return map_report(exported(report), read_engines([FIXTURES / file for file in files]))
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_with_any_of_the_files_no_inference_is_another_engine_s_unless_that_is_said(report: str) -> None:
+    every = ALL[report.split("/", maxsplit=1)[0]]
+    wanted = truth(FIXTURES / f"{report}.kernels.tsv")
+    for files in subsets(every):
+        result = mapped(report, files)
+        fits = {row["engine"]: row for row in result.mapped.engine_fits.records()}
+        doubt = result.inferences.text("engine_doubt").list()
+        for row in result.kernels.records():
+            engine = row["engine"]
+            if engine is None:
+                continue
+            true, _ = wanted[tuple(str(row[key]) for key in ("start_ns", "device", "stream", "pid"))]
+            right = true >= 0 and every[true] == files[int(str(engine))]
+            inference = int(str(row["inference"]))
+            assert right or (doubt[inference] is not None and fits[engine]["verdict"] == "cannot-tell"), (files, row)
+            assert not right or doubt[inference] is None, (files, row)
+        for number, row in fits.items():
+            if len(files) < len(every) or report != "decode_loop/graph_whole":
+                continue
+            assert row["verdict"] == ("ran" if "context" in files[int(str(number))] else "cannot-tell")
+
+
+@pytest.mark.parametrize("report", ["decode_loop/sync", "decode_loop/nonvtx"])
+@pytest.mark.parametrize(("file", "inferences"), [("context", 3), ("generation", 96)])
+def test_of_two_engines_with_the_same_layer_names_one_file_gets_its_own_inferences(report: str, file: str, inferences: int) -> None:
+    result = mapped(report, (f"decode_loop/{file}.engine.json",))
+    fit = result.mapped.engine_fits.only()
+    assert (fit.text("verdict"), fit.integer("inferences"), fit.integer("refused")) == ("ran", inferences, 99 - inferences)
+    assert int((result.inferences.ints("engine") == MISSING).sum()) == 99 - inferences
+    assert [note.level for note in result.mapped.notes] == ["warning"]
+    assert f"{99 - inferences} of 99 inferences have layers of the names in {file}.engine.json" in result.mapped.notes[0].text
+
+
+@pytest.mark.parametrize("report", ["two_shapes/sync", "two_shapes/nonvtx"])
+def test_two_shapes_of_one_engine_are_its_and_its_file_is_said_to_describe_one(report: str) -> None:
+    result = mapped(report, ALL["two_shapes"])
+    fit = result.mapped.engine_fits.only()
+    assert [fit.integer(name) for name in ("inferences", "in_doubt", "refused", "other_kernels")] == [48, 0, 0, 26]
+    assert (fit.text("verdict"), fit.maybe_text("against")) == ("ran", None)
+    assert [note.level for note in result.mapped.notes] == ["info"]
+
+
+def test_a_file_with_the_names_but_not_the_tactics_is_not_said_to_have_run() -> None:
+    (right,) = read_engines([FIXTURES / "bert_trt10/engine.json"])
+    layers = tuple(
+        layer if layer.tactic is None else Layer(**{**vars(layer), "tactic": layer.tactic.replace("64", "32").replace("0x", "0x0")})
+        for layer in right.layers
+    )
+    result = map_trace(map_report(exported("bert_trt10/sync")).trace, [Engine("rebuilt.json", layers, detailed=True)])
+    fit = result.mapped.engine_fits.only()
+    assert fit.text("verdict") == "cannot-tell"
+    assert 2 * fit.integer("tactics_ran") < fit.integer("tactics")
+    fit = map_trace(result.trace, [right]).mapped.engine_fits.only()
+    assert fit.text("verdict") == "ran"
+    assert fit.integer("tactics_ran") == fit.integer("tactics") > 40
