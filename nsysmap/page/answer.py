@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import duration, percent, ranged, rounded
+from nsysmap.names.decode import decode
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import gains, hardware, words
@@ -77,6 +78,8 @@ class Told:
     title: str
     predicted: str  # time per unit without the profiler
     predicted_range: str
+    per_second: str  # what a rate counts
+    rate: str  # the same of the trace, with how many threads or on which GPU
     no_action: str
     costs: tuple[Costly, ...]
     kernels: tuple[str, ...]
@@ -96,9 +99,11 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
         words.title(summary),
         predicted,
         range_of.removesuffix(")"),
+        words.per_second(summary),
+        words.per_second(summary) + words.together(summary),
         gains.no_action(summary),
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs, titles), strict=True)),
-        tuple(told_apart([escaped(row.name) for row in summary.kernels[:TOP]], _NAME)),
+        tuple(told_apart([escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])], _NAME)),
         tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
     )
 
@@ -114,6 +119,15 @@ def _short(costs: Sequence[Cost], titles: Mapping[tuple[int | None, str], str]) 
     of_title = {one: {cost.name for title, cost in zip(short, costs, strict=True) if title == one} for one in short}
     names = [escaped(one if len(of_title[one]) == 1 else cost.name) for one, cost in zip(short, costs, strict=True)]
     return tuple(told_apart(names, _NAME))
+
+
+def functions(names: Sequence[str]) -> list[str]:
+    """Names of kernels without namespaces, parameters and template arguments, as far as these do not tell them apart."""
+    fields = [decode(name).fields for name in names]
+    short = [str(mine.get("function", name)) for mine, name in zip(fields, names, strict=True)]
+    full = [f"{one}<{mine['template']}>" if "template" in mine else one for one, mine in zip(short, fields, strict=True)]
+    told = [one if short.count(one) == 1 else more for one, more in zip(short, full, strict=True)]
+    return [one if told.count(one) == 1 else name for one, name in zip(told, names, strict=True)]
 
 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
@@ -160,7 +174,8 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     for one in gpu.idle:
         word = words.idle_words(one.cause)
         add(word, f"idle, {word}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
-    between = "from the first to the last steady-state inference" if gpu.window == "inferences" else "from the first to the last GPU work"
+    ends = f"steady-state {words.each(summary)}" if gpu.window == "inferences" else "GPU work"
+    between = f"from the first to the last {ends}"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
         return Bar(f"{name}{duration(gpu.window_ns)} {between}", tuple(parts))

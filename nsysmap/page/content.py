@@ -71,6 +71,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
     swatch_of = {swatch: number for number, swatch in enumerate(kinds)}
     return {
         "duration": events.duration_ns,
+        "hidden": analysis.summary.hidden,
         "devices": len({lane["device"] for lane in events.lanes}),
         "capabilities": {row.integer("device"): _capability(row) for row in tables.devices},
         "threads": events.threads,
@@ -117,9 +118,15 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
 
 
 def findings(tables: Tables) -> list[Row]:
-    """The findings that are not inside others, the most severe first, then the most costly."""
+    """The findings that are not inside others: the most severe first, then those of the rule that costs most, then the most costly."""
     own = [row for row in tables.findings if row.maybe_integer("inside") is None]
-    return sorted(own, key=lambda row: (_SEVERITIES.index(row.text("severity")), -(row.maybe_integer("cost_ns") or 0)))
+    costs = {row.text("rule"): row.maybe_integer("cost_ns") or 0 for row in tables.rule_outcomes}
+
+    def place(row: Row) -> tuple[int, int, str, int]:
+        rule = row.text("rule")
+        return _SEVERITIES.index(row.text("severity")), -costs.get(rule, 0), rule, -(row.maybe_integer("cost_ns") or 0)
+
+    return sorted(own, key=place)
 
 
 def reduced_words(tables: Tables, windows: Windows) -> str | None:

@@ -7,7 +7,9 @@ function graphsOf(doc, on) {
   const picker = document.getElementById("graph-engine"), views = document.getElementById("graph-view"), coloured = document.getElementById("graph-color");
   doc.graphs.forEach((graph, number) => { if (graph) element("option", doc.engines[number], picker).value = number; });
   picker.parentElement.hidden = doc.graphs.filter(Boolean).length < 2;
-  shown = doc.graphs.findIndex(Boolean);
+  const spent = number => doc.layers.reduce((sum, layer) => sum + (layer.engine === number ? layer.share || 0 : 0), 0);
+  shown = doc.graphs.reduce((best, graph, number) => graph && (best < 0 || spent(number) > spent(best)) ? number : best, -1);  // the one that takes most
+  picker.value = shown;
   const layerAt = new Map(doc.layers.filter(layer => layer.engine !== null && layer.index !== null).map(layer => [`${layer.engine} ${layer.index}`, layer]));
 
   function graph() {

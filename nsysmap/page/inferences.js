@@ -11,12 +11,14 @@ function inferencesOf(trace, place, on) {
   const times = row => { const like = group.get(all.group[row]); return like && like.median ? all.time[row] / like.median : 1; };
   const outlier = row => all.outlier[row] === 1, said = row => `${timesWords(times(row), doc.outlier)} the median`;
   const left = 64, bottom = 20, side = 120, height = 200;
-  let dots, cut;  // what is drawn: [inference, time], and the time at the top
+  let dots, cut, step;  // what is drawn: [inference, time], the time at the top and between two lines
   /** Draws these times, of inferences or of layers in them; those far above nearly all others stand at the top. */
   function scale(given) {
     dots = given;
     const sorted = given.map(([, time]) => time).sort((one, two) => one - two);
     cut = Math.max(1, Math.min(sorted[sorted.length - 1] || 1, Math.max(sorted[Math.floor(sorted.length * 0.99)] * 2 || 1, sorted[sorted.length >> 1] * 2.5 || 1)));
+    step = nice(cut / 4);
+    cut = Math.ceil(cut / step) * step;
   }
   const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
   const of = row => several && all.engine[row] >= 0 ? ` of ${doc.short_engines[all.engine[row]]}` : "";
@@ -36,7 +38,6 @@ function inferencesOf(trace, place, on) {
     pen.clearRect(0, 0, width, height);
     pen.font = "11px " + style.fontFamily;
     pen.fillStyle = style.color;
-    const step = nice(cut / 4);
     for (let time = 0; time <= cut; time += step) {
       pen.globalAlpha = 0.7;
       pen.fillText(time ? duration(time, step) : "0", 2, toY(time) + 4);

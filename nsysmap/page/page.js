@@ -374,6 +374,7 @@ async function start() {
     const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = isDark() ? onDark(fill) : fill; made.append(words); };
     if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
     else element("span", "one colour per layer, eight colours in rotation, so that neighbouring layers differ", place);
+    element("span", null, place, "break");
     element("b", "idle:", place);
     for (const row of doc.idle) entry(doc.causes[row.cause].fill, doc.causes[row.cause].name);
   }
@@ -398,6 +399,7 @@ async function start() {
   }
   if (named) named.scrollIntoView({ block: "start" });  // the figures above it are there only now
   document.body.dataset.ready = Math.round(performance.now());
+  setTimeout(() => { for (const one of document.querySelectorAll(".later")) one.classList.remove("later"); });  // laid out now that the figures are there
 }
 
 /** An overview of the whole trace with the part that the timeline shows: how busy the GPUs were, pixel by pixel. */

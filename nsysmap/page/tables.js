@@ -112,7 +112,7 @@ function layersOf(trace, place, on) {
     element("td", row.count === null || row.count === undefined ? "–" : row.count.toLocaleString("en"), made, "right");
     element("td", row.kind, made);
     element("td", row.precision || "", made);
-    element("td", percent(row.fraction ?? null), made, "right");
+    element("td", row.fraction === 0 ? "<0.1%" : percent(row.fraction ?? null), made, "right");
     element("td", limit(row.verdict), made).title = row.reason || "";
     for (const metric of metrics) element("td", row.measured && row.measured[metric] && row.measured[metric][0] !== null ? `${row.measured[metric][0].toFixed(0)}%` : "–", made, "right").title = row.measured && row.measured[metric] ? withError(row.measured[metric]) : "";
     const last = element("td", row.layers.length > 1 ? null : row.index ?? "–", made, "right");

@@ -230,7 +230,8 @@ function lanesOf(doc, tables, shared) {
   const inferences = split(INFERENCE, row => tables.inferences.thread[row]);
   const several = doc.threads.length > 1;
   for (const [thread, events] of inferences) {
-    const name = several && thread >= 0 ? `${doc.one}s, thread ${doc.threads[thread].tid}` : `${doc.one}s`;
+    const gpus = new Set(events.map(([, row]) => tables.inferences.device[row])), gpu = doc.devices > 1 && gpus.size === 1 && !gpus.has(-1) ? `, GPU ${[...gpus][0]}` : "";
+    const name = `${doc.one}s${gpu}` + (several && thread >= 0 ? `, thread ${doc.threads[thread].tid}` : "");
     stacked(tables, events).forEach((part, depth) => add({ name: depth ? "" : name, type: INFERENCE, height: 18, thread: -2 }, part));
   }
   for (const device of [...new Set(doc.lanes.map(lane => lane.device))].sort((one, two) => one - two)) {

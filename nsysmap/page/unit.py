@@ -52,7 +52,10 @@ def run_words(summary: Summary, tables: Tables) -> str:
     loops = [row for row in tables.inference_loops if row.integer("steady")]
     median = loops[0].maybe_integer("median_ns") if len(loops) == 1 else None
     spread = f" (median {rounded(median)})" if median is not None else ""
-    told = f"With the profiler: the mean of {counted(summary.steady, f'steady-state {one}')}{spread}"
-    if not len(tables.replayed_inferences):
+    told = f"Mean of {counted(summary.steady, f'steady-state {one}')}{spread}"
+    if summary.replayed_ns is None:
         return f"{told}."
-    return f"{told}; the prediction leaves out outliers (from {OUTLIER} × the median) and long pauses."
+    left_out = f"outliers (from {OUTLIER} × the median) and long pauses"
+    if rounded(summary.replayed_ns) == rounded(summary.traced.ns):
+        return f"{told}; the prediction leaves out {left_out}."
+    return f"{told}; the prediction starts from {rounded(summary.replayed_ns)}, without {left_out}."

@@ -54,9 +54,9 @@ function lightness(fill) {
   const [red, green, blue] = [1, 3, 5].map(at => (parseInt(fill.slice(at, at + 2), 16) / 255) ** 2.2);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
-/** Black or white: whichever reads better on that colour. */
+/** Black or white: whichever reads better on that colour; on a lightness of 0.2 both have the same contrast ratio. */
 function inkOn(fill) {
-  if (!INKS.has(fill)) INKS.set(fill, lightness(fill) < 0.3 ? "#ffffff" : "#1a1d21");
+  if (!INKS.has(fill)) INKS.set(fill, lightness(fill) < 0.2 ? "#ffffff" : "#1a1d21");
   return INKS.get(fill);
 }
 /** The colour for a dark page: a dark colour is mixed with white. */

@@ -27,6 +27,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.whatif import assumptions, unanswered
 from nsysmap.report.words import captured, mapping_words
 from nsysmap.summary import gains
+from nsysmap.summary.paste import CHANGES
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
@@ -123,6 +124,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         numbers=numbers,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
         predicted={row.text("change") for row in answered},
+        titles={name: change.title for name, change in CHANGES.items()},
         places={row.text("change"): gains.place(analysis.summary, row) for row in answered},
         assumed=common,
         unanswered=unanswered(list(analysis.tables.whatif)),

@@ -36,6 +36,7 @@ _TYPES = {
     "FP64": "#812e12", "FP32": "#ff9600", "TF32": "#fddf77", "FP16": "#566bcb", "BF16": "#3da682", "FP8": "#9744ff", "FP4": "#523d79",
     "INT8": "#ff98f6", "INT4": "#a06a00",
 }  # fmt: skip
+_EVEN = 0.2  # the luminance on which white and our black have the same contrast ratio, by the WCAG
 _OTHER_TYPE, _CONVERTS, _MOVES, _NO_WORK = "#654141", "#afab62", "#d0d3d6", "#f1f3f5"
 CAUSES: Mapping[str, str] = {
     "launch": "#bb255e", "host": "#ffa400", "sync": "#2144e9", "copy": "#793114", "dispatch": "#aeb6bf", "graph": "#6c2687",
@@ -116,7 +117,7 @@ def heat(share: float) -> str:
 def ink_on(fill: str) -> str:
     """Black or white, whichever is more readable on that colour."""
     red, green, blue = (int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return "#ffffff" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.3 else "#1a1d21"
+    return "#ffffff" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < _EVEN else "#1a1d21"
 
 
 def type_swatch(row: Row | None) -> Swatch:

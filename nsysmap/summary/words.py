@@ -95,7 +95,7 @@ def times(summary: Summary) -> list[str]:
     lines = []
     if summary.traced and summary.per_second:
         told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
-        lines.append(told + _together(summary) + _median(summary, summary.traced.ns))
+        lines.append(told + together(summary) + _median(summary, summary.traced.ns))
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
@@ -171,7 +171,7 @@ def _short(summary: Summary) -> str:
     return summary.unit.split()[0]
 
 
-def _together(summary: Summary) -> str:
+def together(summary: Summary) -> str:
     """Why the time is shorter than that of each inference if several threads work at the same time."""
     places = {tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.median_ns is not None}
     gpus: dict[str, list[str]] = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsysmap.page.answer import functions
 from tests.browser import Browser
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def test_the_engine_that_ran_is_proved_by_its_tactics(browser: Browser, written:
 def test_what_is_not_done_first_is_said_with_the_limit(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
     assert "each saves at least 1%, even at the low end of a predicted range, after the first 3%" in page.inner_text("#answer")
-    first = {row.locator("td").first.inner_text(): row.locator("td").nth(6).inner_text() for row in page.locator("#whatif tbody tr").all()}
+    first = {row.get_attribute("data-change"): row.locator("td").nth(6).inner_text() for row in page.locator("#whatif tbody tr").all()}
     listed = {str(link.get_attribute("href")).removeprefix("#change-") for link in page.get_by_text("how predicted").all()}
     assert {change for change, said in first.items() if said == "yes"} == listed != set()
     assert first["async"] == "no: it may save less than 1%"
@@ -76,3 +77,37 @@ def test_what_no_range_marks_as_inferences_are_repetitions(browser: Browser, wri
     assert page.inner_text("#details h2") == "Repetition 3"
     assert page.inner_text("#inferences h2") == "Repetitions"
     assert "Layers are TensorRT's, and the trace shows none" in page.inner_text("#answer")
+    for part in ("#answer > .note", "#idle .note", "#kernels .note", "#inferences"):
+        assert "inference" not in " ".join(page.locator(part).all_inner_texts()), part
+
+
+def test_times_of_several_threads_or_gpus_say_so(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json"))
+    assert "per second (2 threads together)" in page.inner_text("#answer .facts")
+    page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
+    assert "per second on each GPU" in page.inner_text("#answer .facts")
+    assert "Mean of 79 steady-state inferences; the prediction starts from 259 µs, without outliers" in page.inner_text("#answer")
+    page = opened(browser, written(*MIXED))
+    assert "817 passes/s" in page.inner_text("#answer .facts")
+
+
+def test_kernels_that_a_graph_hides_are_not_counted_as_none(browser: Browser, written: Callable[..., Path]) -> None:
+    engines = ("decode_loop/context.engine.json", "decode_loop/generation.engine.json")
+    page = opened(browser, written("decode_loop/graph_whole.nsys-rep", *engines), "inference=20")
+    told = page.inner_text("#answer")
+    assert re.search(r"of [\d.]+ µs visible kernel time per inference", told)
+    assert "time of all kernels that the trace shows" in told
+    assert re.search(r"CUDA graphs\s+96\s+hidden", told)
+    assert re.search(r"kernels\s+hidden", page.inner_text("#details"))
+
+
+def test_kernels_are_named_by_their_functions_where_these_differ() -> None:
+    names = (
+        "void at::native::<unnamed>::norm_kernel<c10::Half, float>(int, T2, const T1 *)",
+        "void at::native::add_kernel<float>(int)",
+        "void at::native::add_kernel<c10::Half>(int)",
+        "void one::mul_kernel<float>(int)",
+        "void two::mul_kernel<float>(int)",
+        "nvjet_sm90_hsh_192x96",
+    )
+    assert functions(names) == ["norm_kernel", "add_kernel<float>", "add_kernel<c10::Half>", names[3], names[4], names[5]]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from nsysmap.analysis import analyze
 from nsysmap.base.table import MISSING, Text
@@ -19,7 +20,7 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import bert, opened, top
+from tests.page.opening import CAPTURES, MIXED, bert, opened, seconds, top
 
 
 def test_findings_of_one_rule_stand_together(browser: Browser, written: Callable[..., Path]) -> None:
@@ -100,3 +101,20 @@ def test_links_to_findings_and_predictions_show_what_they_are_about(browser: Bro
     link.click()
     assert page.locator(f"tr{change}").inner_text().startswith(change.removeprefix("#change-"))
     assert 0 <= top(page, change) < 60
+
+
+@pytest.mark.parametrize("names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["pageable copies"]])
+def test_rules_stand_in_the_order_of_their_costs(browser: Browser, written: Callable[..., Path], names: tuple[str, ...]) -> None:
+    page = opened(browser, written(*names))
+    told = [head for head in page.locator("#findings h3").all_inner_texts() if "costs" in head and " per " in head]
+    costs = [(head.split()[0], -seconds(head.partition("costs ")[2].partition(" per ")[0])) for head in told]
+    assert len(costs) > 3
+    assert costs == sorted(costs, key=lambda one: (("error", "warning", "info").index(one[0]), one[1]))
+
+
+def test_the_graph_opens_at_the_engine_that_takes_most(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    page.locator("#graph").scroll_into_view_if_needed()
+    page.wait_for_selector("#graph-canvas .box")
+    assert page.locator("#graph-engine").evaluate("one => one.selectedOptions[0].text") == "generation.engine.json"
+    assert "mean of 96 inferences" in page.inner_text("#graph-legend")

@@ -81,7 +81,9 @@ def test_inferences_show_the_time_of_the_selected_layers(browser: Browser, writt
     canvas = page.locator("#inferences canvas")
     wide = canvas.evaluate("one => one.clientWidth")
     ordered = np.sort(spent)
-    top_ns = min(ordered[-1], max(ordered[int(len(ordered) * 0.99)] * 2, ordered[len(ordered) // 2] * 2.5))
+    highest_ns = min(ordered[-1], max(ordered[int(len(ordered) * 0.99)] * 2, ordered[len(ordered) // 2] * 2.5))
+    step_ns = page.evaluate(f"nice({highest_ns / 4})")
+    top_ns = np.ceil(highest_ns / step_ns) * step_ns  # a line of the axis
     for place in (3, 20, 40):
         x = 64 + (wide - 64 - 120 - 10) * (int(inferences.ints("start_ns")[rows[place]]) - origin) / duration
         canvas.click(position={"x": x, "y": 180 - 172 * min(spent[place] / top_ns, 1)})

@@ -22,6 +22,7 @@ def test_what_all_changes_assume_stands_once(browser: Browser, written: Callable
     page = opened(browser, bert(written))
     assert page.inner_text("#whatif").count("Replay of") == 1
     assert "Does not apply" in page.inner_text("#whatif")
+    assert page.inner_text("#change-cuda-graph td:first-child") == "cuda-graph\nrun it as a CUDA graph"  # as what to do first says it
 
 
 def test_what_if_is_of_the_selected_inferences_and_layers(browser: Browser, written: Callable[..., Path]) -> None:
@@ -47,12 +48,12 @@ def test_what_if_is_of_the_selected_inferences_and_layers(browser: Browser, writ
         page = opened(browser, written(*names), selected)
         rows = page.locator("#whatif tbody tr")
         for row in rows.all():
-            cells = row.locator("td").all_inner_texts()
-            if (cells[0], mine[0]) not in replayed:
-                assert cells[0] in ("two-in-flight", "aux-streams")
+            cells, change = row.locator("td").all_inner_texts(), str(row.get_attribute("data-change"))
+            if (change, mine[0]) not in replayed:
+                assert change in ("two-in-flight", "aux-streams")
                 assert cells[1:6] == ["–"] * 5
                 continue
-            before, after = (np.mean([replayed[cells[0], one][at] for one in mine]) / 1e9 for at in (0, 1))
+            before, after = (np.mean([replayed[change, one][at] for one in mine]) / 1e9 for at in (0, 1))
             assert [seconds(cells[at]) for at in (1, 4, 5)] == pytest.approx([before - after, before, after], rel=0.005)
         page.keyboard.press("Escape")
         assert rows.all_inner_texts() == whole

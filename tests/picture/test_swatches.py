@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nsysmap.picture.swatches import _KINDS as KINDS
-from nsysmap.picture.swatches import CAUSES, kernel_swatch, kind_swatch
+from nsysmap.picture.swatches import CAUSES, heat, ink_on, kernel_swatch, kind_swatch
 from nsysmap.timing.idle_causes import CAUSES as IDLE_CAUSES
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, over linear RGB
@@ -35,6 +35,24 @@ def lab(fill: str, vision: str) -> NDArray[np.float64]:
 @pytest.mark.parametrize("fills", [[fill for _, fill, _ in KINDS], list(CAUSES.values())], ids=["kinds", "causes"])
 def test_colours_differ_whatever_colours_one_sees(fills: list[str], vision: str) -> None:
     assert min(float(np.linalg.norm(lab(a, vision) - lab(b, vision))) for a, b in combinations(fills, 2)) >= 15
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours, as the WCAG define it."""
+    lights = []
+    for fill in (one, other):
+        coded = np.array([int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+        linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+        lights.append(float(linear @ (0.2126, 0.7152, 0.0722)) + 0.05)
+    return max(lights) / min(lights)
+
+
+def test_text_on_every_colour_has_the_better_contrast_of_black_and_white() -> None:
+    fills = [fill for _, fill, _ in KINDS] + [*CAUSES.values()] + [heat(share / 20) for share in range(21)]
+    for fill in fills:
+        ratios = {ink: contrast(ink, fill) for ink in ("#ffffff", "#1a1d21")}
+        assert ratios[ink_on(fill)] >= max(ratios.values()) * 0.95, (fill, ratios)
+        assert ratios[ink_on(fill)] > 3.9, (fill, ratios)
 
 
 def test_every_cause_of_idle_time_has_a_colour() -> None:
