@@ -40,7 +40,8 @@ def write_rule(folder: Path, name: str, **parts: str | None) -> Path:
     for key, value in {**SOUND, **parts}.items():
         if value is None:
             continue
-        lines.append(f"{key}: |\n{textwrap.indent(value, '  ')}" if key in ("sql", "why", "advice", "message") else f"{key}: {value}")
+        prose = key in ("sql", "why", "advice", "message") and not value.startswith("[{")
+        lines.append(f"{key}: |\n{textwrap.indent(value, '  ')}" if prose else f"{key}: {value}")
     path = folder / f"{name}.yaml"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

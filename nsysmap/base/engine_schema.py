@@ -235,8 +235,8 @@ QUANTIZERS = Spec(
         integer("consumer", "layer_id that reads its output, the first of them", null=True),
         text(
             "blocked_by",
-            "why no neighbour does it: input, residual (its input is also read as a float), shared (its quantised input is also read), "
-            "plugin, producer, unknown",
+            "why no neighbour does it: input (of the engine), constant, residual (its input is also read as a float), shared (its "
+            "quantised input is also read), plugin, producer, unknown",
         ),
         integer("bytes", "read and written", "bytes", null=True),
     ),

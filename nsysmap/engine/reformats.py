@@ -102,7 +102,8 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
     for layer in engine.layers:
         done = operations(layer)
         free = layer.kind == "noop" and layer.name.startswith("Reformatting CopyNode")
-        if not (layer.kind in ("reformat", "cast") or (done.cast and layer.kind == "myelin_kernel") or free):
+        at_input = quantizes(layer) is not None and _reads_binding(engine, flow, layer)
+        if not (layer.kind in ("reformat", "cast") or (done.cast and layer.kind == "myelin_kernel") or free or at_input):
             continue
         writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
         found.append(
@@ -119,12 +120,12 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
 
 
 def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
-    """The first that fits: quantize, the engine's own input or output, concat, precision, a plugin or Myelin region next to it, layout."""
+    """The first: the engine's input, quantize, the engine's output, concat, precision, plugin or Myelin region beside it, layout."""
     writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
-    if quantizes(layer) is not None:
-        return "quantize"
     if "Network Input" in layer.name or _reads_binding(engine, flow, layer):
         return "input"
+    if quantizes(layer) is not None:
+        return "quantize"
     if "Network Output" in layer.name or layer.index in flow.leaves or (not readers and _writes_binding(engine, layer)):
         return "output"
     if layer.origin == "CONCAT":
@@ -188,7 +189,7 @@ def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
     """Why the layer before did not quantise (or the one after did not dequantise) itself."""
     writers = flow.writers.get(layer.index, ())
     if not writers:
-        return "unknown" if engine.excerpt else "input"
+        return "input" if _reads_binding(engine, flow, layer) else "unknown" if engine.excerpt else "constant"
     writer = engine.layers[writers[0]]
     if writer.kind == "plugin":
         return "plugin"

@@ -9,6 +9,7 @@ from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, ranged, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
+from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES, RULES
@@ -177,12 +178,14 @@ def change_words(change: str) -> str:
     return f"{change}: {CHANGES[change].title}" if change in CHANGES else change
 
 
-def to_do(finding: Finding) -> str:
-    """What the answer calls what a finding asks for, in the words of the change that prices it; empty if it has no name for it."""
-    change = re.search(r"--change (\S+)", finding.command or "")
-    found = CHANGES[change.group(1)] if change else RULES.get(finding.rule)
+def to_do(findings: Sequence[Finding]) -> str:
+    """What to do about findings of one rule: in a few words, as the answer calls it where it has a name for it, and each one's advice."""
+    first = findings[0]
+    change = re.search(r"--change (\S+)", first.command or "")
+    found = RULES.get(first.rule) or (CHANGES[change.group(1)] if change else None)
     title = found.title if found is not None else ""
-    return f"{title[:1].upper()}{title[1:]}. " if title else ""
+    told = joined([one.advice for one in findings])
+    return f"{title[:1].upper()}{title[1:]}. {told}" if title and not told.lower().startswith(title) else told
 
 
 def kernel_words(row: Row) -> str:

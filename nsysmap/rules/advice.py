@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_TENSORRT, Program, version_of
 
-PYTORCH, CUDA, TRTEXEC = "pytorch", "cuda", "trtexec"
+PYTORCH, CUDA, TRTEXEC, ONNX = "pytorch", "cuda", "trtexec", "onnx"
 _VERSION = re.compile(r"(?:tensorrt|trtexec)(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
 
 _HEADINGS = {
@@ -18,6 +19,7 @@ _HEADINGS = {
     TENSORRT_LLM: "In TensorRT-LLM: ",
     TENSORRT: "With TensorRT: ",
     TRTEXEC: "With TensorRT's API or trtexec: ",
+    ONNX: "With an engine built from an ONNX model: ",
     CUDA: "Without TensorRT and PyTorch: ",
 }
 
@@ -27,11 +29,29 @@ class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
     "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (those whose engines trtexec
-    can run) and "cuda" (neither engines nor PyTorch) are programs; "tensorrt < 11" and "trtexec >= 8.4 < 11" are some versions.
+    can run), "onnx" (those whose engines are built from ONNX models) and "cuda" (neither engines nor PyTorch) are programs;
+    "tensorrt < 11" and "trtexec >= 8.4 < 11" are some versions.  ``when`` says what a finding's evidence must be, by its column: one of
+    these texts, or true (it has a value, and that is not false) or false (the opposite).
     """
 
     text: str
     to: str | None = None
+    when: Mapping[str, tuple[str, ...] | bool] = field(default_factory=dict)
+
+    def about(self, evidence: Mapping[str, object]) -> bool:
+        """Whether it is about a finding with this evidence."""
+        return all(
+            bool(evidence.get(name)) == value if isinstance(value, bool) else evidence.get(name) in value
+            for name, value in self.when.items()
+        )
+
+    def condition(self) -> str:
+        """Which findings it is about, in words; empty if about all."""
+        told = [
+            f"with {name}" if value is True else f"without {name}" if value is False else f"{name}: {' or '.join(value)}"
+            for name, value in self.when.items()
+        ]
+        return f"({', '.join(told)}) " if told else ""
 
     def heading(self) -> str:
         """To whom it is given, in words; empty for everybody."""
@@ -50,10 +70,13 @@ def is_condition(text: str) -> bool:
     return text in _HEADINGS or _VERSION.fullmatch(text) is not None
 
 
-def advice_to(program: Program, parts: Sequence[Part]) -> str:
-    """What fits this program, in the order of the rule's file; where its TensorRT is not known, both ways, each with its version."""
+def advice_to(program: Program, parts: Sequence[Part], evidence: Mapping[str, object] = MappingProxyType({})) -> str:
+    """What fits this program and a finding with this evidence, in the order of the rule's file; where its TensorRT is not known, both ways,
+    each with its version."""
     said = []
     for part in parts:
+        if not part.about(evidence):
+            continue
         text = " ".join(part.text.split())
         if part.to is not None and not _runs(program, part.to.partition(" ")[0]):
             continue
@@ -68,9 +91,27 @@ def advice_to(program: Program, parts: Sequence[Part]) -> str:
     return "\n".join(said)
 
 
+def joined(several: Sequence[str]) -> str:
+    """The advice of several findings of a rule as one: each of its lines once; one that only some have before the next that all share."""
+    lines = list(dict.fromkeys(several[0].splitlines())) if several else []
+    for advice in several[1:]:
+        mine = advice.splitlines()
+        for number, line in enumerate(mine):
+            if line not in lines:
+                after = next((lines.index(later) for later in mine[number + 1 :] if later in lines), len(lines))
+                lines.insert(after, line)
+    return "\n".join(lines)
+
+
 def _runs(program: Program, what: str) -> bool:
     """Whether the program is one of these."""
-    of = {PYTORCH: program.pytorch, TENSORRT: program.engine, TRTEXEC: program.trtexec, CUDA: not program.engine and not program.pytorch}
+    of = {
+        PYTORCH: program.pytorch,
+        TENSORRT: program.engine,
+        TRTEXEC: program.trtexec,
+        ONNX: program.trtexec or program.kind == ONNX_RUNTIME,
+        CUDA: not program.engine and not program.pytorch,
+    }
     return of.get(what, program.kind == what)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -127,7 +127,7 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
         severity=content["severity"],
         summary=content["summary"].strip(),
         why=content["why"].strip(),
-        advice=_advice(content.get("advice"), f"{path}: advice"),
+        advice=_advice(content.get("advice"), set(columns), f"{path}: advice"),
         needs=_needs(content.get("needs") or [], str(path)),
         requires=_requires(content.get("requires") or [], params, sandbox, f"{path}: requires"),
         clean_if=_requires(content.get("clean_if") or [], params, sandbox, f"{path}: clean_if"),
@@ -289,8 +289,8 @@ def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str)
     _check_message(reason, columns, f"{where}: reason")
 
 
-def _advice(value: object, where: str) -> tuple[Part, ...]:
-    """Its parts: a text for everybody, or a list of texts that say to whom."""
+def _advice(value: object, columns: Set[str], where: str) -> tuple[Part, ...]:
+    """Its parts: a text for everybody, or a list of texts that say to whom, and about which of the rule's findings."""
     if not isinstance(value, list):
         if not isinstance(value, str) or not value.strip():
             raise NsysmapError(where, "is missing" if value is None else "is not text", "write advice: and text, or a list")
@@ -298,14 +298,27 @@ def _advice(value: object, where: str) -> tuple[Part, ...]:
     parts = []
     for place, item in enumerate(value, start=1):
         content = _mapping(item, f"{where} {place}", "a part of the advice")
-        _known(content, ("to", "say"), f"{where} {place}", "it")
+        _known(content, ("to", "when", "say"), f"{where} {place}", "it")
         _text(content, "say", f"{where} {place}")
         if "to" in content and not (isinstance(content["to"], str) and is_condition(content["to"])):
             raise NsysmapError(f"{where} {place}: to", f"is {content['to']!r}", 'write pytorch, "tensorrt < 11" or "tensorrt >= 10.14"')
-        parts.append(Part(content["say"].strip(), content.get("to")))
-    if not any(part.to is None for part in parts):
-        raise NsysmapError(where, "has no part for everyone", "leave `to` out of at least one part")
+        parts.append(Part(content["say"].strip(), content.get("to"), _when(content.get("when"), columns, f"{where} {place}: when")))
+    if not any(part.to is None and not part.when for part in parts):
+        raise NsysmapError(where, "has no part for everyone", "leave `to` and `when` out of at least one part")
     return tuple(parts)
+
+
+def _when(value: object, columns: Set[str], where: str) -> dict[str, tuple[str, ...] | bool]:
+    """What the evidence of a finding must be, by column; ``columns`` are empty where the SQL was not looked at."""
+    found: dict[str, tuple[str, ...] | bool] = {}
+    for name, one in _mapping({} if value is None else value, where, "a condition").items():
+        if columns and name not in columns:
+            raise NsysmapError(where, f"{name} is not among the columns of the SQL", f"use one of: {', '.join(sorted(columns))}")
+        texts = one if isinstance(one, list) else [one]
+        if not isinstance(one, bool) and not (texts and all(isinstance(text, str) for text in texts)):
+            raise NsysmapError(f"{where}: {name}", f"is {one!r}", "write a text, a list of texts, true or false")
+        found[name] = one if isinstance(one, bool) else tuple(texts)
+    return found
 
 
 def _supersedes(value: object, where: str) -> tuple[str, ...]:

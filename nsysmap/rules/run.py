@@ -248,7 +248,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         evidence={
             name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
         },
-        advice=advice_to(about.program, rule.advice),
+        advice=advice_to(about.program, rule.advice, row),
         about=words or (),
         command=_command(rule, words, about),
     )

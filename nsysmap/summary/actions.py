@@ -180,7 +180,11 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
         return None
     places = len(mine) + row.integer("left_out")
     change = _what(_UNREPLAYED[rule], runs) if rule in _UNREPLAYED else RULES.get(rule)
-    made = How(f"nsysmap rules show {rule}") if change is None else how(change, runs.program)
+    if change is None:
+        made = How(f"nsysmap rules show {rule}")
+    else:
+        costly = sorted(mine, key=lambda one: -(one.maybe_integer("cost_ns") or 0))
+        made = how(change, runs.program, [json.loads(one.text("evidence")) for one in costly])
     return Action(
         name=rule,
         title=rule if change is None else change.title,

@@ -6,7 +6,7 @@ ONNX Runtime and TensorRT-LLM that go with that version of TensorRT.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysmap.engine.program import (
@@ -37,6 +37,7 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     CUDA: (CUDA, _ANY),
 }
 """Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from an ONNX model."""
+_SENTENCES = 2  # about findings of different evidence
 _VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})  # kinds whose ways follow TensorRT's version
 
 
@@ -74,6 +75,20 @@ class Change:
 
 
 @dataclass(frozen=True)
+class ByEvidence:
+    """What to do about the findings of a rule where that is not the same for all: by a column of their evidence."""
+
+    column: str
+    changes: Mapping[str, Change]
+    otherwise: Change  # what to do about others; all have its title
+
+    @property
+    def title(self) -> str:
+        """What to do, in words."""
+        return self.otherwise.title
+
+
+@dataclass(frozen=True)
 class How:
     """How to make a change: one or two lines to paste, or a sentence."""
 
@@ -82,8 +97,17 @@ class How:
     change: str | None = None
 
 
-def how(action: Change, program: Program) -> How:
-    """How this program makes a change; with PyTorch's line beside TensorRT's where either may be what runs the engine."""
+def how(action: Change | ByEvidence, program: Program, evidence: Sequence[Mapping[str, object]] = ()) -> How:
+    """How this program makes a change; with PyTorch's line beside TensorRT's where either may be what runs the engine.
+
+    ``evidence`` is that of the findings that ask for it, the costliest first: where it decides, the line is that of the first one,
+    or the sentence has what they ask for.
+    """
+    if isinstance(action, ByEvidence):
+        asked = dict.fromkeys(str(one.get(action.column)) for one in evidence)
+        made = [how(action.changes.get(name, action.otherwise), program) for name in asked] or [how(action.otherwise, program)]
+        sentences = dict.fromkeys(one.change for one in made if one.change is not None)
+        return made[0] if made[0].paste else How(None, change="; ".join(list(sentences)[:_SENTENCES]) or None)
     kind = PYTORCH if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways else program.kind
     way = action.way(kind, program)
     if way is None or not way.paste:
@@ -113,7 +137,6 @@ _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
 _PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
 _PATTERN = "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of norms"
-_SOFTMAX = _say("let nothing else read a softmax's intermediate results, and keep its axis last")
 _UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
 _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
@@ -149,6 +172,7 @@ _HALF = {
     PYTORCH: (_line("model = model.half()"),),
     _ANY: (_say("build these layers in FP16 or BF16"),),
 }
+_TO_HALF = "cast the model to FP16 (python -m modelopt.onnx.autocast); before TensorRT 11, letting the builder use FP16 does it too"
 _ATTENTION = {
     _ONNX: (
         _line('torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)', 10, 14),
@@ -158,6 +182,12 @@ _ATTENTION = {
     TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --gpt_attention_plugin=auto"),),
     _ANY: (_say("write the block as one attention operator, in FP16 or BF16, with a head size that is a multiple of 8"),),
 }
+
+
+def _by_evidence(column: str, title: str, changes: Mapping[str, str], otherwise: str | Change) -> ByEvidence:
+    """Sentences by evidence."""
+    said = {name: Change(title, _model(text)) for name, text in changes.items()}
+    return ByEvidence(column, said, Change(title, _model(otherwise)) if isinstance(otherwise, str) else otherwise)
 
 
 def _model(text: str) -> dict[str, tuple[Way, ...]]:
@@ -270,10 +300,15 @@ PYTHON_BETWEEN = Change(
 )
 """Instead of `no-host-gap` where the host's own work is Python's, between one launch and the next."""
 
-RULES: Mapping[str, Change] = {
+RULES: Mapping[str, Change | ByEvidence] = {
     "attention-not-fused": Change("fuse attention", _ATTENTION),
     "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
-    "softmax-split": Change("fuse each softmax into one kernel", {_ANY: (_SOFTMAX,)}),
+    "softmax-split": _by_evidence(
+        "before_ranking",
+        "fuse each softmax into one kernel",
+        {"True": "remove the softmax if only the order of its results is used: ArgMax or TopK finds the same without it"},
+        "let nothing read anything but a softmax's final result, and keep its axis last",
+    ),
     "split-inside-region": Change(
         "fuse attention or norms inside the region",
         {
@@ -320,18 +355,36 @@ RULES: Mapping[str, Change] = {
         "remove kernels that only move data",
         _model("keep one layout from end to end: no transposes back and forth, and constant reshapes folded"),
     ),
-    "fragmented-myelin": Change(
+    "fragmented-myelin": _by_evidence(
+        "plugins",
         "join Myelin's regions",
-        _model("replace plugins and implicitly quantised layers between the regions by standard operators and explicit Q/DQ"),
+        {"True": "replace the plugins between the regions by standard operators"},
+        "build with a newer TensorRT, which may take the layers between the regions into them; keep one type and layout around them",
     ),
     "reformat-cost": CHANGES["drop-layers"],
     "reformat-at-input": Change(
         "give the engine its input as its first layer needs it",
-        _model("write the input in the type and layout of that layer: --inputIOFormats in trtexec, setAllowedFormats() in the builder"),
+        {
+            TENSORRT: (
+                _say(
+                    "write the input in the type and layout of that layer: --inputIOFormats in trtexec, setAllowedFormats() in the builder"
+                ),
+            ),
+            TORCH_TENSORRT: (_line("torch_tensorrt.Input(shape, dtype=torch.half)"),),
+            _ANY: (_say("write the input in the type of that layer: declare the model's input so"),),
+        },
     ),
     "reformat-at-output": Change(
         "take the output as the last layer writes it",
-        _model("take the output in the type and layout of that layer: --outputIOFormats in trtexec, setAllowedFormats() in the builder"),
+        {
+            TENSORRT: (
+                _say(
+                    "take the output in the type and layout of that layer: --outputIOFormats in trtexec, setAllowedFormats() in the builder"
+                ),
+            ),
+            TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --logits_dtype=float16"),),
+            _ANY: (_say("take the output in the type of that layer: declare the model's output so"),),
+        },
     ),
     "reformat-ping-pong": Change(
         "keep one layout across the layer between",
@@ -340,11 +393,29 @@ RULES: Mapping[str, Change] = {
     "dtype-converting-reformat": Change(
         "compute neighbouring layers in one type", _model("make the layers on both sides of each conversion compute in one type")
     ),
-    "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF),
-    "tensor-cores-missed": Change("run products on tensor cores", _HALF),
-    "unfused-quantize": Change(
+    "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF, unsure=_TO_HALF),
+    "tensor-cores-missed": _by_evidence(
+        "cause",
+        "run products on tensor cores",
+        {
+            "input": "pad the input to 4 channels, as int8:chw4 or fp16:hwc8 have them",
+            "channels": "raise channels to the next multiple of 8 for FP16 and BF16, of 16 for INT8 and FP8",
+            "builder": "look in the builder's verbose log for the tactics that were timed",
+            "unknown": "make channels multiples of 8 for FP16 and BF16, of 16 for INT8 and FP8",
+        },
+        Change("run products on tensor cores", _HALF, unsure=_TO_HALF),
+    ),
+    "unfused-quantize": _by_evidence(
+        "cause",
         "fold Q/DQ into the layers beside it",
-        _model("put each Q/DQ pair directly after the layer that writes its input, with one per-tensor scale for both branches of an Add"),
+        {
+            "residual": "quantise both branches of each Add, with one per-tensor scale",
+            "product": "give what a product writes one symmetric per-tensor scale",
+            "producer": "put Q/DQ at the inputs of pooling, Add and activations too",
+            "plugin": "let the plugin write the quantised type",
+            "both": "remove pairs of Q and DQ that give back the float that they read",
+        },
+        "let nothing but the layer that quantises read the tensor, with one per-tensor scale",
     ),
     "int8-with-float-output": Change(
         "quantise outputs too", _model("put Q/DQ directly after the layer, with the same scale on every branch that reads it")

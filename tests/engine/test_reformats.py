@@ -140,7 +140,7 @@ def test_a_public_quantised_network_has_one_layout_change_and_17_quantisations()
         pytest.skip("public engine files are not here")
     engine = read_engine(file)
     found = [record["cause"] for record in reformats_table([engine]).records()]
-    assert (found.count("quantize"), found.count("layout"), len(found)) == (17, 1, 18)
+    assert (found.count("quantize"), found.count("input"), found.count("layout"), len(found)) == (16, 1, 1, 18)
     reasons = [record["blocked_by"] for record in quantizers_table([engine]).records()]
     assert (reasons.count("input"), reasons.count("residual"), reasons.count("producer")) == (1, 10, 6)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
-from nsysmap.rules.advice import Part, advice_to, is_condition
+from nsysmap.engine.program import KINDS, ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
+from nsysmap.rules.advice import Part, advice_to, is_condition, joined
 
 PARTS = (
     Part("torch.cuda.graph()", "pytorch"),
@@ -61,6 +61,32 @@ def test_a_part_may_be_for_the_versions_between_two() -> None:
     assert advice_to(Program(TENSORRT_LLM, (10,)), part) == ""
 
 
-@pytest.mark.parametrize("text", ["tensorrt < 11 ", "trtexec > 8", "tensorrt >= 8.4<11", "onnx", "tensorrt >= x", ""])
+@pytest.mark.parametrize("text", ["tensorrt < 11 ", "trtexec > 8", "tensorrt >= 8.4<11", "ONNX", "tensorrt >= x", ""])
 def test_what_is_no_condition_is_not_taken_for_one(text: str) -> None:
     assert not is_condition(text)
+
+
+def test_a_part_may_be_for_findings_with_some_evidence_only() -> None:
+    parts = (
+        Part("both branches", when={"cause": ("residual",)}),
+        Part("its type", when={"cause": ("input", "output"), "quantised": False}),
+        Part("its scale", when={"quantised": True}),
+        Part("check"),
+    )
+    program = Program(TENSORRT, (10, 3))
+    assert advice_to(program, parts, {"cause": "residual"}).splitlines() == ["both branches", "check"]
+    assert advice_to(program, parts, {"cause": "input", "quantised": None}).splitlines() == ["its type", "check"]
+    assert advice_to(program, parts, {"cause": "input", "quantised": True}).splitlines() == ["its scale", "check"]
+    assert parts[1].condition() == "(cause: input or output, without quantised) "
+
+
+def test_advice_about_onnx_models_is_for_those_whose_engines_come_from_them() -> None:
+    part = (Part("polygraphy surgeon", "onnx"),)
+    told = {kind for kind in KINDS if advice_to(Program(kind), part)}
+    assert told == {TENSORRT, ONNX_RUNTIME, TORCH_ENGINES}
+
+
+def test_advice_of_several_findings_has_each_line_once_and_the_common_end_last() -> None:
+    assert joined(["a\nend", "b\nend", "a\nend"]).splitlines() == ["a", "b", "end"]
+    assert joined(["start\na\nend", "start\nb\nend"]).splitlines() == ["start", "a", "b", "end"]
+    assert joined(["end", "a\nend", "end\nmore"]).splitlines() == ["a", "end", "more"]

@@ -34,6 +34,12 @@ def test_a_sound_rule_is_read(tmp_path: Path) -> None:
     assert [case.name for case in rule.cases] == ["long", "short"]
 
 
+def test_advice_for_some_findings_is_given_to_those(tmp_path: Path) -> None:
+    said = "[{say: for both}, {say: for hosts, when: {cause: [host, sync]}}, {say: for others, when: {cause: copy}}]"
+    (outcome,) = run_rules([one_rule(tmp_path, advice=said)], {"gaps": gaps(200)})
+    assert outcome.findings[0].advice.splitlines() == ["for both", "for hosts"]
+
+
 @pytest.mark.parametrize("key", [key for key in SOUND if key not in ("needs", "params", "cases")])
 def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
     error = refused(tmp_path, **{key: None})
@@ -75,6 +81,11 @@ def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
         ({"group": "launches"}, "group", "launches"),
         ({"severity": "fatal"}, "severity", "fatal"),
         ({"advise": "oh"}, "", "unknown key advise"),
+        ({"advice": "[{say: a}, {say: b, when: {reason: host}}]"}, "advice 2: when", "reason is not among the columns"),
+        ({"advice": "[{say: a}, {say: b, when: {cause: 3}}]"}, "advice 2: when: cause", "is 3"),
+        ({"advice": "[{say: a}, {say: b, when: {cause: []}}]"}, "advice 2: when: cause", "is []"),
+        ({"advice": "[{say: a}, {say: b, when: host}]"}, "advice 2: when", "mapping"),
+        ({"advice": "[{say: b, when: {cause: host}}]"}, "advice", "no part for everyone"),
         ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
         ({"requires": "[{sql: SELECT true AS ok}]"}, "requires 1: reason", "missing"),
         ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is not a column"),
@@ -134,6 +145,10 @@ def answered(folder: Path, **parts: str | None) -> NsysmapError:
         ({"group": "launches"}, "group", "launches"),
         ({"summary": None}, "summary", "missing"),
         ({"advise": "oh"}, "", "unknown key advise"),
+        ({"advice": "[{say: a}, {say: b, when: {cause: 3}}]"}, "advice 2: when: cause", "is 3"),
+        ({"advice": "[{say: a}, {say: b, when: {cause: []}}]"}, "advice 2: when: cause", "is []"),
+        ({"advice": "[{say: a}, {say: b, when: host}]"}, "advice 2: when", "mapping"),
+        ({"advice": "[{say: b, when: {cause: host}}]"}, "advice", "no part for everyone"),
         ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
         ({"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"}, "requires 1: sql", "has_osr"),
         ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is not a column"),

@@ -20,7 +20,7 @@ from nsysmap.engine.program import (
 )
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.summary.actions import RULE_GROUPS
-from nsysmap.summary.paste import CHANGES, ENGINE_FILE, PYTHON_BETWEEN, RULES, How, how
+from nsysmap.summary.paste import CHANGES, ENGINE_FILE, PYTHON_BETWEEN, RULES, ByEvidence, How, how
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.trtexec_options import OPTIONS, lacking
 
@@ -37,7 +37,13 @@ VERSIONS: tuple[Version | None, ...] = (
     (11, 1),
     None,
 )
-EVERYTHING = {**CHANGES, **RULES, "python-between": PYTHON_BETWEEN, "engine-file": ENGINE_FILE}
+BY_EVIDENCE = {
+    f"{rule}, {name}": change
+    for rule, one in RULES.items()
+    if isinstance(one, ByEvidence)
+    for name, change in (*one.changes.items(), ("otherwise", one.otherwise))
+}
+EVERYTHING = {**CHANGES, **RULES, **BY_EVIDENCE, "python-between": PYTHON_BETWEEN, "engine-file": ENGINE_FILE}
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
 
 
@@ -137,3 +143,51 @@ def test_the_line_for_a_program_of_pytorch_is_pytorchs_where_it_is_about_the_pro
     assert "torch" in torch
     assert "torch" not in (how(RULES[rule], Program(TENSORRT, (10, 3))).paste or "")
     assert how(RULES[rule], Program(TORCH_ENGINES, (10, 3))) == How(torch)
+
+
+def test_what_findings_ask_for_is_said_by_their_evidence() -> None:
+    fold = RULES["unfused-quantize"]
+    program = Program(TENSORRT, (8, 6))
+    one = how(fold, program, [{"cause": "residual"}, {"cause": "residual"}]).change or ""
+    assert "both branches of each Add" in one
+    assert "; " not in one
+    two = how(fold, program, [{"cause": "residual"}, {"cause": "product"}, {"cause": "plugin"}]).change or ""
+    assert two.startswith(one)
+    assert "symmetric" in two
+    assert "plugin" not in two
+    assert "Add" not in (how(fold, program, [{"cause": "unknown"}]).change or "")
+
+
+def test_a_product_of_integers_without_tensor_cores_is_not_sent_to_half_precision() -> None:
+    cores = RULES["tensor-cores-missed"]
+    assert "fp16" in (how(cores, Program(TENSORRT, (8, 6)), [{"cause": "fp32"}]).paste or "")
+    for cause in ("input", "channels", "builder", "unknown"):
+        made = how(cores, Program(TENSORRT, (8, 6)), [{"cause": cause}])
+        assert made.paste is None
+        assert "autocast" not in (made.change or "")
+
+
+def test_causes_that_decide_what_to_do_are_those_that_the_rules_give() -> None:
+    rules = {rule.name: rule for rule in load_rules([builtin_rules_dir()])}
+    for name, change in RULES.items():
+        if isinstance(change, ByEvidence):
+            assert change.column in rules[name].columns
+            texts = set(re.findall(r"'([a-z0-9]+)'", rules[name].query.sql)) | {"True", "False"} | {"residual", "producer", "plugin"}
+            assert set(change.changes) <= texts
+
+
+def test_who_has_no_allowed_formats_is_not_told_of_them() -> None:
+    for rule in ("reformat-at-input", "reformat-at-output"):
+        for kind in KINDS:
+            told = " ".join(said(how(RULES[rule], Program(kind, (10, 3)))))
+            assert ("setAllowedFormats" in told) == (kind in (TENSORRT, TORCH_ENGINES)), kind
+    assert "--logits_dtype=float16" in (how(RULES["reformat-at-output"], Program(TENSORRT_LLM)).paste or "")
+
+
+def test_where_the_version_is_not_known_half_precision_has_both_ways() -> None:
+    made = how(RULES["fp32-in-reduced-engine"], Program(TENSORRT))
+    assert made.paste is None
+    assert "before TensorRT 11" in (made.change or "")
+    assert (
+        how(RULES["fp32-in-reduced-engine"], Program(TENSORRT, (10, 13))).paste == "python -m modelopt.onnx.autocast --onnx_path model.onnx"
+    )

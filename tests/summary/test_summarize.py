@@ -393,7 +393,7 @@ def test_an_action_without_a_line_to_paste_says_what_to_change() -> None:
     priced = outcome("unfused-quantize", "precision", 5000)
     (action,) = actions(tables([], [priced], [finding("unfused-quantize")]), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert action.paste is None
-    assert (action.change or "").startswith("put each Q/DQ pair directly after")
+    assert (action.change or "").startswith("let nothing but the layer that quantises read the tensor")
 
 
 def test_a_graph_that_saves_far_less_than_the_gpu_waits_for_launches_says_that_the_profiler_is_in_that_wait() -> None:
