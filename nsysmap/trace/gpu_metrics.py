@@ -7,12 +7,13 @@ as 32 bits with a sign: negative.  The first sample of a run is of nothing whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from nsysmap.base.groups import distinct
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, uniform
 from nsysmap.names.metric_names import Metric, metric
 from nsysmap.nsys.tables import NsysTables
@@ -24,6 +25,7 @@ _WRAP = 1 << 32
 _MOST_PERCENT = 200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
 _CLOSE = 1 << 20
 _ROWS_AT_ONCE = 1 << 16  # that stay in the processor's cache
+_FEW_ROWS = 1 << 10  # that are sorted where one is out of order
 
 
 @dataclass(frozen=True)
@@ -69,44 +71,56 @@ _Rows = tuple[IntArray, IntArray, IntArray]
 
 @dataclass
 class _Moments:
-    """The rows of one type as they are read: by moment, as long as every moment has one row for each metric and all are in order."""
+    """The rows of one type as they are read: by moment, where each has one row for every metric and all are in order."""
 
     which: IntArray | None = None  # the metrics of a moment, in the order of its rows
     regular: list[tuple[IntArray, IntArray]] = field(default_factory=list)  # moments, and for each the values in that order
-    others: list[_Rows] = field(default_factory=list)  # everything from the first row on that is in no such order
+    others: list[_Rows] = field(default_factory=list)  # rows that are in no such order
     rest: _Rows | None = None  # the begin of a moment
+    latest: int = MISSING  # moment of any row but those of ``rest``
 
     def add(self, rows: _Rows) -> None:
         """Add the rows that follow."""
-        if self.others:
-            self.others.append(rows)
-            return
         if self.rest is not None:
-            rows = (
-                np.concatenate([self.rest[0], rows[0]]),
-                np.concatenate([self.rest[1], rows[1]]),
-                np.concatenate([self.rest[2], rows[2]]),
-            )
-            self.rest = None
-        time, which, value = rows
+            rows, self.rest = _joined([self.rest, rows]), None
         if self.which is None:
-            count = int(np.argmax(time != time[0]))
-            if len(np.unique(which[:count])) < count:
-                self.others.append(rows)
-                return
-            self.which = which[:count].copy() if count else None
-        count = 0 if self.which is None else len(self.which)
-        whole = len(time) // count * count if count else 0
+            self.which = _metrics_of_a_moment(rows)
+        if self._in_order(rows):
+            return
+        if len(rows[0]) > max(_FEW_ROWS, 4 * (0 if self.which is None else len(self.which))):
+            self.add(_part(rows, 0, len(rows[0]) // 2))
+            self.add(_part(rows, len(rows[0]) // 2, None))
+            return
+        whole = int(np.argmax(rows[0] != rows[0][0]))  # where the next moment begins, of which nothing may be missing
+        if whole:
+            self._leave(_part(rows, 0, whole))
+            rows = _part(rows, whole, None)
+        if not whole or not self._in_order(rows):
+            self._leave(rows)
+
+    def _in_order(self, rows: _Rows) -> bool:
+        """Whether the rows are in order and later than all before; then they have been added."""
+        if self.which is None:
+            return False
+        time, which, value = rows
+        count = len(self.which)
+        whole = len(time) // count * count
         if whole:
             first, last = time[:whole:count], time[count - 1 : whole : count]
-            in_order = first[0] > self.regular[-1][0][-1] if self.regular else True
-            in_order &= (first == last).all() and (first[1:] > last[:-1]).all() and (time[1:whole] >= time[: whole - 1]).all()
-            if not in_order or (which[:count] != self.which).any() or (which[count:whole] != which[: whole - count]).any():
-                self.others.append(rows)
-                return
+            in_order = first[0] > self.latest and (first == last).all() and (first[1:] > last[:-1]).all()
+            if not in_order or (time[1:whole] < time[: whole - 1]).any():
+                return False
+            if (which[:count] != self.which).any() or (which[count:whole] != which[: whole - count]).any():
+                return False
             self.regular.append((first.copy(), value[:whole].reshape(-1, count).T.copy()))
+            self.latest = int(first[-1])
         if whole < len(time):
-            self.rest = (time[whole:].copy(), which[whole:].copy(), value[whole:].copy())
+            self.rest = time[whole:].copy(), which[whole:].copy(), value[whole:].copy()
+        return True
+
+    def _leave(self, rows: _Rows) -> None:
+        self.others.append(rows)
+        self.latest = max(self.latest, int(rows[0].max()))
 
     def rows(self) -> list[_Rows]:
         """All rows."""
@@ -118,22 +132,40 @@ class _Moments:
 
     def pivoted(self) -> tuple[list[int], IntArray, FloatArray]:
         """The metrics, the moments in order, and for each metric the value at every moment; NaN for none."""
-        if self.which is None or self.others or self.rest is not None:
-            time, which, value = (np.concatenate(parts) for parts in zip(*self.rows(), strict=True))
-            held = _distinct(which)
-            moments, at = np.unique(time, return_inverse=True)
-            values = np.full((len(held), len(moments)), np.nan)
-            values[np.searchsorted(held, which), at] = value
-            return held, moments, values
-        moments = np.concatenate([time for time, _ in self.regular])
-        values = np.empty((len(self.which), len(moments)))
-        end = 0
-        order = np.argsort(self.which)
-        for _, block in self.regular:
-            begin, end = end, end + block.shape[1]
-            for row, at in enumerate(order.tolist()):
-                values[row, begin:end] = block[at]
-        return self.which[order].tolist(), moments, values
+        nothing = np.empty(0, np.int64)
+        time, metric, value = _joined([(nothing, nothing, nothing), *self.others, *([] if self.rest is None else [self.rest])])
+        which = nothing if self.which is None or not self.regular else self.which
+        held = sorted({*which.tolist(), *_distinct(metric)})
+        at = np.searchsorted(held, which).tolist()
+        told = np.concatenate([nothing, *(of for of, _ in self.regular)])
+        moments = distinct(np.concatenate([told, time])) if len(time) else told
+        values = np.full((len(held), len(moments)), np.nan) if len(time) else np.empty((len(held), len(moments)))
+        for of, block in self.regular:
+            begin, end = np.searchsorted(moments, of[[0, -1]]).tolist()
+            columns = slice(begin, end + 1) if end - begin + 1 == len(of) else np.searchsorted(moments, of)
+            for row, each in zip(at, block, strict=True):
+                values[row, columns] = each
+        values[np.searchsorted(held, metric), np.searchsorted(moments, time)] = value
+        return held, moments, values
+
+
+def _part(rows: _Rows, begin: int, end: int | None) -> _Rows:
+    return rows[0][begin:end], rows[1][begin:end], rows[2][begin:end]
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    time, which, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return time, which, value
+
+
+def _metrics_of_a_moment(rows: _Rows) -> IntArray | None:
+    """The metrics of the moment with the most rows, but for the first and last, which may go on elsewhere; None if one is there twice."""
+    changes = np.flatnonzero(rows[0][1:] != rows[0][:-1]) + 1
+    if len(changes) < 2:
+        return None
+    longest = int(np.argmax(np.diff(changes)))
+    which = rows[1][changes[longest] : changes[longest + 1]]
+    return which.copy() if len(distinct(which)) == len(which) else None
 
 
 def has_gpu_metrics(tables: NsysTables) -> bool:
@@ -189,7 +221,7 @@ def _distinct(values: IntArray) -> list[int]:
         return one
     least = int(values.min())
     if int(values.max()) - least > _CLOSE:
-        far: list[int] = np.unique(values).tolist()
+        far: list[int] = distinct(values).tolist()
         return far
     near: list[int] = (np.flatnonzero(np.bincount(values - least)) + least).tolist()
     return near

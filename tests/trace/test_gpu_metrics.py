@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
+from nsysmap.trace import gpu_metrics
 from nsysmap.trace.gpu_metrics import _Moments, read_gpu_metrics
 
 KIND = 281479271677952
@@ -134,8 +137,9 @@ def test_a_raw_time_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
     seed=st.integers(0, 2**32),
     order=st.sampled_from(("as sampled", "one moved", "one lost", "one twice", "mixed")),
     at_once=st.integers(1, 40),
+    few=st.sampled_from((1, 8, 1024)),
 )
-def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str, at_once: int) -> None:
+def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str, at_once: int, few: int) -> None:
     random = Random(seed)
     which = random.sample(range(7), random.randrange(1, 6))
     rows = [
@@ -148,7 +152,7 @@ def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str
     if order == "one lost":
         del rows[place]
     elif order == "one twice":
-        rows.insert(place, rows[place])
+        rows.insert(random.randrange(len(rows)), (*rows[place][:3], random.randrange(100)))
     elif order == "one moved":
         rows.insert(random.randrange(len(rows)), rows.pop(place))
     elif order == "mixed":
@@ -156,8 +160,9 @@ def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str
     for kind in (KIND, KIND + 1):
         held = _Moments()
         mine = [row for row in rows if row[1] == kind]
-        for begin in range(0, len(mine), at_once):
-            held.add(tuple(np.array([row[at] for row in mine[begin : begin + at_once]]) for at in (0, 2, 3)))  # type: ignore[arg-type]
+        with patch.object(gpu_metrics, "_FEW_ROWS", few):
+            for begin in range(0, len(mine), at_once):
+                held.add(tuple(np.array([row[at] for row in mine[begin : begin + at_once]]) for at in (0, 2, 3)))  # type: ignore[arg-type]
         if not mine:
             continue
         metrics, moments, values = held.pivoted()
@@ -168,3 +173,16 @@ def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str
         assert sorted(row for part in held.rows() for row in zip(*(column.tolist() for column in part), strict=True)) == sorted(
             (time, at, value) for time, _, at, value in mine
         )
+
+
+@pytest.mark.parametrize("lost", [0, 50_001, 99_999])
+def test_only_the_rows_around_one_that_is_missing_are_sorted(lost: int) -> None:
+    held = _Moments()
+    time, which = np.divmod(np.delete(np.arange(100_000), lost), 10)
+    for begin in range(0, len(time), 30_000):
+        held.add((time[begin : begin + 30_000], which[begin : begin + 30_000], which[begin : begin + 30_000]))
+    assert sum(len(rows[0]) for rows in held.others) < 1100
+    metrics, moments, values = held.pivoted()
+    assert metrics == list(range(10))
+    assert moments.tolist() == list(range(10_000))
+    assert np.argwhere(np.isnan(values)).tolist() == [[lost % 10, lost // 10]]
