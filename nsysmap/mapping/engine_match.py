@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
 
 import numpy as np
 
-from nsysmap.base.groups import counts, numbered
+from nsysmap.base.groups import numbered
+from nsysmap.base.memory import in_pieces
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import ENGINE_FITS
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, uniform
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.base.terminal import shortened
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
@@ -48,6 +49,7 @@ class Kind:
     complete: bool
     others: int = 0  # its other kernels
     strange: int = 0  # of them: in ranges of layers that no given file has
+    by_range: bool = False  # ranges name the layers of all its kernels
 
 
 @dataclass(frozen=True)
@@ -83,62 +85,47 @@ class Whose:
     explained: tuple[Explained, ...]
 
 
-def whose_inferences(kernels: Table, found: Inferences, engines: Sequence[Engine], layer: IntArray, by_range: BoolArray) -> Whose:
-    """Whose each inference is; ``layer`` is each kernel's over all engines, and ``by_range`` says that a range names it.
+def whose_inferences(names: Text, found: Inferences, engines: Sequence[Engine], layer: IntArray, by_range: BoolArray) -> Whose:
+    """Whose each inference is.  One entry per kernel: its name, its layer over all engines, and whether a range names that.
 
     An inference is of the engine that most of its kernels are mapped to, unless the comparison with the other inferences of that engine
     (see judge) says otherwise.
     """
-    names, took = kernels.text("name"), kernels.ints("end_ns") - kernels.ints("start_ns")
     offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])]).astype(np.int64)
-    known = np.flatnonzero((layer >= 0) & (layer < offsets[-1]))
-    of_kernel = np.full(len(layer), MISSING, np.int64)
-    of_kernel[known] = np.repeat(np.arange(len(engines)), np.diff(offsets))[layer[known]]
-    number = found.membership.ints("inference")
-    engine = _of_most_kernels(number, of_kernel, len(found.table))
+    of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))  # the last one of kernels without a layer
+    number = found.membership.held_ints("inference")
+    engine = _of_most_kernels(in_pieces(number, layer), of_layer, (len(found.table), len(engines)))
     doubt, texts = np.full(len(engine), -1, np.int32), dict[str, int]()
-    refused = np.zeros(len(layer), np.bool_)
+    not_its = np.full(len(engine), MISSING, np.int64)  # the engine that it was mapped to
     explained = []
     for at, one in enumerate(engines):
-        mine = np.flatnonzero(of_kernel == at)
-        local = np.where(of_kernel == at, layer - offsets[at], np.int64(MISSING))
-        members, kinds = _kinds((names, took), found, np.flatnonzero(engine == at), (local, by_range & (layer == MISSING)))
-        judged = judge(kinds, one)
-        for numbers, verdict in zip(members, judged, strict=True):
+        members, kinds = _kinds(names, found, np.flatnonzero(engine == at), (layer, offsets[at : at + 2].tolist(), by_range))
+        judged = list(zip(members, kinds, judge(kinds, one), strict=True))
+        for numbers, _, verdict in judged:
             if verdict.doubt is not None:
                 doubt[numbers] = texts.setdefault(verdict.doubt, len(texts))
             if verdict.refused:
-                engine[numbers] = MISSING
-                refused[mine[np.isin(number[mine], numbers)]] = True
-        told = {
-            name: sum(len(its) for its, verdict in zip(members, judged, strict=True) if which(verdict)) for name, which in _COUNTED.items()
-        }
-        tactics = _tactics_of(_distinct_pairs(names, local, mine[by_range[mine] & ~refused[mine]]), one)
-        why = tuple(dict.fromkeys(verdict.doubt for verdict in judged if verdict.doubt is not None))
+                engine[numbers], not_its[numbers] = MISSING, at
+        tactics = _tactics_of([ran for _, kind, verdict in judged if kind.by_range and not verdict.refused for ran in kind.ran], one)
         explained.append(
             Explained(
                 inferences=int(np.count_nonzero(engine == at)),
-                kernels=len(mine) - int(np.count_nonzero(refused[mine])),
+                in_doubt=sum(len(its) for its, _, verdict in judged if verdict.doubt is not None and not verdict.refused),
+                other_kernels=sum(len(its) for its, _, verdict in judged if verdict.other_kernels),
+                refused=int(np.count_nonzero(not_its == at)),
+                kernels=0,
                 tactics=len(tactics),
                 tactics_ran=sum(tactics.values()),
-                against=why,
-                **told,
+                against=tuple(dict.fromkeys(verdict.doubt for *_, verdict in judged if verdict.doubt is not None)),
             )
         )
-    return Whose(engine, Text(doubt, tuple(texts)), refused, tuple(explained))
-
-
-_COUNTED: Mapping[str, Callable[[Judged], bool]] = {
-    "in_doubt": lambda verdict: verdict.doubt is not None and not verdict.refused,
-    "other_kernels": lambda verdict: verdict.other_kernels,
-    "refused": lambda verdict: verdict.refused,
-}
-
-
-def _distinct_pairs(names: Text, layer: IntArray, rows: IntArray) -> list[Ran]:
-    """What these kernels ran in which layer, each pair of name and layer once."""
-    (codes, layers), _ = numbered(names.codes[rows].astype(np.int64), layer[rows])
-    return [Ran(at, names.values[code], 0.0) for code, at in zip(codes.tolist(), layers.tolist(), strict=True) if code >= 0]
+    refused = np.zeros(len(layer), np.bool_)
+    kept = np.zeros(len(engines) + 1, np.int64)
+    for rows, its, local in in_pieces(number, layer):
+        own = of_layer[np.maximum(local, -1)]
+        refused[rows] = (its >= 0) & (not_its.take(its, mode="clip") == own) if len(engine) else False
+        kept += np.bincount(own[~refused[rows]], minlength=len(kept))
+    return Whose(engine, Text(doubt, tuple(texts)), refused, tuple(replace(one, kernels=int(kept[at])) for at, one in enumerate(explained)))
 
 
 def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
@@ -256,46 +243,47 @@ def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
 
 
 def _kinds(
-    kernels: tuple[Text, IntArray], found: Inferences, mine: IntArray, placed: tuple[IntArray, BoolArray]
+    names: Text, found: Inferences, mine: IntArray, placed: tuple[IntArray, list[int], BoolArray]
 ) -> tuple[list[IntArray], list[Kind]]:
     """The kinds of these inferences, the most frequent first, and which each are.
 
-    ``kernels`` are the names of all kernels and how long they took, ns; ``placed`` the layer of each in the engine of these inferences,
-    and whether it ran in the range of a layer that no file has.
+    ``placed``: the layer of each kernel over all engines, the first of their engine and the one after its last, and whether ranges name it.
     """
-    (names, took), table, (layer, strange) = kernels, found.table, placed
-    sequence, complete = table.ints("kernel_sequence")[mine], table.bools("complete")[mine]
-    keys, which = numbered(sequence, complete.astype(np.int64))
-    often = np.bincount(which, minlength=len(keys[0]))
-    first = np.argsort(-often, kind="stable")[:_MOST]
+    table, (layer, (begin, end), by_range) = found.table, placed
+    (sequence, _), which = numbered(table.ints("kernel_sequence")[mine], table.bools("complete")[mine].astype(np.int64))
+    first = np.argsort(-np.bincount(which, minlength=len(sequence)), kind="stable")[:_MOST] if len(mine) else mine
     members = [mine[which == at] for at in first.tolist()]
-    shown = np.full(len(table), MISSING, np.int64)
-    for number, numbers in enumerate(members):
-        shown[numbers[0]] = number
-    of = found.membership.ints("inference")
-    rows = np.flatnonzero((of >= 0) & (shown[np.maximum(of, 0)] >= 0)) if members else of[:0]
-    rows = rows[np.lexsort((found.membership.ints("position")[rows], of[rows]))]
+    shown = np.zeros(len(table), np.bool_)
+    shown[[numbers[0] for numbers in members]] = True
+    pieces = (
+        [rows[(of >= 0) & shown.take(of, mode="clip")] for rows, of in in_pieces(found.membership.held_ints("inference"))]
+        if members
+        else []
+    )
+    rows = np.concatenate([mine[:0], *pieces])
+    of, position = (found.membership.held_ints(name).take(rows) for name in ("inference", "position"))
+    rows = rows[np.lexsort((position, of))]
+    of = np.sort(of)
     kinds = []
-    for number, numbers in enumerate(members):
-        its = rows[shown[of[rows]] == number]
-        ran = tuple(Ran(int(layer[row]), names[row] or "", float(took[row])) for row in its[layer[its] >= 0].tolist())
-        kinds.append(Kind(len(numbers), ran, bool(complete[which == first[number]][0]), len(its) - len(ran), int(strange[its].sum())))
+    for numbers in members:
+        its = rows[np.searchsorted(of, numbers[0]) : np.searchsorted(of, numbers[0], side="right")]
+        own = its[(layer[its] >= begin) & (layer[its] < end)]
+        ran = tuple(Ran(int(layer[row]) - begin, names[row] or "", 0.0) for row in own.tolist())
+        strange = int(np.count_nonzero(by_range[its] & (layer[its] == MISSING)))
+        kinds.append(Kind(len(numbers), ran, table.bools("complete")[numbers[0]], len(its) - len(own), strange, bool(by_range[own].all())))
     return members, kinds
 
 
-def _of_most_kernels(number: IntArray, engine: IntArray, inferences: int) -> IntArray:
-    """The engine of most of each inference's kernels."""
-    result = np.full(inferences, MISSING, np.int64)
-    if uniform(engine) and len(engine) and engine[0] >= 0:
-        result[number[number >= 0]] = engine[0]
-        return result
-    rows = np.flatnonzero((number >= 0) & (engine >= 0))
-    if len(rows):
-        wide = int(engine.max()) + 1
-        pair, size = counts(number[rows] * wide + engine[rows])
-        order = np.lexsort((size, pair // wide))  # the largest of an inference comes last
-        result[pair[order] // wide] = pair[order] % wide
-    return result
+def _of_most_kernels(kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray, sizes: tuple[int, int]) -> IntArray:
+    """The engine of most of each inference's kernels; ``kernels`` has their rows, inferences and layers in pieces."""
+    inferences, engines = sizes
+    votes = np.zeros(inferences * (engines + 1), np.int64)
+    for _, number, layer in kernels:
+        inside = number >= 0
+        votes += np.bincount(number[inside] * (engines + 1) + of_layer[np.maximum(layer[inside], -1)], minlength=len(votes))
+    of_engine = votes.reshape(inferences, engines + 1)[:, :engines]
+    best = of_engine.argmax(axis=1) if engines else np.zeros(inferences, np.int64)
+    return np.where(of_engine.any(axis=1), best, np.int64(MISSING))
 
 
 def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed, whose: Whose) -> Table:
