@@ -213,4 +213,5 @@ def _steps_of(matrix: Gram, layout: Layout) -> _Steps:
         np.repeat([-1.0, 1.0], count),
         count,
     )
-    return _Steps(left, group, (layout.duration_ns / layout.parts)[group] / 1e3, apart)
+    distance = np.where(layout.duration_ns > 0, layout.duration_ns / layout.parts, 1000.0)  # any, for kernels that did not run
+    return _Steps(left, group, distance[group] / 1e3, apart)

@@ -78,3 +78,18 @@ def test_samples_that_follow_nothing_have_no_offset() -> None:
 def test_without_activity_there_is_no_offset() -> None:
     work = sequence(DURATIONS, GAPS, 60)
     assert clock_shift(sampled(work, RATES, 5000), work, ()) is None
+
+
+def test_kernels_that_run_only_where_no_samples_are_change_nothing() -> None:
+    """Those of a second kernel sequence, say, of which nsys lost all samples."""
+    work = sequence(DURATIONS, GAPS, 60)
+    samples = sampled(work, RATES, 5000, noise=0.4, offset=1200)
+    later = int(work.end_ns.max()) + 1_000_000_000 + 10_000 * np.arange(30)
+    both = Work(
+        np.append(work.start_ns, later), np.append(work.end_ns, later + 4000), np.append(work.group, 5 + np.arange(30) % 3),
+        np.append(work.repeat, 60 + np.arange(30) // 3), 8,
+    )  # fmt: skip
+    found = clock_shift(samples, both, (0,))
+    assert found is not None
+    assert found.offset_ns == pytest.approx(1200, abs=60)
+    assert found.error_ns < 60
