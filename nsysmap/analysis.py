@@ -49,6 +49,7 @@ from nsysmap.timing.layer_sums import layer_kinds, repeated_layers
 from nsysmap.timing.layer_times import profiled_layer_times
 from nsysmap.timing.measured import Measured, measure
 from nsysmap.timing.precision import engine_precision_table
+from nsysmap.timing.replayed_idle import replayed_times
 from nsysmap.timing.roofline import roofline_table
 from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 from nsysmap.trace.capture_facts import capture_facts
@@ -291,6 +292,8 @@ def analyze_mapped(
     tell("replaying the timeline")
     figures = inference_figures(inferences, gaps)
     model = read_model(observed, facts, MACHINES)
+    answers, replay = predicted(model, chosen_changes((), (), facts)), replayed_tables(model)
+    before_ns = next((row.maybe_integer("before_ns") for row in answers.whatif), None)
     tables = Tables(
         api_calls=trace.api_calls,
         nvtx_ranges=trace.nvtx_ranges,
@@ -323,8 +326,9 @@ def analyze_mapped(
         trtexec_times=trtexec_table(times, figures.inference_groups),
         ncu_kernels=ncu_table(ncu, kernels, inferences, trace.devices),
         **vars(counted),
-        **vars(predicted(model, chosen_changes((), (), facts))),
-        **vars(replayed_tables(model)),
+        **vars(answers),
+        **vars(replay),
+        replayed_times=replayed_times(replay.replayed_work, replay.replayed_inferences, inferences, gaps, before_ns),
         **vars(figures),
         **vars(spent),
         **vars(inside),

@@ -275,6 +275,19 @@ REPLAYED_WORK = Spec(
 )
 
 
+REPLAYED_TIMES = Spec(
+    "replayed_times",
+    "Where the time goes without the profiler: the GPU work of that replay, and idle time by cause; adds up to what-if's before_ns.",
+    (
+        integer("device", "CUDA device ordinal of the replayed inferences", null=True),
+        text("part", "work (kernels, copies and memsets; overlaps counted once), or a cause of idle time as in gaps"),
+        integer("time_ns", "per inference (or pass) without the profiler", "ns"),
+        real("share", "share of that time"),
+    ),
+    key=("part",),
+)
+
+
 COVERAGE = Spec(
     "coverage",
     "Kernels, and kernel time, mapped by each method; over the whole trace.",

@@ -10,7 +10,7 @@ import numpy as np
 from nsysmap.base.comparison_schema import INFERENCE_KERNELS
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
-from nsysmap.comparison.shares import Kinds, kernel_rows, known_device, recorded_idle, recorded_works, spent
+from nsysmap.comparison.shares import Kinds, idle_of, kernel_rows, known_device, recorded_works, spent
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.timing.device_times import hides_work
 from nsysmap.trace.launch_order import launch_order
@@ -130,7 +130,7 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
     process = int(inferences.ints("process")[rows[1]])
     device = known_device(tables, (process, int(inferences.ints("device")[rows[1]])))
     works = recorded_works(dict(tables), device, process, kinds)
-    idle = recorded_idle(tables["gaps"], device, kinds)
+    idle = idle_of(tables["gaps"], device, kinds)
     usual, own = (spent(works, idle, times.begin_ns[[row]], times.end_ns[[row]], kinds)[0] for row in rows)
     first_idle, hidden = kinds.idle("launch"), hides_work(tables["capture"])
     found = [

@@ -10,19 +10,19 @@ import numpy as np
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.comparison.noise import Mean, mean_of, run_to_run
 from nsysmap.comparison.shares import (
-    Idle,
     Kinds,
+    idle_of,
+    idle_of_replay,
     kernel_rows,
     kernel_sums,
     known_device,
-    recorded_idle,
     recorded_works,
-    replayed_idle,
     replayed_works,
     spent,
 )
 from nsysmap.timing.device_times import hides_work
 from nsysmap.timing.idle_causes import CAUSES
+from nsysmap.timing.replayed_idle import Idle
 
 HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
 """Causes of idle time that depend on the speed of the host."""
@@ -87,7 +87,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
         mine = (replayed.ints("inference") >= only[0]) & (replayed.ints("inference") < only[1])
         replayed = replayed.take(mine)
     loops = _loops(tables, home, only)
-    idle = recorded_idle(tables["gaps"], device, kinds)
+    idle = idle_of(tables["gaps"], device, kinds)
     works = recorded_works(tables, device, process, kinds)
     replayed_at = {int(number): row for row, number in enumerate(replayed.ints("inference").tolist())}
     found = [_loop(loop, spent(works, idle, loop.begin_ns, loop.end_ns, kinds), replayed_at) for loop in loops]
@@ -374,7 +374,7 @@ def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
 def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> _Without:
     """Where each replayed inference's time went, and how far the replay is from the trace."""
     works = replayed_works(tables, kinds)
-    holes = replayed_idle(tables, idle, kinds)
+    holes = idle_of_replay(tables, idle, kinds)
     found: dict[int, FloatArray] = {}
     begin, end, thread = (replayed.ints(name) for name in ("begin_ns", "end_ns", "thread"))
     for one in np.unique(thread).tolist():

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.intervals import holes
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle_causes import CAUSES
+from nsysmap.timing.replayed_idle import Idle, recorded_idle, replayed_idle
 
 WORKS = ("kernels without a layer", "copies to the device", "copies to the host", "other copies", "memsets", "whole CUDA graphs", "")
 """GPU work that belongs to no layer; the last entry is work of other processes."""
 _NO_LAYER, _FIRST_COPY, _MEMSET, _GRAPH, _FOREIGN = 0, 1, 4, 5, 6
 _COPY_KINDS = {"HtoD": 0, "DtoH": 1}
-_DISPATCH_NS = 1_600
-"""The hardware takes up to this long between two pieces of queued GPU work (see timing.idle): a shorter gap has no other cause."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,6 @@ class Works:
     column: IntArray  # see Kinds
 
 
-@dataclass(frozen=True)
-class Idle:
-    """Disjoint idle intervals, in order, each with the column of its cause."""
-
-    start_ns: IntArray
-    end_ns: IntArray
-    column: IntArray
-
-
 def known_device(tables: Mapping[str, Table], home: tuple[int, int]) -> int:
     """The device of a process's inferences; if no kernel shows it, that of its CUDA graphs traced as a whole, or the only device."""
     process, device = home
@@ -104,16 +93,9 @@ def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: K
     return _sorted(np.concatenate(starts), np.concatenate(ends), np.concatenate(found))
 
 
-def recorded_idle(gaps: Table, device: int, kinds: Kinds) -> Idle:
-    """The idle intervals of a device as recorded (GAPS)."""
-    rows = np.flatnonzero(gaps.ints("device") == device)
-    rows = rows[np.argsort(gaps.ints("start_ns")[rows], kind="stable")]
-    cause = gaps.text("cause")
-    return Idle(gaps.ints("start_ns")[rows], gaps.ints("end_ns")[rows], _cause_columns(cause.values, kinds)[cause.codes[rows]])
-
-
-def _cause_columns(causes: tuple[str, ...], kinds: Kinds) -> IntArray:
-    return np.array([*(kinds.idle(cause) for cause in causes), kinds.idle("unknown")], np.int64)
+def idle_of(gaps: Table, device: int, kinds: Kinds) -> Idle:
+    """The idle intervals of a device as recorded (GAPS), with the columns of their causes."""
+    return recorded_idle(gaps, device, tuple(map(kinds.idle, CAUSES)))
 
 
 def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
@@ -130,39 +112,9 @@ def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
     return _sorted(work.ints("start_ns"), work.ints("end_ns"), column)
 
 
-def replayed_idle(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idle:
-    """The idle intervals of the replay: short ones are dispatch, the others have the causes of the recorded interval at the same place."""
-    work = tables["replayed_work"]
-    order = np.argsort(work.ints("start_ns"), kind="stable")
-    start, end, was = (work.ints(name)[order] for name in ("start_ns", "end_ns", "recorded_start_ns"))
-    between = holes(start, end)
-    dispatch, profiler = kinds.idle("dispatch"), kinds.idle("profiler")
-    starts, stops, columns = [], [], []
-    hole = np.cumsum(np.concatenate([[True], recorded.start_ns[1:] != recorded.end_ns[:-1]])) if len(recorded.start_ns) else np.zeros(0)
-    last = np.searchsorted(recorded.end_ns, was[between.after])
-    for left, right, moment, place in zip(
-        between.start_ns.tolist(), between.end_ns.tolist(), was[between.after].tolist(), last.tolist(), strict=True
-    ):
-        parts: list[tuple[int, int]] = []
-        if right - left > _DISPATCH_NS and place < len(recorded.end_ns) and recorded.end_ns[place] == moment:
-            first = place
-            while first > 0 and hole[first - 1] == hole[place]:
-                first -= 1
-            parts = [
-                (int(recorded.column[row]), int(recorded.end_ns[row] - recorded.start_ns[row]))
-                for row in range(first, place + 1)
-                if recorded.column[row] != profiler
-            ]
-        whole = sum(length for _, length in parts)
-        at, sofar = left, 0
-        for column, length in parts if whole else [(dispatch, 1)]:
-            sofar += length
-            until = left + (right - left) * sofar // (whole or 1)
-            starts.append(at)
-            stops.append(until)
-            columns.append(column)
-            at = until
-    return Idle(np.array(starts, np.int64), np.array(stops, np.int64), np.array(columns, np.int64))
+def idle_of_replay(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idle:
+    """The idle intervals of the replay, with the columns of their causes."""
+    return replayed_idle(tables["replayed_work"], recorded, dispatch=kinds.idle("dispatch"), profiler=kinds.idle("profiler"))
 
 
 def kernel_rows(kernels: Table, ids: IntArray) -> IntArray:

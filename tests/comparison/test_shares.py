@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.comparison.shares import Idle, Kinds, Works, spent
+from nsysmap.comparison.shares import Kinds, Works, spent
 from nsysmap.comparison.waterfall import whole_parts
+from nsysmap.timing.replayed_idle import Idle
 
 KINDS = Kinds(3)
 pieces = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0, 2)), max_size=12)

@@ -77,3 +77,22 @@ def test_what_changes_make_of_single_inferences_is_on_average_what_they_save(nam
     answered = {row.text("change") for row in tables.whatif if row.text("answer") == "answered"}
     assert told <= answered - {"two-in-flight", "aux-streams"}
     assert "async" in told
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_where_its_time_goes_adds_up_to_the_time_before_any_change(name: str) -> None:
+    tables = tables_of(name)
+    (before,) = {row.integer("before_ns") for row in tables.whatif if row.maybe_integer("before_ns")}
+    parts = {row.text("part"): row.integer("time_ns") for row in tables.replayed_times}
+    assert sum(parts.values()) == before
+    assert "profiler" not in parts
+    assert min(parts.values()) > 0
+    work, replayed = tables.replayed_work, tables.replayed_inferences
+    busy = np.zeros(int(work.ints("end_ns").max()) + 1, np.bool_)  # nanosecond by nanosecond
+    for row in work:
+        busy[row.integer("start_ns") : row.integer("end_ns")] = True
+    shares = [
+        (row.real("weight") * int(busy[row.integer("begin_ns") : row.integer("end_ns")].sum()), row.real("weight"), row) for row in replayed
+    ]
+    whole = sum(weight * (row.integer("end_ns") - row.integer("begin_ns")) for _, weight, row in shares)
+    assert parts["work"] == pytest.approx(sum(time for time, _, _ in shares) / whole * before, abs=len(parts) + 1)
