@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_FROM = 10
+"""How many of a unit a rounded time has at least, from milliseconds on: times of one inference are of one unit, and can be subtracted."""
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -71,7 +73,7 @@ def rounded(time_ns: float | None) -> str:
     if time_ns is None:
         return "–"
     size, unit = _unit_of(time_ns)
-    value = time_ns / size
+    value = float(f"{time_ns / size:.3g}")
     digits = 0 if size == 1 or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{digits}f} {unit}"
 
@@ -125,4 +127,4 @@ def _plain(value: float, digits: int) -> str:
 
 
 def _unit_of(time_ns: float) -> tuple[int, str]:
-    return next((size, unit) for size, unit in _DURATIONS if abs(time_ns) >= size or size == 1)
+    return next((size, unit) for size, unit in _DURATIONS if abs(time_ns) >= size * (_FROM if size > 1_000 else 1) or size == 1)

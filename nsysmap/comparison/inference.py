@@ -12,11 +12,24 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.comparison.shares import Kinds, idle_of, kernel_rows, known_device, recorded_works, spent
 from nsysmap.comparison.waterfall import Contribution
+from nsysmap.engine.program import program_of
+from nsysmap.summary.model import INFERENCE, REPETITION
 from nsysmap.timing.device_times import hides_work
 from nsysmap.trace.launch_order import launch_order
+from nsysmap.trace.steady import only_repeats
 
 _HIDDEN = "work in CUDA graphs, which the trace hides, and idle time"
 SLOWEST, P99 = "slowest", "p99"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """An idle interval before an inference was enqueued."""
+
+    ns: int
+    cause: str
+    evidence: str
+    kernel: str | None  # that ended it
 
 
 @dataclass(frozen=True)
@@ -24,6 +37,7 @@ class OneInference:
     """An inference beside the median inference."""
 
     source: str
+    one: str  # what it is called: an inference, or a repetition
     inference: int
     like: int  # the number of steady-state inferences with the same kernel sequence
     rank: int  # its rank among these, 1 for the slowest
@@ -32,6 +46,9 @@ class OneInference:
     usual: int  # the inference with the median time
     usual_ns: int
     contributions: tuple[Contribution, ...]  # add up to the difference
+    before_ns: int  # of its time, how much had passed before it was enqueued
+    usual_before_ns: int
+    waits: tuple[Wait, ...]  # the idle intervals in that, the longest first
     kernels: Table  # comparison_schema.INFERENCE_KERNELS
 
 
@@ -47,6 +64,10 @@ class _Times:
     def time_ns(self) -> IntArray:
         result: IntArray = self.end_ns - self.begin_ns
         return result
+
+    def before_ns(self, inferences: Table, row: int) -> int:
+        """How long after the end of the previous one an inference was enqueued."""
+        return max(int(inferences.ints("start_ns")[row] - self.begin_ns[row]), 0)
 
 
 def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneInference:
@@ -68,6 +89,7 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
     usual = int(like[np.argsort(times.time_ns[like], kind="stable")[(len(like) - 1) // 2]])
     return OneInference(
         source=source,
+        one=REPETITION if only_repeats(inferences, tensorrt=program_of(tables).shows_engine) else INFERENCE,
         inference=int(inferences.ints("inference")[row]),
         like=len(like),
         rank=1 + int(np.count_nonzero(times.time_ns[like[like != row]] > times.time_ns[row])),
@@ -76,6 +98,9 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
         usual=int(inferences.ints("inference")[usual]),
         usual_ns=int(times.time_ns[usual]),
         contributions=_contributions(tables, times, (usual, row)),
+        before_ns=times.before_ns(inferences, row),
+        usual_before_ns=times.before_ns(inferences, usual),
+        waits=_waits(tables, times, row),
         kernels=_kernels(tables, like, row),
     )
 
@@ -116,7 +141,7 @@ def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
 def _like(inferences: Table, times: _Times, row: int) -> IntArray:
     """The steady-state inferences on the same device and of the same engine that launch the same kernels."""
     same = times.steady.copy()
-    for name in ("process", "device", "engine", "kernel_sequence"):
+    for name in ("process", "thread", "device", "engine", "kernel_sequence"):
         same &= inferences.ints(name) == inferences.ints(name)[row]
     first = times.begin_ns == np.minimum(inferences.ints("start_ns"), times.end_ns)
     like = np.flatnonzero(same & ~first)
@@ -144,6 +169,21 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
         for at in np.flatnonzero((own != 0) | (usual != 0)).tolist()
     ]
     return tuple(sorted(found, key=lambda one: (-abs(one.ns), one.name)))
+
+
+def _waits(tables: Mapping[str, Table], times: _Times, row: int) -> tuple[Wait, ...]:
+    """The idle intervals from the end of the previous one until an inference was enqueued."""
+    inferences, gaps, kernels = tables["inferences"], tables["gaps"], tables["kernels"]
+    device = known_device(tables, (int(inferences.ints("process")[row]), int(inferences.ints("device")[row])))
+    begin, end = int(times.begin_ns[row]), int(inferences.ints("start_ns")[row])
+    mine = (gaps.ints("device") == device) & (gaps.ints("start_ns") < end) & (gaps.ints("end_ns") > begin)
+    found = []
+    for gap in gaps.take(mine):
+        after = gap.maybe_integer("after_kernel")
+        name = None if after is None else str(kernels.text("name")[int(kernel_rows(kernels, np.array([after]))[0])])
+        ns = min(gap.integer("end_ns"), end) - max(gap.integer("start_ns"), begin)
+        found.append(Wait(ns, gap.text("cause"), gap.text("evidence"), name))
+    return tuple(sorted(found, key=lambda one: -one.ns))
 
 
 def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:

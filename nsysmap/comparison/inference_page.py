@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, microseconds, multiple, percent
@@ -13,18 +14,20 @@ from nsysmap.comparison.pages import Grid, Page, page_text, signed_microseconds
 SCHEMA = "nsysmap/inference/1"
 WENT_TO = "Where its time went, µs"
 _TIMES = 3  # times the median from which that ratio is told instead of a percentage
+_LEAST_PART = 0.1  # of the difference, from which what had passed before an inference began is told
 TOP = 12
 """Rows of a table shown at most."""
 
 
 def inference_json(found: OneInference) -> dict[str, object]:
     """One JSON object; times in nanoseconds as recorded, profiler included."""
-    values = {name: value for name, value in vars(found).items() if name not in ("contributions", "kernels")}
+    values = {name: value for name, value in vars(found).items() if name not in ("contributions", "waits", "kernels")}
     return {
         "schema": SCHEMA,
         **values,
         "difference_ns": found.time_ns - found.usual_ns,
         "contributions": [asdict(one) for one in found.contributions],
+        "waits": [asdict(one) for one in found.waits],
         "kernels": found.kernels.records(),
     }
 
@@ -45,6 +48,8 @@ def page_of_inference(found: OneInference) -> Page:
     rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "total"))
     header = ("difference", "median", "this one", "")
     grids = [Grid(WENT_TO, header, tuple(rows), "rrrn")]
+    if _began_late(found):
+        grids.append(_waits(found))
     kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(
         (
@@ -52,7 +57,7 @@ def page_of_inference(found: OneInference) -> Page:
             str(row["position"]),
             f"{microseconds(row.integer('gap_ns'))} ({microseconds(row.integer('usual_gap_ns'))})",
             f"{microseconds(row.integer('time_ns'))} ({microseconds(row.integer('usual_ns'))})",
-            "" if row["cause"] is None else escaped(f"{row['cause']}: {_evidence(row)}"),
+            "" if row["cause"] is None else escaped(_proven(str(row["cause"]), str(row["evidence"]))),
             escaped(row.maybe_text("layer") or row.text("kernel")),
         )
         for row in kernels[:TOP]
@@ -61,7 +66,7 @@ def page_of_inference(found: OneInference) -> Page:
         header2 = ("extra", "#", "gap before (median)", "kernel (median)", "cause of the gap", "layer")
         heading = "Kernels and the gaps before them, the largest differences first, µs"
         grids.append(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)))
-    return Page(f"{found.source}, inference {found.inference}", tuple(_answer(found, extra)), tuple(grids), ())
+    return Page(f"{found.source}, {found.one} {found.inference}", tuple(_answer(found, extra)), tuple(grids), ())
 
 
 def _answer(found: OneInference, extra: int) -> list[str]:
@@ -70,8 +75,8 @@ def _answer(found: OneInference, extra: int) -> list[str]:
     if found.usual_ns and found.time_ns >= _TIMES * found.usual_ns:
         beside = f"{multiple(found.time_ns / found.usual_ns)} times as long as"
     lines = [
-        f"{duration(found.time_ns)} as recorded, {beside} inference {found.usual}, the median of "
-        f"{counted(found.like, 'steady-state inference')} with the same kernels."
+        f"{duration(found.time_ns)} as recorded, {beside} {found.one} {found.usual}, the median of "
+        f"{counted(found.like, f'steady-state {found.one}')} with the same kernels."
     ]
     if found.warmup:
         lines.append("It belongs to the warm-up.")
@@ -83,12 +88,15 @@ def _answer(found: OneInference, extra: int) -> list[str]:
         share = percent(min(abs(most.ns), abs(extra)), abs(extra), 0)
         part = "Most" if 2 * abs(most.ns) > abs(extra) else "The largest part"
         lines.append(f"{part} of the difference ({share}) is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
+        if _began_late(found):
+            passed = (duration(one) for one in (found.before_ns, found.usual_before_ns))
+            lines.append(f"Before it began, {next(passed)} had passed instead of {next(passed)}.")
         worst = max(found.kernels, key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1), default=None)
         if worst is not None and most.kind == "idle" and worst["cause"] is not None and extra > 0:
             own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))
             lines.append(
-                f"The gap that differs most is before kernel {worst['position']} ({worst['layer'] or worst['kernel']}): "
-                f"{own} instead of {usual}; {worst['cause']}: {_why(worst)}."
+                f"Of the gaps before its kernels, that before kernel {worst['position']} ({worst['layer'] or worst['kernel']}) "
+                f"differs most: {own} instead of {usual}; {worst['cause']}: {_why(worst)}."
             )
     return lines
 
@@ -101,6 +109,22 @@ def _why(kernel: Row) -> str:
     if 2 * late > gap:
         return f"the host began {_evidence(kernel)} {duration(late)} after the GPU went idle"
     return f"{_evidence(kernel)} took {duration(call)}" if 2 * call > gap else _evidence(kernel)
+
+
+def _began_late(found: OneInference) -> bool:
+    """Whether much of the difference is in what had passed before it began."""
+    return abs(found.before_ns - found.usual_before_ns) > _LEAST_PART * abs(found.time_ns - found.usual_ns)
+
+
+def _waits(found: OneInference) -> Grid:
+    """The idle intervals before it began."""
+    cells = tuple((microseconds(one.ns), escaped(_proven(one.cause, one.evidence)), escaped(one.kernel or "")) for one in found.waits[:TOP])
+    return Grid("Idle before it began, the longest first, µs", ("idle", "cause", "ended by"), cells, "rnn", len(found.waits) - len(cells))
+
+
+def _proven(cause: str, evidence: str) -> str:
+    """A cause of idle time in words, and the host row that proves it without the cause before its name (profiler: Chunk Allocation)."""
+    return f"{IDLE_CAUSES[cause][0]}: {evidence.removeprefix(f'{cause}: ')}"
 
 
 def _evidence(kernel: Row) -> str:

@@ -34,12 +34,15 @@ _UNREPLAYED = {
     "blocking-copy": "pinned-copies",
 }
 """Rules that price idle time, and the change that is against it: where nothing can be replayed, they say what may be saved."""
+FEWER_KERNELS = ("drop-layers", "join-kernels")
+"""Changes by which the GPU has less to do."""
 _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
     "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
     "pinned-copies": (("copy",), ("host", "launch", "sync")),
 }
 """The causes of idle time that a change is about, and those that it shortens besides: what follows begins earlier."""
+_LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes are not named
 _FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
 PAUSES = 1.25
 """Times the time per unit, from which on the window is said to have pauses besides."""
@@ -69,7 +72,8 @@ def actions(
     """The actions predicted to save more than noise: first those that shorten one inference, by replay, then by rule; then those for
     throughput only.
 
-    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_time`` what one takes; ``idle`` is the idle time of one.
+    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_time`` what one takes; ``idle`` is the idle time of one
+    without the profiler.
     """
     findings = [one for one in tables["findings"] if one.maybe_integer("inside") is None]
     changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
@@ -121,6 +125,7 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
         paste_pytorch=made.paste_pytorch,
         change=made.change,
         rules=tuple(dict.fromkeys(one.text("rule") for one in findings if f"--change {name}" in (one.maybe_text("command") or ""))),
+        after=None if name in THROUGHPUT else Figure(*(row.integer(f"{end}after_ns") for end in ("", "low_", "high_"))),
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
         host_work=runs.host_work if name == "no-host-gap" else None,
@@ -134,7 +139,8 @@ def _what(change: str, runs: Runs) -> Change:
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
-    """The idle time that a saving is part of, where that of the change's own causes is less, or mostly between queued kernels."""
+    """The idle time that a saving is part of, where that of the change's own causes is less, or mostly between queued kernels; none where
+    all idle time is less, because the GPU's work gets shorter too."""
     own, others = _REMOVES.get(change, ((), ()))
     found = [one for one in idle if one.cause in own]
     total = sum(one.ns or 0 for one in found)
@@ -149,7 +155,7 @@ def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tupl
             break
         found.append(one)
         total += one.ns or 0
-    return tuple(found)
+    return tuple(one for one in found if (one.ns or 0) >= _LEAST_PART * total) if total >= saving_ns else ()
 
 
 def _filled(findings: Sequence[Row]) -> float | None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from nsysmap.base.table import Row
-from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
-from nsysmap.summary.actions import LEAST_SHARE, PAUSES
+from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.summary.actions import FEWER_KERNELS, LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
-from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of, waits_with_profiler
+from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -24,15 +24,15 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
     """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
 
     A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures;
-    ``brief`` leaves out what a CUDA graph shortens.
+    ``brief`` leaves out which idle time that is.
     """
     if action.throughput_only and action.share:
         return _more_per_second(summary, action)
     of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}{of}{per}"
-    made = "" if brief and action.name == "cuda-graph" else _made_of(action)
-    return f"saves {figure(action.saving)}{of}{per}{made}{_less_than_idle(summary, action)}"
+    made = _where(action) if brief else _made_of(action)
+    return f"saves {figure(action.saving)}{of}{per}{made}{_leaves(summary, action)}"
 
 
 def ways(action: Action) -> tuple[str, ...]:
@@ -48,11 +48,21 @@ def _whole(summary: Summary, action: Action) -> str:
 
 
 def _made_of(action: Action) -> str:
-    """The idle time in the trace that a saving is part of, where it is told; and where the host was meanwhile."""
-    parts = [f"{rounded(one.ns)} {idle_words(one.cause)}{_where(action) if one.cause == 'host' else ''}" for one in action.idle]
-    if not parts:
-        return f"; {idle_words('host')}{_where(action)}" if action.host_work is not None else ""
-    return f"; of {rounded(sum(one.ns or 0 for one in action.idle))} idle: {', '.join(parts)}"
+    """The idle time without the profiler that a saving is part of, where it is told; and where the host was meanwhile."""
+    causes = [one.cause for one in action.idle] or (["host"] if action.host_work is not None else [])
+    told = [f"{idle_words(cause)}{_where(action) if cause == 'host' else ''}" for cause in causes]
+    return f": {', '.join(told)}" if told else ""
+
+
+def _leaves(summary: Summary, action: Action) -> str:
+    """The range of the time that remains; the ends of two ranges, of a saving and of the time before, cannot be subtracted."""
+    after, without = action.after, summary.gpu_unprofiled
+    if after is None or after.low_ns is None or after.high_ns is None:
+        return ""
+    middle, _, ends = ranged(after.ns, after.low_ns, after.high_ns).partition(" (")
+    beside = action.name not in FEWER_KERNELS and without is not None and after.low_ns < (without.busy_ns or 0)
+    why = ", as more kernels run side by side" if beside else ""
+    return f"; leaves {ends.removesuffix(')')} {middle.split()[1]}{why}"
 
 
 def _where(action: Action) -> str:
@@ -61,17 +71,6 @@ def _where(action: Action) -> str:
         return ""
     where = "no CUDA call, no NVTX range" if action.host_work == _NO_CALL else action.host_work
     return f" ({'in NVTX ' if where.startswith('range ') else 'in '}{where})"
-
-
-def _less_than_idle(summary: Summary, action: Action) -> str:
-    """Why a CUDA graph saves far less than the GPU waits for launches in the trace: the profiler makes launches longer, and what the
-    prediction leaves out is in that wait, which is said where it is the larger part."""
-    told = waits_with_profiler(summary) if action.name == "cuda-graph" else None
-    if told is None:
-        return ""
-    waited, profiler = told
-    left_out = ", and with pauses and outliers" if waited - action.saving.ns > 2 * profiler else ""
-    return f"; the {rounded(waited)} waiting for launches are with the profiler, which adds {rounded(profiler)}{left_out}"
 
 
 def _more_per_second(summary: Summary, action: Action) -> str:

@@ -8,6 +8,9 @@ UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
 """The unit of times: a repetition if no range, graph launch or engine file shows that it is an inference."""
 
+WORK = "work"
+"""The GPU's work, beside the causes of its idle time."""
+
 OF_SO_MANY = "inferences of"
 """How inferences are called that nothing but their number of kernels tells from the others, as where shapes differ."""
 
@@ -52,7 +55,7 @@ class GpuTime:
 
     device: int
     name: str
-    window: str  # inferences or trace
+    window: str  # inferences, trace, or replay
     window_ns: int
     busy_share: float | None  # None if the trace hides work
     busy_ns: int | None  # per unit
@@ -155,12 +158,13 @@ class Slowest:
     engine: int | None
     time_ns: int
     times_median: float
-    cause: str | None  # the cause of idle time with the largest excess
-    extra_ns: int | None
+    usual: int  # the inference with the median time, which it is compared with
+    usual_ns: int
+    more: tuple[tuple[str, int], ...]  # what it spent more on, the most first: work (of the GPU), and causes of idle time
     early: bool  # all earlier ones of its kind after the warm-up are outliers too, or there are none: it may be warm-up itself
-    before_ns: int | None  # from the end of the one before to its own begin, if most of its excess is in that
+    later: bool  # most of its excess had passed before it began
     artefact: bool  # most of its excess is the profiler's own work
-    longest: Wait | None  # the longest idle interval of that cause, if most of its excess is in that
+    longest: Wait | None  # the longest idle interval of the first cause, if most of its excess is in that
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,8 @@ class Action:
     paste_pytorch: str | None  # the same for PyTorch if both run
     change: str | None = None  # what to change, in a sentence, where there is no line to paste
     rules: tuple[str, ...] = ()  # whose findings are about the same
-    idle: tuple[IdleCause, ...] = ()  # that the saving is made of, where it is more than the idle time that the change is about
+    after: Figure | None = None  # the time per unit with the change, where a replay predicts it
+    idle: tuple[IdleCause, ...] = ()  # without the profiler, that the saving is made of, where it is more than the change is about
     filled: float | None = None  # share of the SMs that have a block while kernels run, where most kernels have too few
     host_work: str | None = None  # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
 
@@ -269,6 +274,7 @@ class Summary:
     trtexec_ns: int | None  # the same without the profiler, measured by trtexec (--times)
     kinds: tuple[InferenceKind, ...]
     gpus: tuple[GpuTime, ...]
+    gpu_unprofiled: GpuTime | None  # the same of one GPU without the profiler, as replayed
     counters: tuple[HardwareUse, ...]  # by GPU; none if no hardware counters were sampled
     counted_limits: tuple[tuple[str, float], ...]  # verdicts that rest on counters, with their share of the layers' time
     layers: tuple[LayerGroup, ...]  # the most time first

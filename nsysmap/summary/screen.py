@@ -16,8 +16,8 @@ from nsysmap.summary.model import Action, Region, Summary
 
 _SCREEN = 24  # lines of the smallest terminal
 _DETAILS = ("places", "order", "idle", "slowest")
-"""What is left out where lines are too few, this first: where things are not fused, the note on the order of actions, what idle time a CUDA
-graph saves, why the slowest inference is (the command for it says so)."""
+"""What is left out where lines are too few, this first: where things are not fused, the note on the order of actions, which idle time is
+saved, why the slowest inference is (the command for it says so)."""
 _NOTES = 2  # of these, that go before an action of unknown gain
 _TOP_LAYERS = 5
 _TOP_PARTS = 5

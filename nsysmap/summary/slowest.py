@@ -1,16 +1,19 @@
-"""The slowest inference: what it waited for, how much of that was at once, and how much had passed before it began."""
+"""The slowest inference: what it waited for, how much of that was at once, and whether it had passed before it began."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.intervals import union_ns
-from nsysmap.base.table import MISSING, Row, Table
-from nsysmap.summary.model import Slowest, Wait
+from nsysmap.base.intervals import covered, union_ns
+from nsysmap.base.table import Row, Table
+from nsysmap.summary.model import WORK, Slowest, Wait
 from nsysmap.trace.steady import OUTLIER
+
+_LEAST_PART = 0.1  # of what it took longer; less is not told
 
 
 def slowest(tables: Mapping[str, Table]) -> Slowest | None:
@@ -22,55 +25,73 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     if worst is None:
         return None
     kind = [row for row in rows if row.integer("group_id") == worst.integer("group_id")]
-    own = tables["inferences"].take(tables["inferences"].ints("inference") == worst.integer("inference")).only()
+    usual = next(row for row in kind if row.integer("inference") == worst.integer("usual"))
     before = [row for row in kind if row.integer("inference") < worst.integer("inference")]
+    mine, other = (_span(tables, row) for row in (worst, usual))
+    more = _more(tables["gaps"], mine, other)
+    longer = worst.integer("time_ns") - usual.integer("time_ns")
+    later = (mine.began_ns - mine.start_ns) - (other.began_ns - other.start_ns)
     return Slowest(
         worst.integer("inference"),
-        own.maybe_integer("engine"),
+        mine.engine,
         worst.integer("time_ns"),
         worst.real("times_median"),
-        worst.maybe_text("extra_cause"),
-        worst.maybe_integer("extra_ns"),
+        usual.integer("inference"),
+        usual.integer("time_ns"),
+        tuple((what, ns) for what, ns in more if ns > _LEAST_PART * longer),
         early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
-        before_ns=_before_it_began(tables["inferences"], worst, kind),
-        artefact=_made_by_profiler(worst),
-        longest=_longest_wait(tables, worst),
+        later=2 * later > longer > 0,
+        artefact=any(what == "profiler" and 2 * ns > longer for what, ns in more),
+        longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
     )
 
 
-def _made_by_profiler(worst: Row) -> bool:
-    """Whether the profiler's own work is more than half of what it took longer than the median."""
-    longer = worst.integer("time_ns") * (1 - 1 / worst.real("times_median"))
-    return worst.maybe_text("extra_cause") == "profiler" and 2 * (worst.maybe_integer("extra_ns") or 0) > longer
+@dataclass(frozen=True)
+class _Span:
+    """From the end of the inference before to its own end."""
+
+    engine: int | None
+    device: int | None
+    start_ns: int
+    began_ns: int  # when it was enqueued
+    end_ns: int
 
 
-def _before_it_began(inferences: Table, worst: Row, kind: Sequence[Row]) -> int | None:
-    """The time from the end of the one before to its own begin, where more than half of what it took too long is in that."""
-    times = np.array([row.integer("time_ns") for row in kind])
-    rows = np.searchsorted(inferences.ints("inference"), [row.integer("inference") for row in kind])
-    start, gpu_end, host_end = (inferences.ints(name)[rows] for name in ("start_ns", "gpu_end_ns", "end_ns"))
-    waited = np.maximum(start - (np.where(gpu_end != MISSING, gpu_end, host_end) - times), 0)
-    own = next(place for place, row in enumerate(kind) if row.integer("inference") == worst.integer("inference"))
-    late, more = waited[own] - np.median(waited), times[own] - np.median(times)
-    return int(waited[own]) if 2 * late > more > 0 else None
+def _span(tables: Mapping[str, Table], row: Row) -> _Span:
+    own = tables["inferences"].take(tables["inferences"].ints("inference") == row.integer("inference")).only()
+    end_ns = own.maybe_integer("gpu_end_ns") or own.integer("end_ns")
+    start_ns = end_ns - row.integer("time_ns")
+    return _Span(own.maybe_integer("engine"), own.maybe_integer("device"), start_ns, max(own.integer("start_ns"), start_ns), end_ns)
 
 
-def _longest_wait(tables: Mapping[str, Table], worst: Row) -> Wait | None:
-    """The longest idle interval of the cause that exceeds the median most, where more than half of that excess is in it."""
-    inferences, gaps, calls = (tables[name] for name in ("inferences", "gaps", "api_calls"))
-    cause, extra = worst.maybe_text("extra_cause"), worst.maybe_integer("extra_ns")
-    if cause is None or not extra:
+def _more(gaps: Table, mine: _Span, other: _Span) -> list[tuple[str, int]]:
+    """How much more of its time each cause of idle time has than in the other, and the GPU's work; they add up to the difference."""
+    cause = gaps.text("cause")
+    here = np.ones(len(gaps), np.bool_) if mine.device is None else gaps.ints("device") == mine.device
+    ends = np.array([mine.start_ns, other.start_ns]), np.array([mine.end_ns, other.end_ns])
+    found = []
+    for name in cause.values:
+        rows = np.flatnonzero(here & cause.equals(name))
+        own, usual = covered(gaps.ints("start_ns")[rows], gaps.ints("end_ns")[rows], ends).tolist()
+        found.append((name, own - usual))
+    longer = (mine.end_ns - mine.start_ns) - (other.end_ns - other.start_ns)
+    found.append((WORK, longer - sum(ns for _, ns in found)))
+    return sorted(found, key=lambda one: -one[1])
+
+
+def _longest_wait(tables: Mapping[str, Table], own: _Span, cause: str | None, longer: int) -> Wait | None:
+    """The longest idle interval of the cause of which it has most more, where more than half of what it took longer is in it."""
+    gaps, calls = tables["gaps"], tables["api_calls"]
+    if cause is None:
         return None
-    one = inferences.take(inferences.ints("inference") == worst.integer("inference")).only()
-    end = one.maybe_integer("gpu_end_ns") or one.integer("end_ns")
-    mine = gaps.text("cause").equals(cause) & (gaps.ints("start_ns") < end) & (gaps.ints("end_ns") > end - worst.integer("time_ns"))
-    if (device := one.maybe_integer("device")) is not None:
-        mine &= gaps.ints("device") == device
+    mine = gaps.text("cause").equals(cause) & (gaps.ints("start_ns") < own.end_ns) & (gaps.ints("end_ns") > own.start_ns)
+    if own.device is not None:
+        mine &= gaps.ints("device") == own.device
     rows = np.flatnonzero(mine)
     if not len(rows):
         return None
     longest = gaps.take(rows[[np.argmax(gaps.ints("dur_ns")[rows])]]).only()
-    if 2 * longest.integer("dur_ns") <= extra:
+    if 2 * longest.integer("dur_ns") <= longer:
         return None
     thread, begin, finish = longest.maybe_integer("thread"), longest.integer("start_ns"), longest.integer("end_ns")
     if thread is None or not len(calls):

@@ -23,6 +23,7 @@ from nsysmap.summary.model import (
     OF_SO_MANY,
     REPETITION,
     UNKNOWN_GPU,
+    WORK,
     Doubt,
     EngineRan,
     Figure,
@@ -85,7 +86,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     basis = unprofiled or traced
     window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
     time = UnitTime(basis.ns, round(window_ns)) if basis else None
-    todo = actions(tables, runs, units=counted_in, unit_time=time, idle=_idle_of_one(gpus, traced))
+    without = _without_profiler(tables)
+    todo = actions(tables, runs, units=counted_in, unit_time=time, idle=without.idle if without else ())
     loops = list(tables["inference_loops"])
     return Summary(
         source=capture.text("source"),
@@ -103,6 +105,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         trtexec_ns=trtexec_ns,
         kinds=_kinds(tables),
         gpus=gpus,
+        gpu_unprofiled=without,
         counters=use,
         counted_limits=counted_limits(tables),
         layers=_layers(tables, counted_in),
@@ -239,17 +242,24 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
     return tuple(found)
 
 
-def _idle_of_one(gpus: Sequence[GpuTime], traced: Figure | None) -> tuple[IdleCause, ...]:
-    """The idle time of a GPU by cause and unit, the mean of all GPUs; none if it is more than the unit takes, as with long pauses."""
-    found: dict[str, list[IdleCause]] = {}
-    for gpu in gpus:
-        for one in gpu.idle:
-            found.setdefault(one.cause, []).append(one)
-    means = [
-        IdleCause(cause, round(sum(one.ns or 0 for one in mine) / len(gpus)), sum(one.share_of_window for one in mine) / len(gpus))
-        for cause, mine in found.items()
-    ]
-    return tuple(means) if traced is not None and sum(one.ns or 0 for one in means) <= traced.ns else ()
+def _without_profiler(tables: Mapping[str, Table]) -> GpuTime | None:
+    """The time of the replayed GPU without the profiler."""
+    rows = {row.text("part"): row for row in tables["replayed_times"]}
+    if not rows:
+        return None
+    work, whole = rows.pop(WORK), sum(row.integer("time_ns") for row in tables["replayed_times"])
+    names = {row.integer("device"): row.text("name") for row in tables["devices"]}
+    device = work.maybe_integer("device") or 0
+    return GpuTime(
+        device=device,
+        name=names.get(device) or UNKNOWN_GPU,
+        window="replay",
+        window_ns=whole,
+        busy_share=work.real("share"),
+        busy_ns=work.integer("time_ns"),
+        copies_share=0.0,
+        idle=tuple(IdleCause(cause, row.integer("time_ns"), row.real("share")) for cause, row in rows.items()),
+    )
 
 
 def _host_work(tables: Mapping[str, Table]) -> str | None:

@@ -9,13 +9,14 @@ from pathlib import PurePath
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
-from nsysmap.base.units import as_told, counted, multiple, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, multiple, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
     REPETITION,
     UNKNOWN_GPU,
+    WORK,
     EngineRan,
     Figure,
     GpuTime,
@@ -25,12 +26,10 @@ from nsysmap.summary.model import (
 )
 from nsysmap.trace.steady import OUTLIER
 
-_LEAST_IDLE = 0.02  # share of the window; smaller causes are added up
+_LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once
 _SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
-_LEFT_UNTOLD = 0.01  # of the time in the trace: by how much that of the replayed inferences may differ untold
-_FAR_LESS = 2  # ratio of the idle time by launches to a CUDA graph's saving from which the difference is explained
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
@@ -94,8 +93,8 @@ def times(summary: Summary) -> list[str]:
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
-        told = f"{rounded(summary.traced.ns)} mean per {unit} in the trace, {_throughput(summary, summary.traced.ns)}"
-        lines.append(told + together(summary) + _median(summary, summary.traced.ns))
+        mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} per {unit} in the trace"
+        lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{together(summary)}")
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
@@ -120,29 +119,19 @@ def _median(summary: Summary, mean_ns: int) -> str:
     if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION) or summary.kinds[0].median_ns is None:
         return ""
     median_ns = summary.kinds[0].median_ns
-    return f"; median {rounded(median_ns)}" if abs(median_ns - mean_ns) > _SAME_TIME * mean_ns else ""
+    mean, median = (rounded(one).split() for one in (mean_ns, median_ns))
+    told = median[0] if median[1] == mean[1] else " ".join(median)
+    return f" (median {told})" if abs(median_ns - mean_ns) > _SAME_TIME * mean_ns else ""
 
 
 def _outliers(summary: Summary) -> str:
-    """What else is left out of the time without the profiler, where that matters, or what the profiler adds is told."""
-    if summary.replayed_ns is None or summary.traced is None or rounded(summary.replayed_ns) == rounded(summary.traced.ns):
-        return ""
-    if waits_with_profiler(summary) is None and abs(summary.replayed_ns - summary.traced.ns) <= _LEFT_UNTOLD * summary.traced.ns:
+    """What else is left out of the time without the profiler, where that matters."""
+    if summary.replayed_ns is None or summary.traced is None:
         return ""
     longer = summary.traced.ns / max(summary.replayed_ns, 1)
-    told = ", pauses and outliers" if longer > _LEFT_OUT else " and outliers" if longer > 1 else " for those replayed"
-    return f"{told} ({rounded(summary.replayed_ns)} traced)"
-
-
-def waits_with_profiler(summary: Summary) -> tuple[int, float] | None:
-    """How long the GPU waits for launches in the trace, where a CUDA graph saves far less, and what the profiler adds as told."""
-    action = next((one for one in summary.actions if one.name == "cuda-graph"), None)
-    if action is None or len(summary.gpus) != 1 or summary.unprofiled is None or summary.replayed_ns is None:
-        return None
-    waited = sum(one.ns or 0 for one in summary.gpus[0].idle if one.cause == "launch")
-    profiler = as_told(rounded(summary.replayed_ns)) - as_told(figure(summary.unprofiled))
-    outliers = max((summary.traced.ns if summary.traced else 0) - summary.replayed_ns, 0)
-    return None if waited < _FAR_LESS * action.saving.ns or profiler < waited - action.saving.ns - outliers else (waited, profiler)
+    if abs(longer - 1) <= _SAME_TIME:
+        return ""
+    return ", pauses and outliers" if longer > _LEFT_OUT else " and outliers" if longer > 1 else " for those replayed"
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
@@ -194,19 +183,25 @@ def kinds(summary: Summary) -> str:
     if len(known) < 2:
         return ""
     names = [kind.what or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}" for kind in known[:_KINDS]]
-    head = f"mean per {each(summary)}: "
+    head = "mean with waits: "
     if all(name.startswith(OF_SO_MANY) for name in names):
-        head, names = f"mean of {each(summary)}s ", [f"of{name.removeprefix(OF_SO_MANY)}" for name in names]
+        head, first = f"mean of {each(summary)}s ", f"of{names[0].removeprefix(OF_SO_MANY)}"
+        names = [first, *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:])]
     shown = [f"{name}: {rounded(kind.mean_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
     return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
 
 
 def where(summary: Summary) -> list[str]:
-    """GPU work and idle time by cause, one line per GPU."""
+    """GPU work and idle time by cause, one line per GPU; of the one that was replayed a second one, without the profiler."""
     if not summary.gpus and summary.blocked:
         return ["busy and idle time unknown: the trace shows no GPU work"]
-    return [_gpu(summary, gpu) for gpu in summary.gpus]
+    without = summary.gpu_unprofiled
+    found = []
+    for gpu in summary.gpus:
+        found.append(_gpu(summary, gpu))
+        found += [_unprofiled(summary, without)] if without is not None and without.device == gpu.device else []
+    return found
 
 
 def idle_words(cause: str) -> str:
@@ -222,21 +217,31 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
     if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
         work_ns = None  # the mean over different kinds of inferences, while the time is that of some
-    elif len(summary.gpus) == 1 and summary.traced is not None and (gpu.busy_ns or 0) > _FEWER * gpu.busy_share * summary.traced.ns:
+    elif len(summary.gpus) == 1 and summary.traced is not None and (gpu.busy_ns or 0) > _UNLIKE * gpu.busy_share * summary.traced.ns:
         span += ", pauses included"  # which the time per inference leaves out
     if _of_few(summary, gpu):
         span, work_ns = f"from the first {_short(summary)} to the last", None
-    per = [f"{rounded(work_ns)} per {_short(summary)}"] if work_ns is not None else []
+    per = [rounded(work_ns)] if work_ns is not None else []
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
     per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
     told = f" ({', '.join(per)})" if per else ""
+    return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{_idle(gpu)}"
+
+
+def _unprofiled(summary: Summary, gpu: GpuTime) -> str:
+    """The same of the replay without the profiler."""
+    which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
+    return f"{which}{percent(gpu.busy_share or 0.0, 1, 0)} busy without the profiler ({rounded(gpu.busy_ns)}){_idle(gpu)}"
+
+
+def _idle(gpu: GpuTime) -> str:
+    """The idle share by cause, small ones together."""
     large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
-    rest = max(1 - gpu.busy_share - sum(cause.share_of_window for cause in large), 0.0)
+    rest = max(1 - (gpu.busy_share or 0.0) - sum(cause.share_of_window for cause in large), 0.0)
     parts = [f"{percent(cause.share_of_window, 1, 0)} {idle_words(cause.cause)}" for cause in large]
     parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
-    idle = f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
-    return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{idle}"
+    return f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
 
 
 def _kernels(summary: Summary, gpu: GpuTime) -> str:
@@ -340,24 +345,24 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
     engine = f" of {engine_names(summary)[found.engine]}" if found.engine is not None and len(summary.engines) > 1 else ""
     told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
+    told += f" ({rounded(found.usual_ns)})" if found.times_median >= OUTLIER else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if not why:
         return told
-    if found.cause and found.extra_ns:
-        told += f"; {rounded(found.extra_ns)} more {idle_words(found.cause)}{_held_up(found)}"
-        told += ", an artefact of profiling" if found.artefact else ""
-    if found.before_ns is not None:
-        told += f"; {rounded(found.before_ns)} passed before it began"
+    more = [f"+{rounded(ns)} {'GPU work' if what == WORK else idle_words(what)}" for what, ns in found.more]
+    told += f": {', '.join(more)}{_held_up(found)}" if more else ""
+    told += ", an artefact of profiling" if found.artefact else ""
+    told += "; mostly before it began" if found.later else ""
     return told + ("; one of the first, may be warm-up" if found.early else "")
 
 
 def _held_up(found: Slowest) -> str:
     """What the host did in the one interval that the GPU mostly waited for launches, if that was not launching."""
-    longest = found.longest
-    if found.cause != "launch" or longest is None or longest.in_calls_ns is None or 2 * longest.in_calls_ns >= longest.ns:
+    longest, cause = found.longest, next((what for what, _ in found.more if what != WORK), None)
+    if cause != "launch" or longest is None or longest.in_calls_ns is None or 2 * longest.in_calls_ns >= longest.ns:
         return ""
-    return f": {rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it with the host in no CUDA call"
+    return f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it with the host in no CUDA call)"
 
 
 def certainty(summary: Summary) -> str:

@@ -198,11 +198,14 @@ def _times(known: _Inferences, gaps: Table) -> Table:
     idle = _idle_by_cause(gaps, known.table.ints("device")[rows], np.where(time == MISSING, end, end - time), end)
     timed = time != MISSING
     ratio, extra = np.full(len(rows), np.nan), np.full((len(rows), idle.shape[1]), 0, np.int64)
+    usual = np.full(len(rows), MISSING, np.int64)
     for _, places in rows_by_value(known.group[rows]):
         mine = places[timed[places]]
         if len(mine):
             ratio[mine] = time[mine] / max(float(np.median(time[mine])), 1.0)
-            extra[mine] = idle[mine] - np.median(idle[mine], axis=0).astype(np.int64)
+            middle = mine[np.argsort(time[mine], kind="stable")[(len(mine) - 1) // 2]]
+            extra[mine] = idle[mine] - idle[middle]
+            usual[mine] = known.table.ints("inference")[rows[middle]]
     cause = np.argmax(extra, axis=1) if idle.shape[1] else np.zeros(len(rows), np.int64)
     more = extra[np.arange(len(rows)), cause] if idle.shape[1] else np.zeros(len(rows), np.int64)
     return Table(
@@ -213,6 +216,7 @@ def _times(known: _Inferences, gaps: Table) -> Table:
             "time_ns": time,
             "idle_ns": np.where(timed, idle.sum(axis=1), np.int64(MISSING)) if idle.shape[1] else np.full(len(rows), MISSING, np.int64),
             "times_median": ratio,
+            "usual": usual,
             "extra_cause": Text(np.where(more > 0, cause, -1).astype(np.int32), gaps.text("cause").values),
             "extra_ns": np.where(more > 0, more, np.int64(MISSING)),
         },

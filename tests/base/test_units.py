@@ -73,14 +73,20 @@ def test_measured_times_have_three_significant_digits() -> None:
 
 def test_a_range_tells_how_precise_a_prediction_is() -> None:
     assert ranged(47_897, 40_694, 74_399) == "48 µs (41 to 74)"
-    assert ranged(2_766_496, 2_187_036, 3_691_766) == "2.8 ms (2.2 to 3.7)"
+    assert ranged(2_766_496, 2_187_036, 3_691_766) == "2,800 µs (2,200 to 3,700)"
     assert ranged(3_201, -7_536, 14_339) == "3 µs (-8 to 14)"
     assert ranged(100, -20, 300) == "100 ns (-20 to 300)"
     assert ranged(515_187, 139_381, 777_948) == "520 µs (140 to 780)"
 
 
 def test_a_predicted_time_has_two_digits() -> None:
-    assert [about(time_ns) for time_ns in (281_200, 40_390, 1_186_972, 9_960_000, 57.0)] == ["280 µs", "40 µs", "1.2 ms", "10 ms", "57 ns"]
+    assert [about(time_ns) for time_ns in (281_200, 40_390, 1_186_972, 9_960_000, 57.0)] == [
+        "280 µs",
+        "40 µs",
+        "1,200 µs",
+        "10,000 µs",
+        "57 ns",
+    ]
 
 
 def test_rates_have_three_significant_digits() -> None:

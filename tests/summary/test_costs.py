@@ -11,13 +11,17 @@ import pytest
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.lines import WHOLE, rendered
 from nsysmap.base.units import duration
+from nsysmap.comparison.inference import one_inference
+from nsysmap.comparison.inference_page import inference_text
 from nsysmap.report.words import cost_words
-from nsysmap.summary import words
+from nsysmap.summary import gains, words
+from nsysmap.summary.actions import FEWER_KERNELS
 from nsysmap.summary.commands import commands
 from nsysmap.summary.costs import cost_rows
+from nsysmap.summary.model import WORK
 from nsysmap.summary.screen import screen
 from nsysmap.timing.totals import in_steady_part
-from nsysmap.trace.steady import steady_inferences
+from nsysmap.trace.steady import OUTLIER, steady_inferences
 from tests.places import FIXTURES
 from tests.rule_packs import golden_rules
 
@@ -96,7 +100,7 @@ def test_the_rows_are_all_kernels_of_the_steady_part(name: str) -> None:
 def test_where_kernel_time_is_not_the_gpu_work_of_the_screen_it_says_both(name: str) -> None:
     text = " ".join(rendered(screen(held(name).summary, WHOLE), colour=False).split())
     whole, _ = table_of(rendered(screen(held(name).summary, WHOLE), colour=False).splitlines())
-    for found in re.finditer(rf"busy in the trace \({_TIME} per \w+(.*?)\)", text):
+    for found in re.finditer(rf"busy in the trace \({_TIME}(.*?)\)", text):
         work, told = ns(found[1], found[2]), found[3]
         if said := re.search(rf"kernels side by side: {_TIME}|kernels {_TIME}", told):
             assert ns(said[1] or said[3], said[2] or said[4]) == whole
@@ -133,14 +137,63 @@ def test_times_of_an_engine_s_layers_add_up_to_its_kernel_time_per_inference() -
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_what_the_profiler_adds_is_the_difference_of_two_times_that_are_told(name: str) -> None:
-    text = " ".join(rendered(screen(held(name).summary, WHOLE), colour=False).split())
-    if found := re.search(rf"which adds {_TIME}", text):
-        mean = re.search(rf"{_TIME} mean per", text)
-        predicted = re.search(rf"{_TIME} \([^)]*\) predicted without the profiler(?:[^(]*\({_TIME} traced\))?", text)
-        assert predicted and mean
-        traced = ns(predicted[3], predicted[4]) if predicted[3] else ns(mean[1], mean[2])
-        assert ns(found[1], found[2]) == pytest.approx(traced - ns(predicted[1], predicted[2]))
+def test_the_shares_of_busy_and_idle_time_add_up_in_the_trace_and_without_the_profiler(name: str) -> None:
+    for line in words.where(held(name).summary):
+        busy, *idle = [int(number) for number in re.findall(r"(\d+)%", re.sub(r"\([^)]*\)", "", line))]
+        assert abs(busy + sum(idle) - 100) <= (1 + len(idle)) / 2, line
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_gpu_work_of_either_world_is_its_share_of_the_time_of_the_same_world(name: str) -> None:
+    summary = held(name).summary
+    traced, without = summary.traced, summary.gpu_unprofiled
+    for line in words.where(summary):
+        found = re.search(rf"(\d+)% busy (in the trace|without the profiler)(, pauses included)? \({_TIME}", line)
+        assert found, line
+        whole = traced.ns if found[2] == "in the trace" and traced else summary.unprofiled.ns if summary.unprofiled else 0
+        work, said = ns(found[4], found[5]), int(found[1]) / 100 * whole
+        assert work > said if found[3] else work == pytest.approx(said, abs=0.005 * whole + 0.03 * said), line
+    assert (without is None) == (summary.unprofiled is None)
+    if without is not None and summary.unprofiled is not None:
+        assert (without.busy_ns or 0) + sum(one.ns or 0 for one in without.idle) == summary.unprofiled.ns
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_no_prediction_reaches_below_the_gpu_work_of_its_own_world_unless_it_says_why(name: str) -> None:
+    summary = held(name).summary
+    if summary.unprofiled is None or summary.gpu_unprofiled is None:
+        return
+    work_ns = summary.gpu_unprofiled.busy_ns or 0
+    assert work_ns <= (summary.unprofiled.low_ns or 0)
+    for action in summary.actions:
+        if action.after is not None and action.name not in FEWER_KERNELS:
+            told = gains.gain(summary, action)
+            low = re.search(r"; leaves ([\d,]+) to ([\d,]+) (ns|µs|ms)", told)
+            assert low, told
+            assert ns(low[1], low[3]) <= ns(low[2], low[3]) <= summary.unprofiled.high_ns if summary.unprofiled.high_ns else True
+            assert action.after.low_ns is not None
+            assert (action.after.low_ns < work_ns) == told.endswith("as more kernels run side by side")
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_of_what_the_slowest_inference_took_longer_the_screen_and_the_command_have_the_same_figures(name: str) -> None:
+    analysis, found = held(name), held(name).summary.slowest
+    if found is None:
+        return
+    beside = one_inference(analysis.tables.by_name(), analysis.source, str(found.inference))
+    assert (beside.time_ns, beside.usual, beside.usual_ns) == (found.time_ns, found.usual, found.usual_ns)
+    idle = {one.name: one.ns for one in beside.contributions if one.kind == "idle"}
+    for cause, more_ns in found.more:
+        if cause != WORK:
+            assert idle[f"idle: {words.idle_words(cause)}"] == more_ns
+    work = dict(found.more).get(WORK)
+    if work is not None:
+        assert work == sum(one.ns for one in beside.contributions if one.kind != "idle")
+    if found.times_median >= OUTLIER:
+        longer = found.time_ns - found.usual_ns
+        assert sum(more_ns for _, more_ns in found.more) > 0.5 * longer  # all that is large is told
+        begun = inference_text(beside)
+        assert ("Before it began" in begun) >= found.later
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -163,7 +216,7 @@ def test_small_opaque_regions_are_told_in_a_sentence() -> None:
 
 
 def test_inferences_of_two_shapes_are_named_by_their_number_of_kernels() -> None:
-    assert words.kinds(held("two shapes").summary) == "mean of inferences of 48 kernels: 486 µs (26x), of 45 kernels: 413 µs (22x)"
+    assert words.kinds(held("two shapes").summary) == "mean of inferences of 48 kernels: 486 µs (26x), of 45: 413 µs (22x)"
 
 
 def test_what_if_tells_the_host_s_work_in_the_unit_of_its_times() -> None:

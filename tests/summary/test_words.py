@@ -104,9 +104,9 @@ def test_a_busy_share_of_few_inferences_that_their_mean_time_contradicts_says_wh
     summary = eager()
     (gpu,) = summary.gpus
     gpu = replace(gpu, busy_share=0.98, busy_ns=790, copies_share=0.0, idle=())
-    few = replace(summary, steady=4, traced=Figure(1_000), gpus=(gpu,), actions=())
+    few = replace(summary, steady=4, traced=Figure(1_000), gpus=(gpu,), gpu_unprofiled=None, actions=())
     assert words.where(few) == ["98% busy from the first repetition to the last; idle 2%"]
-    assert words.where(replace(few, traced=Figure(800))) == ["98% busy in the trace (790 ns per repetition); idle 2%"]
+    assert words.where(replace(few, traced=Figure(800))) == ["98% busy in the trace (790 ns); idle 2%"]
     assert words.where(replace(few, steady=100))[0].startswith("98% busy in the trace (790 ns")
 
 
