@@ -72,6 +72,7 @@ class Explained:
     kernels: int
     tactics: int  # layers with a tactic that ran a kernel in their range which can be compared with it
     tactics_ran: int  # of them: the kernel is the one that the tactic names
+    lacking: int  # layers that must run kernels, and ran none in these inferences
     against: tuple[str, ...]  # why inferences are not its, or may not be
 
 
@@ -107,6 +108,8 @@ def whose_inferences(names: Text, found: Inferences, engines: Sequence[Engine], 
             if verdict.refused:
                 engine[numbers], not_its[numbers] = MISSING, at
         tactics = _tactics_of([ran for _, kind, verdict in judged if kind.by_range and not verdict.refused for ran in kind.ran], one)
+        whole = [kind for _, kind, verdict in judged if kind.complete and not verdict.refused]
+        did, must_run = _must_run(whole, one) if whole else (0, 0)
         explained.append(
             Explained(
                 inferences=int(np.count_nonzero(engine == at)),
@@ -116,6 +119,7 @@ def whose_inferences(names: Text, found: Inferences, engines: Sequence[Engine], 
                 kernels=0,
                 tactics=len(tactics),
                 tactics_ran=sum(tactics.values()),
+                lacking=must_run - did,
                 against=tuple(dict.fromkeys(verdict.doubt for *_, verdict in judged if verdict.doubt is not None)),
             )
         )
@@ -228,6 +232,14 @@ def _tactics_of(sequence: Sequence[Ran], engine: Engine) -> dict[int, bool]:
 
 def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
     """That too many of the layers which must run kernels did so in none of these inferences, even if all their other kernels are theirs."""
+    did, must_run = _must_run(kinds, engine)
+    if did + max(kind.others for kind in kinds) >= ACCEPTED * must_run:
+        return None
+    return f"only {did} of the {must_run} layers of the file that must run kernels ever did"
+
+
+def _must_run(kinds: Sequence[Kind], engine: Engine) -> tuple[int, int]:
+    """How many layers that must run kernels did in any of these inferences, and how many there are, in the likeliest profile."""
     from nsysmap.mapping.kernel_alignment import optimization_profiles
     from nsysmap.mapping.scores import surely_run
 
@@ -236,10 +248,7 @@ def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
     for layers in optimization_profiles(engine):
         must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
         profiles.append((sum(index in ran for index in must), len(must)))
-    did, must_run = max(profiles, key=lambda counts: counts[0] - counts[1])
-    if did + max(kind.others for kind in kinds) >= ACCEPTED * must_run:
-        return None
-    return f"only {did} of the {must_run} layers of the file that must run kernels ever did"
+    return max(profiles, key=lambda counts: counts[0] - counts[1])
 
 
 def _kinds(
@@ -326,6 +335,8 @@ def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
         how.append(f"{explained.tactics_ran} of {counted(explained.tactics, 'layer')} with a tactic ran the kernel that it names")
     elif not engine[1]:
         how.append("it has no tactics to compare with the kernels")
+    if explained.lacking:
+        how.append(f"{counted(explained.lacking, 'layer')} that must run kernels ran none")
     if explained.refused:
         how.append(f"{counted(explained.refused, 'inference')} with these names are of another engine")
     if 2 * explained.tactics_ran < explained.tactics:
@@ -357,6 +368,9 @@ def fit_notes(fits: Table, inferences: int) -> tuple[Note, ...]:
         elif row["in_doubt"]:
             told = f"{row['in_doubt']:,} of the {own:,} inferences counted as {source}'s may be another engine's: {row['against']}."
             notes.append(Note("warning", told))
+        if row["verdict"] == RAN and (other := _differences(row)):
+            told = f"{source} may be another build of the engine that ran, though most of it fits: {' and '.join(other)}."
+            notes.append(Note("warning", told))
         if row["refused"]:
             told = f"{row['refused']:,} of {of_all} have layers of the names in {source} and are of another engine: {row['against']}."
             notes.append(Note("warning", f"{told} Give the file of that engine too."))
@@ -364,6 +378,22 @@ def fit_notes(fits: Table, inferences: int) -> tuple[Note, ...]:
             told = f"{row['other_kernels']:,} of the {own:,} inferences of {source} run other kernels in the same layers"
             notes.append(Note("info", f"{told}: {OTHER_KERNELS}."))
     return tuple(notes)
+
+
+def _differences(row: Mapping[str, object]) -> list[str]:
+    """In what a file that fits the trace mostly does not."""
+    found = []
+    unknown, mismatched = (
+        0 if row[every] is None or row[some] is None else int(str(row[every])) - int(str(row[some]))
+        for some, every in (("known", "compared"), ("tactics_ran", "tactics"))
+    )
+    if unknown:
+        found.append(f"{unknown} of the {row['compared']} layers that the trace's ranges name are not in it")
+    if row["lacking"]:
+        found.append(f"{counted(int(str(row['lacking'])), 'layer')} that must run kernels ran none")
+    if mismatched:
+        found.append(f"{mismatched} of {row['tactics']} layers with a tactic ran another kernel")
+    return found
 
 
 def _by_ranges(fit: EngineFit) -> dict[str, object]:

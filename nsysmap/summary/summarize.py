@@ -411,12 +411,18 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 inferences=ran.get(engine, 0),
                 verdict=fit.text("verdict") if fit else None,
                 how=fit.text("how") if fit else None,
-                in_doubt=(fit.maybe_integer("in_doubt") if fit else None) or 0,
-                other_kernels=(fit.maybe_integer("other_kernels") if fit else None) or 0,
-                unknown_layers=0 if fit is None or fit["known"] is None else fit.integer("compared") - fit.integer("known"),
+                in_doubt=_number(fit, "in_doubt"),
+                other_kernels=_number(fit, "other_kernels"),
+                other_tactics=_number(fit, "tactics") - _number(fit, "tactics_ran"),
+                lacking=_number(fit, "lacking"),
+                unknown_layers=_number(fit, "compared") - _number(fit, "known") if fit and fit["known"] is not None else 0,
             )
         )
     return tuple(found)
+
+
+def _number(fit: Row | None, name: str) -> int:
+    return (fit.maybe_integer(name) if fit else None) or 0
 
 
 def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:

@@ -413,6 +413,8 @@ def _but(engine: EngineRan) -> str:
     but = [f"{engine.in_doubt:,} may be another engine's"] if 0 < engine.in_doubt < engine.inferences else []
     but += [f"{engine.other_kernels:,} of another shape, profile or engine"] if engine.other_kernels else []
     but += [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"] if engine.unknown_layers else []
+    but += [f"{counted(engine.lacking, 'layer')} of the file ran nothing"] if engine.lacking else []
+    but += [f"{counted(engine.other_tactics, 'layer')} ran other tactics"] if engine.other_tactics else []
     return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
 
 

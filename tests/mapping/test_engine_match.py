@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -204,3 +205,24 @@ def test_a_file_with_the_names_but_not_the_tactics_is_not_said_to_have_run() -> 
     fit = map_trace(result.trace, [right]).mapped.engine_fits.only()
     assert fit.text("verdict") == "ran"
     assert fit.integer("tactics_ran") == fit.integer("tactics") > 40
+
+
+@pytest.mark.parametrize("report", ["bert_trt10/sync", "bert_trt10/graph"])
+def test_a_file_that_fits_mostly_is_said_to_differ_and_in_what(report: str) -> None:
+    (right,) = read_engines([FIXTURES / "bert_trt10/engine.json"])
+    trace = map_report(exported(report)).trace
+
+    def told(*changed: Layer, more: tuple[Layer, ...] = ()) -> list[tuple[str, str]]:
+        layers = list(right.layers)
+        for layer in changed:
+            layers[layer.index] = layer
+        result = map_trace(trace, [Engine("other.json", (*layers, *more), detailed=True)])
+        assert result.mapped.engine_fits.only().text("verdict") == "ran"
+        return [(note.level, note.text.partition("though most of it fits: ")[2]) for note in result.mapped.notes]
+
+    assert told() == []
+    other = [replace(right.layers[at], tactic=f"{right.layers[at].tactic}"[:-4] + "beef") for at in (1, 2)]
+    assert told(*other) == [("warning", "2 of 55 layers with a tactic ran another kernel.")]
+    renamed = replace(right.layers[1], name="renamed", tactic=None, kind="shape")
+    assert told(renamed) == [("warning", "1 of the 56 layers that the trace's ranges name are not in it.")]
+    assert told(more=(Layer(57, "conv", "convolution"),)) == [("warning", "1 layer that must run kernels ran none.")]
