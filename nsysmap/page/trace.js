@@ -240,7 +240,8 @@ function lanesOf(doc, tables, shared) {
     doc.lanes.forEach((lane, number) => {
       if (lane.device !== device) return;
       const events = sorted(work.flatMap(found => found.get(number) || []));
-      const where = new Set(doc.lanes.map(other => other.pid)).size > 1 ? ` pid ${lane.pid}` : "";
+      const where = (new Set(doc.lanes.map(other => other.pid)).size > 1 ? ` pid ${lane.pid}` : "")
+        + (doc.lanes.filter(other => other.device === device && other.pid === lane.pid && other.stream === lane.stream).length > 1 ? ` context ${lane.context}` : "");
       add({ name: `${label} stream ${lane.stream}${where}`, type: KERNEL, height: 34, device, stream: number }, events);
     });
     lanes.push(...sampleLanes(doc, tables, device));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ _GPU_WORK = ("kernels", "copies", "fills", "graphs")
 _ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
 _ALL = 1 << 62  # kernels up to which all events are written
 _ROWS_AT_ONCE = 65536
+_MOST_ID = 2**31 - 1  # of processes and threads in Perfetto, to which 0 is the idle thread of any process
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class _Trace:
         file.writelines(compressed(self._all(flows)))
 
     def _all(self, flows: _Flows) -> Iterator[bytes]:
-        origin = min((int(slices.start[0]) for _, slices in self.slices if len(slices.start)), default=0)
+        begun = [int(slices.start[0]) for _, slices in self.slices if len(slices.start)]
+        origin = min(begun + [values[0][0] for _, values in self.counters if values], default=0)
         yield from self.tracks
         yield self.interned.packet()
         for uuid, slices in self.slices:
@@ -115,7 +118,9 @@ def write_trace(analysis: Analysis, path: Path) -> None:
     made = _Trace()
     _inferences(made, analysis, events)
     _gpus(made, analysis, events, {one.device: one for one in sampled_of(analysis, windows, events)})
+    of_gpus = len(made.slices)
     _threads(made, events)
+    made.slices = made.slices[of_gpus:] + made.slices[:of_gpus]  # at the same time, the call that begins a flow must be read first
     with replacing(path) as fresh, fresh.open("wb") as file:
         made.put(file, _flows(events))
 
@@ -123,14 +128,17 @@ def write_trace(analysis: Analysis, path: Path) -> None:
 def _flows(events: Events) -> _Flows:
     call = np.concatenate([events.tables[name]["launch"] for name in _GPU_WORK])
     flow = np.concatenate([_numbers(events, name) for name in _GPU_WORK])
-    order = np.argsort(call, kind="stable")
+    known = np.flatnonzero(flow)
+    order = known[np.argsort(call[known], kind="stable")]
     return _Flows(flow[order], np.searchsorted(call[order], np.arange(len(events.tables["calls"]["start"]) + 1)))
 
 
 def _numbers(events: Events, name: str) -> IntArray:
-    """The numbers of the flows that lead to this GPU work."""
-    rows: IntArray = np.arange(len(events.tables[name]["start"])) + ((_GPU_WORK.index(name) << 56) + 1)
-    return rows
+    """The numbers of the flows that lead to this GPU work; 0 where its call is not in the trace, or begins only after it."""
+    table, calls = events.tables[name], events.tables["calls"]["start"]
+    rows: IntArray = np.arange(len(table["start"])) + ((_GPU_WORK.index(name) << 56) + 1)
+    launch = table["launch"]
+    return np.where((launch >= 0) & (np.append(calls, 0)[launch] <= table["start"]), rows, 0)
 
 
 def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
@@ -164,9 +172,11 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
         parent = made.add(f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else ""))
         _gaps(made, events, device, parent)
         several = len({lane["pid"] for lane in events.lanes}) > 1
+        streams = Counter((lane["pid"], lane["stream"]) for lane in events.lanes if lane["device"] == device)
         for number, lane in enumerate(events.lanes):
             if lane["device"] == device:
                 name = f"stream {lane['stream']}" + (f" of process {lane['pid']}" if several else "")
+                name += f", context {lane['context']}" if streams[lane["pid"], lane["stream"]] > 1 else ""
                 made.slices.append((made.add(name, parent), _work(events, number, said, of_layer)))
         for name, unit, values in _counters(analysis, device, events.origin_ns):
             made.counters.append((made.add(name, parent, counter(unit)), values))
@@ -182,7 +192,7 @@ def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Map
         table, classes = events.tables[name], events.tables[f"{name}_classes"]
         rows = np.flatnonzero(classes["lane"][table["class"]] == lane)
         of = table["class"][rows]
-        start, flow = table["start"][rows], np.where(table["launch"][rows] >= 0, _numbers(events, name)[rows], 0)
+        start, flow = table["start"][rows], _numbers(events, name)[rows]
         kernels = name == "kernels"
         layer = classes["layer_id"][of] if kernels else np.full(len(rows), -1, np.int64)
         inference = table["inference"][rows] if kernels else layer
@@ -245,7 +255,8 @@ def _threads(made: _Trace, events: Events) -> None:
     """CUDA calls, NVTX ranges, OS runtime calls and the profiler's own work, by thread; flows start at the calls and lead to what they
     launched."""
     said = {name: _host_classes(made, name, events) for name in _ON_HOST}
-    parents = {pid: made.add(f"process {pid}", more=process(pid)) for pid in sorted({one["pid"] for one in events.threads})}
+    pids = sorted({one["pid"] for one in events.threads})
+    parents = {pid: made.add(f"process {pid}", more=process(pid) if 0 < pid <= _MOST_ID else b"") for pid in pids}
     for on, told in enumerate(events.threads):
         parts = []
         for name in _ON_HOST:
@@ -257,7 +268,8 @@ def _threads(made: _Trace, events: Events) -> None:
         start, end, of, call = (np.concatenate(data) for data in zip(*parts, strict=True))
         if len(start):
             name = f"thread {told['tid']}"
-            uuid = made.add(name, parents[told["pid"]], thread(told["pid"], told["tid"], name))
+            known = 0 < told["pid"] <= _MOST_ID and 0 < told["tid"] <= _MOST_ID
+            uuid = made.add(name, parents[told["pid"]], thread(told["pid"], told["tid"], name) if known else b"")
             made.slices.append((uuid, _slices(start, end, of, call=call)))
 
 
