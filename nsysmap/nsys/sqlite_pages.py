@@ -24,8 +24,7 @@ _INTERIOR, _LEAF = 0x05, 0x0D
 _MAX_DEPTH, _MAX_HEADER = 20, 98307  # SQLite's own limits
 _MAX_RECORD, _MAX_TYPE = 1 << 26, 1 << 28  # that is the serial type of a value longer than any record
 _BATCH_BYTES = 1 << 20
-_NARROW = 56  # bytes: cells that are all shorter are copied to places that far apart, which numpy reads twice as fast as any others
-_SPARE = _NARROW  # zero bytes behind the pages, which a read at the last cell or value may run into
+_SPARE = 152  # zero bytes behind the pages, which a read at the last cell or value may run into
 
 # bytes of a value by its serial type: 0 is NULL, 1 to 6 are integers, 8 and 9 the integers 0 and 1
 _LENGTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64)
@@ -161,7 +160,7 @@ def _batches(
             step = _BATCH_BYTES // pages.size
             for batch in (leaves[begin : begin + step] for begin in range(0, len(leaves), step)):
                 _load(pages, batch, buffer)
-                records = _records(pages, buffer, len(batch), numbered=stored.rowid in integers, narrow=not texts)
+                records = _records(pages, buffer, len(batch), numbered=stored.rowid in integers)
                 overflow += records.overflow
                 if overflow > pages.size * pages.number:
                     raise UnsupportedError("more in overflow pages than there is in the file")
@@ -288,9 +287,9 @@ def _varints(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool, narrow: bool) -> _Records:
+def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool) -> _Records:
     cells, counts = _cells(pages, buffer, loaded, _LEAF)
-    start, length, rowid = _beginnings(buffer, cells, numbered=numbered, narrow=narrow and loaded * pages.size < _NARROW * len(cells))
+    start, length, rowid = _beginnings(buffer, cells, 2 * loaded * pages.size, numbered=numbered)
     longest = int(length.max())
     if length.min() < 1 or longest > _MAX_RECORD:
         raise UnsupportedError("a record of no length or of more than all bounds")
@@ -312,30 +311,33 @@ def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool, narro
     return _Records(_Places(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), at), length, rowid, overflow)
 
 
-def _beginnings(buffer: Bytes, cells: IntArray, *, numbered: bool, narrow: bool) -> tuple[_Places, IntArray, IntArray]:
-    """Position, length and row number (none unless ``numbered``) of the record in each of these cells."""
-    if narrow and not numbered:
-        own = np.ndarray((len(buffer) - _NARROW + 1,), f"V{_NARROW}", buffer, 0, (1,))[cells].view(np.uint8)
-        at = np.arange(0, len(own), _NARROW)
-        ahead, varies = _Places(own, at, _NARROW).ahead(0)
-        before = _before(ahead, varies)
-        length = ahead[:, 0].astype(np.int64)
-        if before and before + int(length.max()) + 8 <= _NARROW:
-            own[-1] = 0  # as at the end of the pages; no record reaches that far
-            at += before
-            return _Places(own, at, _NARROW), length, cells[:0]
+def _beginnings(buffer: Bytes, cells: IntArray, room: int, *, numbered: bool) -> tuple[_Places, IntArray, IntArray]:
+    """Position, length and row number (none unless ``numbered``) of the record in each of these cells.
+
+    Cells that are all short are copied to places that far apart, which numpy reads several times as fast as any others.
+    """
     if not numbered:
-        ahead, varies = _Places(buffer, cells).ahead(0)
-        before = _before(ahead, varies)
+        first = buffer.take(cells)
+        before, longest = _before(_Places(buffer, cells[:1])), int(first.max())
+        apart = (before + longest + 15) // 8 * 8  # with 8 spare bytes, which a read at the last value may run into
+        if before and longest < 0x80 and apart * len(cells) <= room:
+            own = np.ndarray((len(buffer) - apart + 1,), f"V{apart}", buffer, 0, (1,))[cells].view(np.uint8)
+            at = np.arange(0, len(own), apart)
+            if _before(_Places(own, at, apart)) == before:
+                own[-1] = 0  # as at the end of the pages
+                at += before
+                return _Places(own, at, apart), first.astype(np.int64), cells[:0]
+        before = _before(_Places(buffer, cells))
         if before:
-            return _Places(buffer, cells + before), ahead[:, 0].astype(np.int64), cells[:0]
+            return _Places(buffer, cells + before), first.astype(np.int64), cells[:0]
     length, at = _varints(buffer, cells)
     rowid, at = _varints(buffer, at)
     return _Places(buffer, at), length, rowid
 
 
-def _before(ahead: Bytes, varies: bytes) -> int:
+def _before(cells: _Places) -> int:
     """How many bytes a length of one byte and the row number take, if they are as many in all cells; else 0."""
+    ahead, varies = cells.ahead(0)
     ends = np.flatnonzero(ahead[0] < 0x80)  # the last bytes of numbers
     alike = len(ends) > 1 and ends[0] == 0 and max(varies[: ends[1] + 1]) < 0x80
     return int(ends[1]) + 1 if alike else 0
@@ -463,16 +465,14 @@ def _integers(records: _Records, field: _Field) -> Amount:
         if not start.apart and isinstance(sizes, int) and sizes == 1:
             return start.buffer.view(np.int8)[field.shift :].take(start.at).astype(np.int64)
         values = start.words(field.shift).astype(np.int64)
-    elif start.apart and int(away.max()) + int(np.max(sizes)) <= 8:
-        values = start.words(field.shift).astype(np.int64)
-        values <<= 8 * away
+    elif start.apart and int(away.max()) - (least := int(away.min())) + int(np.max(sizes)) <= 8:
+        values = start.words(field.shift + least).astype(np.int64)
+        values <<= 8 * (away - least)
     else:
         values = _Places(start.buffer, start.at + away).words(field.shift).astype(np.int64)
     values >>= 64 - 8 * sizes
-    if not isinstance(types, int):
-        unstored = np.equal(sizes, 0)
-        if unstored.any():
-            values = np.where(unstored, _UNSTORED.take(types), values)
+    if not isinstance(types, int) and not np.min(sizes):
+        values = np.where(np.equal(sizes, 0), _UNSTORED.take(types), values)
     return values
 
 
