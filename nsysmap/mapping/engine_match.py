@@ -72,7 +72,7 @@ class Explained:
     kernels: int
     tactics: int  # layers with a tactic that ran a kernel in their range which can be compared with it
     tactics_ran: int  # of them: the kernel is the one that the tactic names
-    lacking: int  # layers that must run kernels, and ran none in these inferences
+    lacking: int  # where ranges name layers: those that must run kernels, and neither ran one in these inferences nor are named
     against: tuple[str, ...]  # why inferences are not its, or may not be
 
 
@@ -86,12 +86,15 @@ class Whose:
     explained: tuple[Explained, ...]
 
 
-def whose_inferences(names: Text, found: Inferences, engines: Sequence[Engine], layer: IntArray, by_range: BoolArray) -> Whose:
+def whose_inferences(
+    names: Text, found: Inferences, engines: Sequence[Engine], layers: tuple[IntArray, BoolArray], fits: Sequence[EngineFit]
+) -> Whose:
     """Whose each inference is.  One entry per kernel: its name, its layer over all engines, and whether a range names that.
 
     An inference is of the engine that most of its kernels are mapped to, unless the comparison with the other inferences of that engine
     (see judge) says otherwise.
     """
+    (layer, by_range), named = layers, {fit.engine: fit.named for fit in fits}
     offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])]).astype(np.int64)
     of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))  # the last one of kernels without a layer
     number = found.membership.held_ints("inference")
@@ -109,7 +112,7 @@ def whose_inferences(names: Text, found: Inferences, engines: Sequence[Engine], 
                 engine[numbers], not_its[numbers] = MISSING, at
         tactics = _tactics_of([ran for _, kind, verdict in judged if kind.by_range and not verdict.refused for ran in kind.ran], one)
         whole = [kind for _, kind, verdict in judged if kind.complete and not verdict.refused]
-        did, must_run = _must_run(whole, one) if whole else (0, 0)
+        did, must_run = _must_run(whole, one, named[at]) if whole and named.get(at) else (0, 0)
         explained.append(
             Explained(
                 inferences=int(np.count_nonzero(engine == at)),
@@ -238,12 +241,12 @@ def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
     return f"only {did} of the {must_run} layers of the file that must run kernels ever did"
 
 
-def _must_run(kinds: Sequence[Kind], engine: Engine) -> tuple[int, int]:
-    """How many layers that must run kernels did in any of these inferences, and how many there are, in the likeliest profile."""
+def _must_run(kinds: Sequence[Kind], engine: Engine, named: frozenset[int] = frozenset()) -> tuple[int, int]:
+    """How many layers that must run kernels did so or are ``named``, and how many there are, in the likeliest optimization profile."""
     from nsysmap.mapping.kernel_alignment import optimization_profiles
     from nsysmap.mapping.scores import surely_run
 
-    ran = {one.layer for kind in kinds for one in kind.ran}
+    ran = named.union(one.layer for kind in kinds for one in kind.ran)
     profiles = []
     for layers in optimization_profiles(engine):
         must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]

@@ -91,7 +91,7 @@ def map_kernels(
     still = method[split] == _NONE
     kept = np.flatnonzero(split)[still]
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[still], 1.0, -1
-    whose = whose_inferences(trace.kernels.text("name"), found, engines, layer, named)
+    whose = whose_inferences(trace.kernels.text("name"), found, engines, (layer, named), resolved.fits)
     not_its = np.flatnonzero(whose.refused)
     layer[not_its] = MISSING
     method[not_its] = np.where(named[not_its], np.where(evidence.replayed[not_its], _GRAPH_NODE, _NVTX), _NONE)

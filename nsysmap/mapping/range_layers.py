@@ -36,6 +36,7 @@ class EngineFit:
     trace_layer: str | None  # one of the range texts that it does not know
     engine_layer: str | None  # one of its layers that no range names
     several: bool = False  # another file has the same layers, and this one is not known to have run
+    named: frozenset[int] = frozenset()  # its layers that any range names, with kernels or without
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class _Lookup:
     found: tuple[tuple[int, ...], ...]  # for each distinct range text the engine's layers that it can stand for
     split: bool  # Myelin regions are split into their nodes
     layers: int
+    named: frozenset[int]  # its layers that ranges name
     unseen: str | None  # the first of its layers that no range names
 
     @staticmethod
@@ -101,9 +103,9 @@ class _Lookup:
             exact.setdefault(layer.name, []).append(layer.index)
             loose.setdefault(normalized_range_text(layer.name), []).append(layer.index)
         found = tuple(tuple(exact.get(value) or loose.get(value) or ()) for value in names.values)
-        seen = {index for indices in found for index in indices}
+        seen = frozenset(index for indices in found for index in indices)
         unseen = next((layer.name for layer in engine.layers if layer.index not in seen), None)
-        return _Lookup(found, any(layer.region is not None for layer in engine.layers), len(engine.layers), unseen)
+        return _Lookup(found, any(layer.region is not None for layer in engine.layers), len(engine.layers), seen, unseen)
 
 
 def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray) -> IntArray:
@@ -183,7 +185,8 @@ def _choose(
         texts = np.flatnonzero(here if here.any() else anywhere)
         known_texts = knowing[number][texts]
         strange = next((names[code] for code in texts[~known_texts].tolist()), None)
-        fits.append(EngineFit(number, len(texts), int(np.count_nonzero(known_texts)), bool(here.any()), strange, lookups[number].unseen))
+        known_ones, lookup = int(np.count_nonzero(known_texts)), lookups[number]
+        fits.append(EngineFit(number, len(texts), known_ones, bool(here.any()), strange, lookup.unseen, named=lookup.named))
     return engine[group], tuple(fits)
 
 
