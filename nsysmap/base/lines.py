@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from nsysmap.base.terminal import columns, escaped, shortened, told_apart
+from nsysmap.base.terminal import between_words, columns, escaped, shortened, told_apart
 
 Style = Literal["", "bold", "dim", "yellow", "red"]
 Line = tuple[tuple[str, Style], ...]
@@ -61,7 +61,7 @@ def heading(text: str, width: int) -> list[Line]:
 def wrapped(text: str, width: int, *, indent: int = 2, hang: int = 2, style: Style = "") -> list[Line]:
     """A sentence in lines, the second and later ones indented by ``hang`` more; the middle of very long words is cut out."""
     lead = " " * indent
-    words = " ".join(word if width >= WHOLE else shortened(word, _LONGEST_WORD) for word in escaped(text).split())
+    words = " ".join(word if width >= WHOLE else between_words(word, _LONGEST_WORD) for word in escaped(text).split())
     lines = textwrap.wrap(
         words,
         prose_width(width),

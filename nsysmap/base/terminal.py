@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 _NUMBER = re.compile(r"(\d+)")
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with the separator before it
 _LONGEST_SPLIT = 4000  # characters; the middle of a longer name is cut first
+_ALNUMS_BEHIND, _ALNUMS_BEFORE = re.compile(r"[A-Za-z0-9]+$"), re.compile(r"^[A-Za-z0-9]+")
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
 _BEYOND = re.compile(r"[^\x00-\x7e]")
 _LEAST_BACK = 5  # characters of a word that are worth showing
@@ -105,6 +106,35 @@ def shortened(text: str, width: int) -> str:
     return f"{left}…{right}"
 
 
+def between_words(text: str, width: int) -> str:
+    """The same, cut where a word of the text ends and another begins, where that leaves out little more."""
+    cut = shortened(text, width)
+    if cut == text or "…" in text:
+        return cut
+    head, _, tail = cut.partition("…")
+    most = width // 4
+    whole_head, whole_tail = _ALNUMS_BEHIND.sub("", head), _ALNUMS_BEFORE.sub("", tail)
+    inside = text[len(head) : len(head) + 1], text[-len(tail) - 1 : -len(tail) or None]  # the characters next to what is left
+    if inside[0].isalnum() and len(head) - len(whole_head) <= most and whole_head:
+        head = whole_head
+    if inside[1].isalnum() and len(tail) - len(whole_tail) <= most and whole_tail:
+        tail = whole_tail
+    return f"{head}…{tail.lstrip('.')}"
+
+
+def list_of(text: str, width: int) -> str:
+    """A list with commas in at most about so many columns: without its last items, and how many these are; items are left whole."""
+    if _fits(text, width):
+        return text
+    items = text.split(", ")
+    kept, room = 0, width
+    while kept < len(items) and (room := room - columns(items[kept]) - 2) > 0:
+        kept += 1
+    if not kept:
+        return between_words(text, width)
+    return f"{', '.join(items[:kept])} and {len(items) - kept} more"
+
+
 def told_apart(names: Sequence[str], width: int) -> list[str]:
     """The names in at most that many columns each: a longer one first loses the words that are most frequent in all names.
 
@@ -113,6 +143,8 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
     """
     if all(len(name) <= width and columns(name) <= width for name in names):
         return list(names)
+    if len(set(names)) == 1:
+        return [between_words(names[0], width)] * len(names)
     words = {name: _WORD.findall(name if len(name) <= _LONGEST_SPLIT else shortened(name, _LONGEST_SPLIT)) for name in dict.fromkeys(names)}
     held = Counter(word for mine in words.values() for word in mine)
     cut = {name: _without_shared(mine, held, width) for name, mine in words.items()}

@@ -8,7 +8,7 @@ import string
 from collections.abc import Mapping
 
 from nsysmap.base.table import Kind
-from nsysmap.base.terminal import escaped, shortened
+from nsysmap.base.terminal import between_words, escaped, list_of
 from nsysmap.base.units import about, duration, ranged, size
 
 Shown = int | float | str | bool | None
@@ -98,7 +98,7 @@ def _shown(value: Shown, spec: str, longest: int) -> str:
     if value is None or _absent(value):
         return "unknown"
     if isinstance(value, str):
-        return shortened(escaped(value), _LONGEST_LIST if spec == "list" else longest)
+        return list_of(escaped(value), _LONGEST_LIST) if spec == "list" else between_words(escaped(value), longest)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if spec == "ns":

@@ -13,11 +13,12 @@ from nsysmap.summary.words import each, figure, idle_words, none_of, not_replaye
 
 ACTIONS = 3
 """How many actions the answer names."""
-SEVERAL_AT_ONCE = "several requests at once, none faster"
+SEVERAL_AT_ONCE = "each takes as long as before"
 """The condition of a change that only raises throughput."""
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
+_NAMED = 2  # actions that are left out are named, at most
 
 
 def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False) -> str:
@@ -109,14 +110,20 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
     return (*chosen, *((more,) if more else ()))
 
 
-def order(summary: Summary, shown: Sequence[Action]) -> str:
-    """Why the actions are in this order, where a later one may save more than one before it, and how many are left out."""
+def order(summary: Summary, shown: Sequence[Action], *, why: bool = True) -> str:
+    """Which actions that pay are left out; and (``why``) why the others are in this order where a later one may save more than one before
+    it, and how many small ones there are."""
     shorter = [one for one in shown if not one.throughput_only]
-    later_more = any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
-    left = sum(1 for one in summary.actions if not one.throughput_only) - len(shorter) if shorter else 0
-    parts = ["what a replay predicts comes before upper bounds"] if later_more else []
-    parts += [f"{counted(left, 'smaller or less certain action')}: --full"] if left else []
-    return "; ".join(parts)
+    later_more = why and any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
+    left = [one for one in summary.actions if one not in shown] if shown else []
+    left = [one for one in left if one.name != "cuda-graph"]  # which has a row of its own then
+    large = [one for one in left if (one.share or 0.0) >= _LEAST_SHARE and not (one.filled is not None and one.basis == "rule")]
+    named = [f"{one.title}, {'up to ' if one.basis == 'rule' else ''}{percent(one.share or 0.0, 1, 0)}" for one in large[:_NAMED]]
+    parts = [f"also: {'; '.join(named)}"] if named else []
+    others = sum(1 for one in left if not one.throughput_only and one not in large[:_NAMED])
+    parts += [f"{others} more" if named else counted(others, "smaller action")] if others and (named or why) else []
+    told = f"{'; '.join(parts)}: --full" if parts else ""
+    return "; ".join(part for part in ("what a replay predicts comes before upper bounds" if later_more else "", told) if part)
 
 
 def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:

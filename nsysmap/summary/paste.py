@@ -301,7 +301,7 @@ PYTHON_BETWEEN = Change(
 """Instead of `no-host-gap` where the host's own work is Python's, between one launch and the next."""
 
 RULES: Mapping[str, Change | ByEvidence] = {
-    "attention-not-fused": Change("fuse attention", _ATTENTION),
+    "attention-not-fused": Change("fuse attention", _ATTENTION, unsure="export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"),
     "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
     "softmax-split": _by_evidence(
         "before_ranking",
@@ -448,6 +448,21 @@ RULES: Mapping[str, Change | ByEvidence] = {
     ),
 }
 """What to do about the findings of a rule; of a rule that is not here its name says it, and the rule itself how."""
+
+UNFUSED = {
+    "attention-not-fused": "attention",
+    "norm-split": "norms",
+    "softmax-split": "softmaxes",
+    "split-inside-region": "attention or norms in a region",
+    "pointwise-chain": "element-wise kernels",
+    "epilogue-missed": "epilogues of products",
+    "qkv-not-merged": "products of Q, K and V",
+    "cast-chain": "casts that undo each other",
+    "data-movement": "kernels that only move data",
+    "fragmented-myelin": "Myelin's regions",
+    "unfused-quantize": "Q/DQ",
+}
+"""What was not fused, by the rule that finds it."""
 
 ENGINE_FILE = Change(
     "No engine file was given; one comes from the build",

@@ -17,7 +17,7 @@ from nsysmap.summary.model import Action, Region, Summary
 _SCREEN = 24  # lines of the smallest terminal
 _DETAILS = ("places", "order", "idle", "slowest")
 """What is left out where lines are too few, this first: where things are not fused, the note on the order of actions, which idle time is
-saved, why the slowest inference is (the command for it says so)."""
+saved, why the slowest inference is (the command for it says so); if nothing else helps, "also": which other actions pay."""
 _NOTES = 2  # of these, that go before an action of unknown gain
 _TOP_LAYERS = 5
 _TOP_PARTS = 5
@@ -70,6 +70,7 @@ def _choices(summary: Summary) -> Iterator[tuple[Sequence[Action], Sequence[str]
         yield from ((shown, _DETAILS[:count]) for count in range((_NOTES if unknown else len(_DETAILS)) + 1))
         fewer = gains.without_least(shown)
         if len(fewer) == len(shown):
+            yield shown, (*_DETAILS, "also")
             return
         shown = fewer
 
@@ -117,7 +118,7 @@ def _actions(summary: Summary, shown: Sequence[Action], width: int, left_out: Se
             number,
             width,
         )
-    if "order" not in left_out and (told := gains.order(summary, shown)):
+    if "also" not in left_out and (told := gains.order(summary, shown, why="order" not in left_out)):
         yield from _said("", [f"({told})"], width)
     for action in shown:
         if action.throughput_only:

@@ -24,6 +24,7 @@ from nsysmap.summary.model import (
     Slowest,
     Summary,
 )
+from nsysmap.summary.paste import UNFUSED
 from nsysmap.trace.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
@@ -334,7 +335,8 @@ def not_fused(summary: Summary, *, places: bool = True) -> str:
 def _unfused(answer: RuleAnswer, where: str | None) -> str:
     count = f"{answer.places} places" if answer.places > 1 else ""
     places = ": ".join(part for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0]) if part)
-    return f"{answer.rule}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
+    what = UNFUSED.get(answer.rule, answer.rule)
+    return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
 
 
 def slowest(summary: Summary, *, why: bool = True) -> str:

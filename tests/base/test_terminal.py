@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.terminal import columns, escaped, in_one, inert_json, pasted, shortened, told_apart
+from nsysmap.base.terminal import between_words, columns, escaped, in_one, inert_json, list_of, pasted, shortened, told_apart
 
 names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
 
@@ -109,3 +109,40 @@ def test_a_pasted_word_is_what_a_shell_passes_on_and_inert_until_then(path: str)
     assert word.isprintable()
     passed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
     assert os.fsdecode(passed) == (f"./{path}" if path.startswith("-") else path)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "told"),
+    [
+        (
+            "{ForeignNode[bert.embeddings.position_embeddings.weight.../pooler/activation/Tanh]}",
+            56,
+            "{ForeignNode[bert.embeddings…/pooler/activation/Tanh]}",
+        ),
+        ("features.2.conv.2.weight + QuantizeLinear_90 + Conv_94", 40, "features.2.conv.2.…_90 + Conv_94"),
+        ("a" * 50, 20, "aaaaaaaaaa…aaaaaaaaa"),
+        ("short", 20, "short"),
+    ],
+)
+def test_a_name_is_cut_between_its_words(text: str, width: int, told: str) -> None:
+    short = between_words(text, width)
+    assert columns(short) <= width
+    assert short == told
+
+
+@given(st.text(), st.integers(2, 60))
+def test_what_is_cut_between_words_fits_and_has_the_ends_of_the_text(text: str, width: int) -> None:
+    short = between_words(text, width)
+    assert columns(short) <= max(width, 0) or columns(text) <= width
+    if short != text and "…" not in text:
+        head, _, tail = short.partition("…")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+
+
+def test_a_list_loses_whole_items() -> None:
+    parts = ", ".join(f"layer.{number}/intermediate/MatMul {number}%" for number in range(20))
+    short = list_of(parts, 100)
+    assert short == "layer.0/intermediate/MatMul 0%, layer.1/intermediate/MatMul 1%, layer.2/intermediate/MatMul 2% and 17 more"
+    assert list_of("a, b", 100) == "a, b"
+    assert list_of("a" * 200, 100) == between_words("a" * 200, 100)

@@ -68,9 +68,7 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     *shorter, more = gains.first_actions(summary)
     assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
     assert more.name == "two-in-flight"
-    assert re.fullmatch(
-        r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; several requests at once, none faster", gains.gain(summary, more)
-    )
+    assert re.fullmatch(r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; each takes as long as before", gains.gain(summary, more))
     assert gains.gain(summary, shorter[0]).startswith("saves 48 µs")
 
 
@@ -292,15 +290,13 @@ def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> 
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     alone = replace(summary.rules[0], rule="unfused-quantize", group="precision", outcome="found", places=17, at_most_ns=88_600)
     clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
-    assert words.not_fused(replace(summary, rules=(alone, *clean)), places=False) == (
-        "unfused-quantize 88.6 µs (17 places); at most, per inference"
-    )
+    assert words.not_fused(replace(summary, rules=(alone, *clean)), places=False) == ("Q/DQ 88.6 µs (17 places); at most, per inference")
 
 
 def test_what_was_not_fused_says_in_which_layers() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    assert words.not_fused(summary).startswith("attention-not-fused 22.5 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), ")
-    assert words.not_fused(summary, places=False).startswith("attention-not-fused 22.5 µs (2 places), ")
+    assert words.not_fused(summary).startswith("attention 22.5 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), ")
+    assert words.not_fused(summary, places=False).startswith("attention 22.5 µs (2 places), ")
 
 
 def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() -> None:
@@ -320,7 +316,21 @@ def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_ord
     assert gains.order(alone, (graph, attention)) == ""
     large = replace(attention, saving=Figure(graph.saving.ns + 1, 0, graph.saving.ns + 1))
     assert gains.order(replace(summary, actions=(graph, large)), (graph, large)) == "what a replay predicts comes before upper bounds"
-    assert gains.order(alone, (graph,)) == "1 smaller or less certain action: --full"
+    assert gains.order(alone, (graph,)) == "also: fuse attention, up to 7%: --full"
+    small = replace(attention, share=0.02)
+    assert gains.order(replace(summary, actions=(graph, small)), (graph,), why=False) == ""
+    assert gains.order(summary, (attention,)).startswith("also: keep two inferences in flight, ")  # a graph has a row of its own
+    assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == "1 smaller action: --full"
+
+
+def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    graph, *_ = summary.actions
+    copies = replace(graph, name="async", title="synchronise once, at the end", share=0.10, throughput_only=True)
+    others = [replace(graph, name=f"other {number}", title=f"other {number}", share=0.05) for number in range(3)]
+    told = gains.order(replace(summary, actions=(graph, copies, *others)), (graph,))
+    assert told == "also: synchronise once, at the end, 10%; other 0, 5%; 2 more: --full"
+    assert gains.order(replace(summary, actions=(graph, copies)), (graph, copies)) == ""
 
 
 def test_an_outlier_that_is_mostly_the_profilers_work_is_called_its_artefact() -> None:
