@@ -12,7 +12,7 @@ from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
 from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
-from nsysmap.counters.shares import BusyTime, Parts, Shares, busy_time, gram, overlapping, parts_of, shares_in, touched
+from nsysmap.counters.shares import BusyTime, Layout, Parts, Shares, busy_time, gram, overlapping, parts_of, shares_in, touched
 
 _FAR_SAMPLES = 64  # the offset is searched within this many sample lengths in either direction
 _MOST_SAMPLES = 10_000  # that the search looks at …
@@ -25,10 +25,15 @@ _COARSE = 0.1  # of a sample's length: the steps of the search …
 _STEPS = 10  # … this many in either direction
 _NEAR_NS = 500.0  # longest steps near the begin: with many samples, offsets half a µs apart can be distinguished …
 _NEAR_STEPS = 8  # … this many in either direction
-_QUICK = 800  # samples per stretch used by the first search
+_QUICK = 800  # samples per stretch used by the first search …
+_FIRST = 200  # … which tries each offset with these alone, and goes on with those not less probable by this power of e
+_HOPELESS = 50.0
+_BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
+_SHORTEST_PART_NS = 1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset
 _FINE = 0.01  # of a sample's length, or this many ns: finest steps of the search
 _FINE_NS = 40.0
 _USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10 kHz
+_CLOSER = 3.6  # ratio of one step to the next, shorter one
 _MOST_MOVES = 12
 _SEARCHES = 3
 _TICK_NS = 32.0 / 12.0**0.5  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
@@ -54,6 +59,31 @@ class _Stretch:
         standard: FloatArray = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0)
         return standard
 
+    def begin(self, samples: int) -> _Stretch:
+        """So many samples of it."""
+        return _Stretch(self.start_ns[:samples], self.end_ns[:samples], self.values[:, :samples])
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """Samples of some stretches, one after another, and the work around them."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    values: FloatArray
+    stretch: IntArray
+    work: Work
+    parts: Parts
+
+    def at(self, shift: Shift, left_out: BoolArray | None = None) -> _Looked:
+        """The samples with their clock shifted, without those left out."""
+        start, end = shift.moved(self.start_ns), shift.moved(self.end_ns)
+        used = ~touched(self.work, self.work.group < 0, start, end)
+        if left_out is not None:
+            used &= ~left_out
+        shares = shares_in(self.parts, start, end).kept(used)
+        return _Looked(self.values, used, shares, gram(shares))
+
 
 @dataclass(frozen=True)
 class _Looked:
@@ -63,6 +93,11 @@ class _Looked:
     used: BoolArray
     shares: Shares
     matrix: Gram
+
+    def without(self, some: BoolArray) -> _Looked:
+        """Without these samples."""
+        shares = self.shares.kept(~some)
+        return _Looked(self.values, self.used & ~some, shares, gram(shares))
 
     def sums(self) -> Sums:
         """The normal equations of the metrics' samples."""
@@ -76,9 +111,7 @@ class _Looked:
 class _Search:
     """The data for every step of the search, and the results so far."""
 
-    work: Work
-    parts: Parts
-    stretches: list[_Stretch]
+    scene: _Scene
     period_ns: float
     left_out: BoolArray
     like: Fit  # at an offset nearby
@@ -99,30 +132,28 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     work = in_sequence_order(work.some(overlapping(work, begins - margin, ends + margin)))[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     rough = _by_busy_time(work, stretches, samples.period_ns, origin) or none
-    shift = _searched(work, stretches, samples.period_ns, rough)
+    layout = coarse_enough(work, max(samples.period_ns / 4, _SHORTEST_PART_NS), 2)
+    shift = _searched(work, layout, stretches, samples.period_ns, rough)
+    whole = _scene(work, layout, stretches)
     if rough.offset_ns or rough.drift:
-        other = _searched(work, stretches, samples.period_ns, none)
-        shift = _likelier(work, stretches, samples.period_ns, (other, shift))
-    left_out = _wild(work, stretches, samples.period_ns, shift)
+        shift = _likelier(whole, (_searched(work, layout, stretches, samples.period_ns, none), shift))
     for _ in range(_SEARCHES):
-        parts = _parts(work, samples.period_ns / 4)
-        looked = _looked(work, parts, stretches, shift, left_out)
-        like = fit_rates(looked.sums(), parts.layout)
+        left_out, looked, like = _without_wild(whole, shift)
         if not (like.noise < _EXPLAINED * looked.values[:, looked.used].std(axis=1)).any():
             return None
-        search = _Search(work, parts, stretches, samples.period_ns, left_out, like, {})
+        search = _Search(whole, samples.period_ns, left_out, like, {})
         found = _closed_in(search, shift)
         slope, error = _slope(search, found)
         if abs(slope) <= _CERTAIN * error:
             return found
         drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
-        shift = _searched(work, stretches, samples.period_ns, drifting)  # without the drift the search may have been misled
+        shift = _searched(work, layout, stretches, samples.period_ns, drifting)  # without the drift the search may have been misled
     return found
 
 
 def _closed_in(search: _Search, shift: Shift) -> Shift:
     """The shift at which rates of kernels explain the samples best."""
-    step, best = _step(search.period_ns), shift.offset_ns
+    step, best = _step(search.period_ns), float(round(shift.offset_ns))
     finest = min(_FINE * search.period_ns, _FINE_NS)
     moves = 0
     while moves < _MOST_MOVES:
@@ -132,10 +163,10 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
             best += -step if low < high else step
             continue
         bend = max(low - 2 * here + high, 1e-9)
-        best += 0.5 * step * (low - high) / bend
+        best = float(round(best + 0.5 * step * (low - high) / bend))
         if step <= max(finest, _CLOSE * step / np.sqrt(bend)):
             break
-        step = max(step / 3, finest)
+        step = max(step / _CLOSER, finest)
     error = float(np.hypot(_offset_error(search, shift, best), shift.error_ns))
     return Shift(best, shift.drift, shift.origin_ns, error)
 
@@ -143,8 +174,7 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
 def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
     """For each metric the misfit of kernels' rates to the samples at that offset: minus the logarithm of the likelihood."""
     if offset not in search.tried:
-        moved = Shift(offset, shift.drift, shift.origin_ns)
-        looked = _looked(search.work, search.parts, search.stretches, moved, search.left_out)
+        looked = search.scene.at(Shift(offset, shift.drift, shift.origin_ns), search.left_out)
         search.tried[offset] = quick_misfit(looked.sums(), search.like)
     return search.tried[offset]
 
@@ -157,29 +187,29 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
     weight = bend / bend.sum()
     apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
-    ticks = _TICK_NS**2 / max(len(np.unique(search.work.repeat[search.work.repeat >= 0])), 1)
+    ticks = _TICK_NS**2 / max(len(np.unique(search.scene.work.repeat[search.scene.work.repeat >= 0])), 1)
     return float(np.sqrt(ticks + apart + 1.0 / bend.sum()))
 
 
 def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
     """The change of the offset over the run, and its error: from each stretch, with the rates common to all."""
-    count = len(search.stretches)
+    scene = search.scene
+    count = int(scene.stretch[-1]) + 1
     if count < 3:
         return 0.0, 1.0
     step = _step(search.period_ns) / 2
-    stretch = np.repeat(np.arange(count), [len(each.start_ns) for each in search.stretches])
-    middle = _looked(search.work, search.parts, search.stretches, shift, search.left_out)
-    fit = fit_rates(middle.sums(), search.parts.layout)
+    middle = scene.at(shift, search.left_out)
+    fit = fit_rates(middle.sums(), scene.parts.layout, like=search.like)
     squares = np.zeros((3, count))
     for at, way in enumerate((-1, 0, 1)):
         moved = Shift(shift.offset_ns + way * step, shift.drift, shift.origin_ns)
-        looked = middle if not way else _looked(search.work, search.parts, search.stretches, moved, search.left_out)
+        looked = scene.at(moved, search.left_out) if way else middle
         for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
             away = np.where(looked.used & middle.used, row - looked.shares.applied(rates), 0.0)
-            squares[at] += np.bincount(stretch, away**2, count) / (2 * noise**2)
+            squares[at] += np.bincount(scene.stretch, away**2, count) / (2 * noise**2)
     bend = np.maximum((squares[0] - 2 * squares[1] + squares[2]) / step**2, 1e-12)
     offset = np.clip(0.5 * (squares[0] - squares[2]) / (bend * step), -4 * step, 4 * step)
-    time = np.array([float(each.start_ns.mean()) for each in search.stretches])
+    time = np.bincount(scene.stretch, scene.start_ns) / np.bincount(scene.stretch)
     time -= float(bend @ time / bend.sum())
     slope = float(bend @ (time * offset) / (bend @ time**2))
     left = offset - float(bend @ offset / bend.sum()) - slope * time
@@ -208,9 +238,10 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
 
 def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> IntArray:
     """The samples within that time of some of the work."""
-    begin, end = work.start_ns[inside] - margin, np.maximum.accumulate(work.end_ns[inside]) + margin
-    first = np.append(True, begin[1:] >= end[:-1])
-    begins, ends = begin[first], end[np.append(first[1:], True)]  # of the work with that time around it
+    start, end = (work.start_ns, work.end_ns) if inside.all() else (work.start_ns[inside], work.end_ns[inside])
+    end = np.maximum.accumulate(end)
+    apart = np.flatnonzero(start[1:] - end[:-1] >= 2 * margin)  # with more than that time around it between the work on either side
+    begins, ends = start[np.append(0, apart + 1)] - margin, end[np.append(apart, -1)] + margin
     from_sample, to_sample = np.searchsorted(samples.end_ns, begins, "right"), np.searchsorted(samples.start_ns, ends, "left")
     near = np.zeros(len(samples.start_ns), np.bool_)
     for one, other in zip(from_sample.tolist(), to_sample.tolist(), strict=True):
@@ -263,21 +294,23 @@ def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: Fl
     return agreement
 
 
-def _searched(work: Work, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
+def _searched(work: Work, layout: Layout, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
     """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that fit nearly as well."""
-    parts = _parts(work, period / 4)
-    some = [_Stretch(each.start_ns[:_QUICK], each.end_ns[:_QUICK], each.values[:, :_QUICK]) for each in stretches]
-    wild = _wild(work, some, period, rough)
-    like = fit_rates(_looked(work, parts, some, rough, wild).sums(), parts.layout)
     near = _step(period)
     steps = {round(at * _COARSE * period) for at in range(-_STEPS, _STEPS + 1)} | {
         round(at * near) for at in range(-_NEAR_STEPS, _NEAR_STEPS + 1)
     }
-
     offsets = np.array(sorted(steps, key=abs))
     moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
-    misfit = np.array([quick_misfit(_looked(work, parts, some, each, wild).sums(), like).sum() for each in moved])
-    misfit += _unusual(np.array([each.offset_ns for each in moved]))
+    unusual = _unusual(np.array([each.offset_ns for each in moved]))
+    hopeful = np.arange(len(moved))
+    for samples in (_FIRST, _QUICK) if len(stretches[0].start_ns) > _FIRST else (_QUICK,):
+        scene = _scene(work, layout, [each.begin(samples) for each in stretches], rough)
+        left_out, _, like = _without_wild(scene, rough)
+        misfit = np.full(len(moved), np.inf)
+        misfit[hopeful] = [quick_misfit(scene.at(moved[each], left_out).sums(), like).sum() for each in hopeful.tolist()]
+        misfit += unusual
+        hopeful = np.flatnonzero(misfit <= misfit.min() + _HOPELESS)
     best = int(np.argmin(misfit))
     apart = (offsets - offsets[best]).astype(np.float64)
     others = np.where(np.abs(apart) > 1.5 * near, np.exp(misfit[best] - misfit), 0.0)  # that explain the samples nearly as well
@@ -295,42 +328,45 @@ def _step(period: float) -> float:
     return min(_COARSE * period, _NEAR_NS)
 
 
-def _likelier(work: Work, stretches: list[_Stretch], period: float, shifts: tuple[Shift, ...]) -> Shift:
+def _likelier(scene: _Scene, shifts: tuple[Shift, ...]) -> Shift:
     """The shift with the most probable samples, without those that are outliers at any of the shifts."""
-    parts = _parts(work, period / 4)
-    wild = np.any([_wild(work, stretches, period, each) for each in shifts], axis=0)
-    sums = [_looked(work, parts, stretches, each, wild).sums() for each in shifts]
-    likes = [fit_rates(each, parts.layout) for each in sums]
+    wild = np.any([_without_wild(scene, each)[0] for each in shifts], axis=0)
+    sums = [scene.at(each, wild).sums() for each in shifts]
+    likes = [fit_rates(each, scene.parts.layout) for each in sums]
     misfit = [float(np.mean([quick_misfit(each, like).sum() for like in likes])) for each in sums]
     return shifts[int(np.argmin(misfit + _unusual(np.array([each.offset_ns for each in shifts]))))]
 
 
-def _parts(work: Work, part_ns: float) -> Parts:
-    """Coarser parts than those of the estimate: whole kernels determine the offset."""
-    return parts_of(work, coarse_enough(work, max(part_ns, 1000.0), 2))
+def _scene(work: Work, layout: Layout, stretches: list[_Stretch], near: Shift | None = None) -> _Scene:
+    """The stretches with all of the work, or with what is close to them at shifts ``near`` that one."""
+    if near is not None:
+        begins, ends = (near.moved(np.array(each)) for each in zip(*((one.start_ns[0], one.end_ns[-1]) for one in stretches), strict=True))
+        margin = _BESIDE_SAMPLES * float((ends - begins).sum()) / sum(len(each.start_ns) for each in stretches)
+        work = work.some(overlapping(work, begins - margin, ends + margin))
+    start, end, values = (
+        np.concatenate(each, axis=-1) for each in zip(*((one.start_ns, one.end_ns, one.values) for one in stretches), strict=True)
+    )
+    stretch = np.repeat(np.arange(len(stretches)), [len(each.start_ns) for each in stretches])
+    return _Scene(start, end, values, stretch, work, parts_of(work, layout))
 
 
-def _looked(work: Work, parts: Parts, stretches: list[_Stretch], shift: Shift, left_out: BoolArray) -> _Looked:
-    start = shift.moved(np.concatenate([each.start_ns for each in stretches]))
-    end = shift.moved(np.concatenate([each.end_ns for each in stretches]))
-    used = ~touched(work, work.group < 0, start, end) & ~left_out
-    shares = shares_in(parts, start, end).kept(used)
-    return _Looked(np.concatenate([each.values for each in stretches], axis=1), used, shares, gram(shares))
+def _without_wild(scene: _Scene, shift: Shift) -> tuple[BoolArray, _Looked, Fit]:
+    """Samples far from the usual ones of their kernels, in any metric; the others, and the fit to these.
 
-
-def _wild(work: Work, stretches: list[_Stretch], period: float, shift: Shift) -> BoolArray:
-    """Samples far from the usual ones of their kernels, in any metric; large outliers hide others, which a further round finds."""
-    parts = _parts(work, period / 4)
-    wild, fit = np.zeros(sum(len(each.start_ns) for each in stretches), np.bool_), None
+    Large outliers hide others, which a further round finds.
+    """
+    looked, wild = scene.at(shift), np.zeros(len(scene.start_ns), np.bool_)
+    fit = fit_rates(looked.sums(), scene.parts.layout)
     for _ in range(_LOOKS):
-        looked = _looked(work, parts, stretches, shift, wild)
         weight = np.maximum(looked.shares.gathered(np.ones(len(wild))), 1e-12)
-        fit = fit_rates(looked.sums(), parts.layout, like=fit)
-        before = int(wild.sum())
+        more = np.zeros(len(wild), np.bool_)
         for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
             away = np.where(looked.used, np.abs(row - looked.shares.applied(rates)), 0.0)
             usual = looked.shares.applied(looked.shares.gathered(away) / weight)
-            wild |= away > _FAR * np.maximum(usual, noise / 4) + 2.0
-        if int(wild.sum()) == before:
+            more |= away > _FAR * np.maximum(usual, noise / 4) + 2.0
+        if not more.any():
             break
-    return wild
+        wild |= more
+        looked = looked.without(more)
+        fit = fit_rates(looked.sums(), scene.parts.layout, like=fit)
+    return wild, looked, fit

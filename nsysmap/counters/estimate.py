@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nsysmap.base.groups import scattered
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
@@ -197,9 +198,7 @@ def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) 
     scores = np.stack([_scores(problem, row) for row in residual / free])
     alike = np.stack([_scores_by_phase(problem, row) for row in residual / free])
     inside = _inside(problem)
-    later = np.stack(
-        [problem.shares.gathered(np.where(problem.used, problem.edges.change(problem.layout, rates), 0.0)) for rates in fit.rates]
-    )
+    later = np.stack([problem.shares.gathered(problem.change.applied(rates)) for rates in fit.rates])
     answers = fit.factor.solve(np.concatenate([scores, alike, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
     influence = means.of(answers)
     asked = means.weighted(problem.matrix)
@@ -286,9 +285,8 @@ def _scores_by_phase(problem: Problem, residual: FloatArray) -> FloatArray:
     Places share a row with random signs, so that the squares of the rows add up to those of the places.
     """
     shares = problem.shares
-    random = np.random.default_rng(0)
-    places = int(problem.phase.max(initial=0)) + 2
-    row, sign = random.integers(0, _PHASES, places), random.choice([-1.0, 1.0], places)
+    random = scattered(int(problem.phase.max(initial=0)) + 2, salt=0).astype(np.int64)
+    row, sign = random % _PHASES, np.where(random // _PHASES % 2, -1.0, 1.0)
     at = problem.phase[shares.sample]
     scores = summed(row[at] * shares.columns + shares.column, shares.share * (sign[at] * residual[shares.sample]), _PHASES * shares.columns)
     return scores.reshape(_PHASES, shares.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from nsysmap.counters.edges import Beside, beside
 from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
-from nsysmap.counters.shares import MOST_PARTS, Edges, Layout, Shares, edges_of, gram, layout_of, overlapping, shares_of, touched
+from nsysmap.counters.shares import MOST_PARTS, Layout, Shares, change_in, gram, layout_of, overlapping, parts_of, shares_in, touched
 
 PARTS_PER_SAMPLE = 16.0
 """Kernels are divided into parts of a sample's length divided by this …"""
@@ -28,7 +29,7 @@ _CROSSING = 0.01  # … which is the case if more than this share of the executi
 MOST_SAMPLES = 200_000
 ENOUGH_SAMPLES = 50_000
 """More samples than that, and than this many per part, are thinned by whole stretches: errors are then below the counters' resolution …"""
-ENOUGH_FOR_PART = 40
+ENOUGH_FOR_PART = 25
 """… and in no case are more than MOST_SAMPLES used."""
 _STRETCHES = 64
 _CLUSTERS = 64  # clusters of whole repetitions: the errors come from their differences
@@ -44,7 +45,7 @@ class Problem:
     place: IntArray  # index of each of the caller's groups
     layout: Layout
     shares: Shares
-    edges: Edges
+    change: Shares  # of the shares, per ns by which the samples are shifted later
     beside: Beside
     matrix: Gram
     means: Means
@@ -62,21 +63,22 @@ class Problem:
 def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int) -> Problem:
     """The problem with all samples near the sequence, or a representative part of them; ``member_of`` is the set of each group, -1 for
     none."""
-    start, end = shift.moved(samples.start_ns), shift.moved(samples.end_ns)
-    kept, thinned = _thinned(_near(work, start, end, samples.period_ns), _enough(work, samples.period_ns))
-    start, end, values = start[kept], end[kept], np.stack([row[kept] for row in samples.values])
+    kept, thinned = _thinned(_near(work, samples, shift), _enough(work, samples.period_ns))
+    start, end = shift.moved(samples.start_ns[kept]), shift.moved(samples.end_ns[kept])
+    values = np.stack([row[kept] for row in samples.values])
     work, place = in_sequence_order(work.some(overlapping(work, start, end)))
     layout = layout_for(work, samples.period_ns, len(start))
     foreign = touched(work, work.group < 0, start, end)
     used = ~foreign & np.isfinite(values).all(axis=0)
-    shares = shares_of(work, layout, start, end).kept(used)
+    parts = parts_of(work, layout)
+    shares = shares_in(parts, start, end).kept(used)
     matrix = gram(shares)
     cluster, clusters = _clusters(work, start)
     member = np.full(layout.groups, -1)
     member[place] = member_of
     means = means_of(layout, member, sets)
     return Problem(
-        values=values, work=work, place=place, layout=layout, shares=shares, edges=edges_of(work, layout, start, end),
+        values=values, work=work, place=place, layout=layout, shares=shares, change=change_in(parts, start, end).kept(used),
         beside=beside(work), matrix=matrix,
         means=means, cluster=cluster, clusters=clusters,
         phase=_phase(work, layout, start, samples.period_ns / PARTS_PER_SAMPLE), spread=_spread(shares, means, cluster, clusters),
@@ -144,13 +146,16 @@ def in_sequence_order(work: Work) -> tuple[Work, IntArray]:
     return Work(work.start_ns, work.end_ns, numbered, work.repeat, work.groups), place
 
 
-def _near(work: Work, start: FloatArray, end: FloatArray, period: float) -> IntArray:
+def _near(work: Work, samples: Samples, shift: Shift) -> range:
     """Samples from a little before the first kernel of the sequence to a little after the last."""
     inside = work.group >= 0
     if not inside.any():
-        return np.zeros(0, np.int64)
-    begin, finish = float(work.start_ns[inside].min()), float(work.end_ns[inside].max())
-    return np.flatnonzero((end > begin - _AROUND * period) & (start < finish + _AROUND * period))
+        return range(0)
+    around = _AROUND * samples.period_ns
+    begin, finish = float(work.start_ns[inside].min()) - around, float(work.end_ns[inside].max()) + around
+    rows = range(len(samples.start_ns))
+    first = bisect_right(rows, begin, key=lambda row: float(shift.moved(samples.end_ns[row])))
+    return range(first, max(first, bisect_left(rows, finish, key=lambda row: float(shift.moved(samples.start_ns[row])))))
 
 
 def _enough(work: Work, period_ns: float) -> int:
@@ -162,12 +167,12 @@ def _enough(work: Work, period_ns: float) -> int:
     return int(min(max(ENOUGH_SAMPLES, ENOUGH_FOR_PART * parts), MOST_SAMPLES))
 
 
-def _thinned(near: IntArray, most: int) -> tuple[IntArray, bool]:
+def _thinned(near: range, most: int) -> tuple[IntArray, bool]:
     if len(near) <= most:
-        return near, False
+        return np.arange(near.start, near.stop), False
     length = most // _STRETCHES
-    begins = np.linspace(0, len(near) - length, _STRETCHES).astype(np.int64)
-    return np.concatenate([near[begin : begin + length] for begin in begins.tolist()]), True
+    begins = np.linspace(near.start, near.stop - length, _STRETCHES).astype(np.int64)
+    return (begins[:, None] + np.arange(length)).ravel(), True
 
 
 def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:

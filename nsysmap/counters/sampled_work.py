@@ -32,7 +32,7 @@ def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntA
     """All GPU work of the device by start time, that of steady-state inferences by kernel; ``of_call`` is the inference of each API
     call."""
     counted = _counted(inferences, device)
-    repeat = np.full(len(inferences), MISSING, np.int64)
+    repeat = np.full(len(inferences) + 1, -1, np.int64)  # the last is that of no inference
     repeat[counted] = np.arange(len(counted))
     sequence = inferences.ints("kernel_sequence")
     starts, ends, groups, repeats = [], [], [], []
@@ -40,34 +40,41 @@ def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntA
     told: list[tuple[IntArray, IntArray]] = []
     done = 0
     for kind, table in enumerate(gpu_work(trace)):
-        here = np.flatnonzero(table.ints("device") == device)
+        mine = table.ints("device") == device
+        here = slice(None) if mine.all() else np.flatnonzero(mine)
         inference = kernels.ints("inference")[here] if kind == 0 else _of(of_call, table.ints("launch")[here])
         place = kernels.ints("position")[here] if kind == 0 else _place(inference, table.ints("start_ns")[here])
-        mine = (inference >= 0) & (place >= 0)
-        mine[mine] = repeat[inference[mine]] >= 0
+        again = np.where(place >= 0, repeat[np.maximum(inference, -1)], -1)
         if kind:
-            mine &= _regular(inference, mine, sequence)
-        (of_sequence, at), number = numbered(sequence[inference[mine]], place[mine])
-        group = np.full(len(here), -1, np.int64)
-        group[mine] = number + done
+            again[~_regular(inference, again >= 0, sequence)] = -1
+        rows = slice(None) if (again >= 0).all() else np.flatnonzero(again >= 0)
+        (of_sequence, at), number = numbered(sequence[inference[rows]], place[rows])
+        group = np.full(len(again), -1, np.int64)
+        group[rows] = number + done
         first = np.full(len(at), MISSING, np.int64)
         if kind == 0:
-            first[number[::-1]] = here[mine][::-1]
+            first[number[::-1]] = np.arange(len(mine))[here][rows][::-1]
         done += len(at)
         starts.append(table.ints("start_ns")[here])
         ends.append(table.ints("end_ns")[here])
         groups.append(group)
-        again = np.full(len(here), -1, np.int64)
-        again[mine] = repeat[inference[mine]]
         repeats.append(again)
         stand.append(first)
         told.append((of_sequence, at))
-    start, end, group, of_repeat = (np.concatenate(parts) for parts in (starts, ends, groups, repeats))
-    order = np.argsort(start, kind="stable")
-    work = Work(start[order], end[order], group[order], of_repeat[order], done)
+    start, end, group, of_repeat = (_joined(parts) for parts in (starts, ends, groups, repeats))
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end, group, of_repeat = start[order], end[order], group[order], of_repeat[order]
+    work = Work(start, end, group, of_repeat, done)
     return Repeated(
         work, np.concatenate(stand), np.concatenate([one[0] for one in told]), np.concatenate([one[1] for one in told]), len(counted)
     )
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    """One after another; nothing is copied if only one has rows."""
+    some = [each for each in parts if len(each)]
+    return some[0] if len(some) == 1 else np.concatenate(parts)
 
 
 def _counted(inferences: Table, device: int) -> IntArray:

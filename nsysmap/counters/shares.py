@@ -70,42 +70,10 @@ class Shares:
 
     def kept(self, wanted: BoolArray) -> Shares:
         """Only the entries of these samples, which keep their numbers."""
+        if wanted.all():
+            return self
         entries = wanted[self.sample]
         return Shares(self.sample[entries], self.column[entries], self.share[entries], self.samples, self.columns)
-
-
-@dataclass(frozen=True)
-class Edges:
-    """The begins and ends of the parts of the work, and the positions of the samples among them."""
-
-    begin_column: IntArray  # of each part, by begin
-    end_column: IntArray  # of each part, by end
-    begun: tuple[IntArray, IntArray]  # number of parts begun before each sample's start, and before its end
-    ended: tuple[IntArray, IntArray]
-    idle: tuple[FloatArray, FloatArray]  # 1 if nothing runs at a sample's start, and at its end
-    length_ns: FloatArray
-
-    def change(self, layout: Layout, rates: FloatArray) -> FloatArray:
-        """The change of each sample per ns by which the samples are shifted later."""
-        assert layout.columns == len(rates)
-        up = np.concatenate([[0.0], np.cumsum(rates[self.begin_column])])
-        down = np.concatenate([[0.0], np.cumsum(rates[self.end_column])])
-        first, last = (
-            up[begun] - down[ended] + idle * rates[-1] for begun, ended, idle in zip(self.begun, self.ended, self.idle, strict=True)
-        )
-        change: FloatArray = (last - first) / self.length_ns
-        return change
-
-
-def edges_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Edges:
-    """The data for the change of samples when their clock is shifted."""
-    column, begin, end = _pieces(work, layout)
-    by_begin, by_end = np.argsort(begin, kind="stable"), np.argsort(end, kind="stable")
-    begins, ends = begin[by_begin], end[by_end]
-    begun = np.searchsorted(begins, start_ns, "right"), np.searchsorted(begins, end_ns, "right")
-    ended = np.searchsorted(ends, start_ns, "right"), np.searchsorted(ends, end_ns, "right")
-    idle = tuple((a == b).astype(np.float64) for a, b in zip(begun, ended, strict=True))
-    return Edges(column[by_begin], column[by_end], begun, ended, (idle[0], idle[1]), end_ns - start_ns)
 
 
 def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
@@ -156,18 +124,36 @@ def shares_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArr
 def shares_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     """The same for parts that are known already."""
     sample, entry, share = _overlaps(parts.begin_ns, parts.end_ns, start_ns, end_ns)
-    column, layout = parts.column, parts.layout
     idle = 1.0 - parts.time.share(start_ns, end_ns)
     some = np.flatnonzero(idle > 0)
-    sample = np.concatenate([sample, some])
-    order = np.argsort(sample, kind="stable")
-    return Shares(
-        sample[order],
-        np.concatenate([column[entry], np.full(len(some), layout.columns - 1)])[order],
-        np.concatenate([share, idle[some]])[order],
-        len(start_ns),
-        layout.columns,
+    return _by_sample(
+        np.concatenate([sample, some]),
+        np.concatenate([parts.column[entry], np.full(len(some), parts.layout.columns - 1)]),
+        np.concatenate([share, idle[some]]),
+        (len(start_ns), parts.layout.columns),
     )
+
+
+def change_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
+    """The change of these shares per ns by which the samples are shifted later: what runs at a sample's end is added, what runs at its
+    start is lost."""
+    moments = np.concatenate([start_ns, end_ns])
+    order = np.argsort(moments, kind="stable")
+    first = np.searchsorted(moments[order], parts.begin_ns)
+    count = np.searchsorted(moments[order], parts.end_ns) - first
+    at = order[np.repeat(first, count) + _counted(count)]  # moments at which each part runs
+    idle = np.flatnonzero(np.bincount(at, minlength=len(moments)) == 0)
+    at = np.concatenate([at, idle])
+    column = np.concatenate([np.repeat(parts.column, count), np.full(len(idle), parts.layout.columns - 1)])
+    sample = at % len(start_ns)
+    return _by_sample(
+        sample, column, np.where(at < len(start_ns), -1.0, 1.0) / (end_ns - start_ns)[sample], (len(start_ns), parts.layout.columns)
+    )
+
+
+def _by_sample(sample: IntArray, column: IntArray, share: FloatArray, shape: tuple[int, int]) -> Shares:
+    order = np.argsort(sample, kind="stable")
+    return Shares(sample[order], column[order], share[order], *shape)
 
 
 def overlapping(work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray) -> BoolArray:

@@ -14,10 +14,11 @@ from nsysmap.counters.shares import (
     _band_by_blocks,
     _band_by_pairs,
     busy_time,
+    change_in,
     concurrent_share,
-    edges_of,
     gram,
     layout_of,
+    parts_of,
     shares_of,
     touched,
 )
@@ -83,7 +84,7 @@ def test_change_is_the_difference_that_a_later_clock_makes() -> None:
     rates = np.array([10.0, 20.0, 30.0, 40.0, 1.0])
     before = shares_of(work, layout, start, end).applied(rates)
     after = shares_of(work, layout, start + 0.001, end + 0.001).applied(rates)
-    assert np.allclose(edges_of(work, layout, start, end).change(layout, rates), (after - before) / 0.001, atol=1e-6)
+    assert np.allclose(change_in(parts_of(work, layout), start, end).applied(rates), (after - before) / 0.001, atol=1e-6)
 
 
 @given(seed=st.integers(0, 1000), count=st.integers(0, 30))
