@@ -60,12 +60,13 @@ def _spots(trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray) -> tuple
     layers = tensorrt.layers
     of_layer, of_call = (np.zeros(len(ranges), np.bool_) for _ in range(2))
     of_layer[layers], of_call[tensorrt.calls] = True, True
+    position = np.cumsum(np.append(of_layer, False), dtype=np.int32) - 1  # of each layer's range among them
     place, in_call = np.full(len(replayed), MISSING, np.int64), np.zeros(len(replayed), np.bool_)
     for rows, launch in in_pieces(trace.kernels.held_ints("launch")):
         asked = (launch >= 0) & ~replayed[rows]
         row = ranges.around(calls.take(launch[asked]), of_layer)
         found = np.full(len(rows), MISSING, np.int64)
-        found[asked] = np.where(row >= 0, np.searchsorted(layers, row), np.int64(MISSING))
+        found[asked] = np.where(row >= 0, position.take(row, mode="clip"), np.int64(MISSING))
         stray = (launch >= 0) & (found == MISSING)
         place[rows] = found
         in_call[rows[stray]] = ranges.around(calls.take(launch[stray]), of_call) >= 0

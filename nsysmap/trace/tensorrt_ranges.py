@@ -91,13 +91,14 @@ def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) 
     every = Timed.of(ranges)
     wanted = np.zeros(len(ranges), np.bool_)
     wanted[outer] = True
+    position = np.cumsum(np.append(wanted, False), dtype=np.int32) - 1  # of each wanted row among them
     found = [np.zeros(0, np.int64)]
     for _, rows in in_pieces(inner):
         asked = every.take(rows)
         if strictly:  # a range that holds more than the row's own instant; equal ones count by row order
             asked = Spans(asked.thread, asked.start_ns - 1, asked.end_ns)
         around = every.around(asked, wanted)
-        found.append(np.where(around >= 0, np.searchsorted(outer, around), np.int64(MISSING)))
+        found.append(np.where(around >= 0, position.take(around, mode="clip"), np.int64(MISSING)))
     return np.concatenate(found)
 
 
