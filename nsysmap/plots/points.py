@@ -10,14 +10,15 @@ import numpy as np
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, FloatArray, Row
-from nsysmap.base.terminal import escaped, told_apart
+from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration
-from nsysmap.plots.shares import below, of_engine
-from nsysmap.summary.words import idle_words
+from nsysmap.plots.shares import below, of_engine, titles_of
+from nsysmap.summary.words import each, idle_words
 from nsysmap.timing.layer_sums import alike, common_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Annotation
 
 _COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#ff98f6", "#7e80a1")
 _MARKS = "os^vDP*X"
@@ -25,6 +26,7 @@ _SLOW = 1.5
 _NAMED = 5
 _NAME = 40
 _CLEAR = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
+_APART = 2  # pixels between two names
 _ABOVE_LINES = 2.5  # matplotlib draws lines at 2, and text at 3 as well as legends at 5
 _VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bound": "#ff9600", "unknown": "#d0d3d6"}
 
@@ -42,7 +44,7 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
     begin = int(starts.min())
     at = (starts[times.ints("inference")] - begin) / 1e6
     spent = times.ints("time_ns") / 1e3
-    groups = list(tables.inference_groups)
+    groups, one = list(tables.inference_groups), each(analysis.summary)
     for place, group in enumerate(groups):
         mine = times.ints("group_id") == group.integer("group_id")
         if not mine.any():
@@ -51,15 +53,15 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
         median = group.maybe_integer("median_ns")
         engine = group.maybe_integer("engine")
         what = escaped(analysis.engines[engine].source) + ", " if engine is not None and len(analysis.engines) > 1 else ""
-        label = f"{what}{counted(int(mine.sum()), 'inference')} of {group.maybe_integer('kernels') or 0} kernels, median {duration(median)}"
+        label = f"{what}{counted(int(mine.sum()), one)}{_of_kernels(analysis, group)}{_where(analysis, group)}, median {duration(median)}"
         axes.scatter(at[mine], spent[mine], s=14, color=colour, marker=_MARKS[place % len(_MARKS)], label=label, linewidths=0)
         if median is not None:
             axes.axhline(median / 1e3, color=colour, linewidth=0.8, linestyle="--")
     ratio = times.floats("times_median")
     slow = [row for row in np.argsort(-np.nan_to_num(ratio), kind="stable")[:_NAMED].tolist() if ratio[row] > _SLOW]
     axes.set_ylim(0, float(spent.max()) * 1.08)
-    axes.set_xlabel("ms since the start of the first inference")
-    axes.set_ylabel("µs from the end of the previous one to its own end")
+    axes.set_xlabel(f"ms since the start of the first {one}")
+    axes.set_ylabel("µs from the previous one's end to its own")
     below(axes)
     points = []
     for row in slow:
@@ -67,7 +69,26 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
         words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {idle_words(cause)}" if cause else "")
         points.append((words, float(at[row]), float(spent[row])))
     _named(axes, points)
-    return "Time of each inference, profiler included"
+    return f"Time of each {one}, profiler included"
+
+
+def _of_kernels(analysis: Analysis, group: Row) -> str:
+    kernels = group.maybe_integer("kernels")
+    if not kernels and analysis.summary.hidden:
+        return " with hidden kernels"
+    return "" if kernels is None else f" of {counted(kernels, 'kernel')}"
+
+
+def _where(analysis: Analysis, group: Row) -> str:
+    """The GPU of a group, or the number of its thread, where another differs in nothing else."""
+    same = ("engine", "kernels")
+    like = [row for row in analysis.tables.inference_groups if all(row[name] == group[name] for name in same)]
+    loops = {row.integer("loop_id"): row for row in analysis.tables.inference_loops}
+    devices = {loops[row.integer("loop_id")]["device"] for row in like}
+    if len(like) == 1:
+        return ""
+    mine = group.integer("loop_id")
+    return f", GPU {loops[mine]['device']}" if len(devices) == len(like) else f", thread {mine + 1}"
 
 
 def draw_roofline(axes: Axes, analysis: Analysis) -> str:
@@ -135,7 +156,7 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
     costly = sorted((mine for mine in groups if mine), key=lambda mine: -sum(row.integer("time_ns") for row in mine))[:_NAMED]
-    told = told_apart([escaped(common_name([row.text("name") for row in mine])) for mine in costly], _NAME)
+    told = titles_of([common_name([row.text("name") for row in mine]) for mine in costly], _NAME)
     points = []
     for like, name in zip(costly, told, strict=True):
         at = place[like[len(like) // 2].integer("layer_id")]
@@ -161,13 +182,15 @@ def _draw_counted(axes: Axes, rows: Sequence[Row], per_byte: FloatArray, rate: F
 
 
 def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Writes each name beside its point, where it does not cover another; a name that fits nowhere is left out."""
+    """Writes each name beside its point, where it covers no other and the fewest points; a name that fits nowhere is left out."""
     from matplotlib.transforms import Bbox
 
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     whole = axes.get_window_extent()
     taken: list[Bbox] = [text.get_window_extent() for text in axes.texts]
+    drawn = np.concatenate([axes.transData.transform(np.asarray(dots.get_offsets())) for dots in axes.collections])
     for name, x, y in points:
+        best: tuple[int, Annotation, Bbox] | None = None
         for side, (right, up) in (
             ("right", (-6, -3)),
             ("left", (6, -3)),
@@ -179,8 +202,16 @@ def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
             text = axes.annotate(
                 name, (x, y), xytext=(right, up), ha=side, textcoords="offset points", fontsize=7, bbox=_CLEAR, zorder=_ABOVE_LINES
             )
-            box = text.get_window_extent()
-            if not any(box.overlaps(other) for other in taken) and whole.x0 <= box.x0 and box.x1 <= whole.x1:
-                taken.append(box)
-                break
-            text.remove()
+            box = text.get_window_extent().padded(_APART)
+            if any(box.overlaps(other) for other in taken) or box.x0 < whole.x0 or whole.x1 < box.x1:
+                text.remove()
+                continue
+            covered = int(np.count_nonzero(((drawn >= box.min) & (drawn <= box.max)).all(axis=1)))
+            if best is not None and best[0] <= covered:
+                text.remove()
+                continue
+            if best is not None:
+                best[1].remove()
+            best = covered, text, box
+        if best is not None:
+            taken.append(best[2])

@@ -10,9 +10,10 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
+from nsysmap.picture.titles import name_title
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary.costs import cost_rows, other_costs
-from nsysmap.summary.words import idle_words
+from nsysmap.summary.words import each, idle_words
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -36,7 +37,7 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     shown = rows[:_MOST_BARS]
     names, times, fills = [], [], []
     used: dict[Swatch, None] = {}
-    for row, told in zip(shown, told_apart([escaped(row.name) for row in shown], _NAME), strict=True):
+    for row, told in zip(shown, titles_of([row.name for row in shown], _NAME), strict=True):
         names.append(
             (f"{row.layers} × " if row.layers and row.layers > 1 else "") + told + (of_engine(analysis, row.engine) if row.group else "")
         )
@@ -52,7 +53,8 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.16)
-    axes.set_xlabel(f"µs per {summary.unit} (mean), of {duration(summary.kernel_ns)} kernel time" if summary.units else "µs over the trace")
+    what = "visible kernel time" if summary.hidden else "kernel time"
+    axes.set_xlabel(f"µs per {summary.unit} (mean), of {duration(summary.kernel_ns)} {what}" if summary.units else "µs over the trace")
     _legend(axes, [(one.fill, one.words) for one in used], across=3)
     return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
 
@@ -86,11 +88,19 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
     axes.set_yticks(range(len(gpus)), [f"GPU {gpu.integer('device')}" for gpu in gpus])
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
+    one = each(analysis.summary)
     axes.set_xlabel(
-        "% of the time from the first to the last steady-state inference" if analysis.summary.steady else "% of the time of the trace"
+        f"% of the time from the first to the last steady-state {one}" if analysis.summary.steady else "% of the time of the trace"
     )
     _legend(axes, list(names.items()))
     return "Where the GPU's time goes"
+
+
+def titles_of(names: Sequence[str], width: int) -> list[str]:
+    """The titles of layers of these names in at most so many columns: the names themselves where titles do not tell them apart."""
+    titles = [name_title(name) for name in names]
+    told = [title if titles.count(title) == names.count(name) else name for name, title in zip(names, titles, strict=True)]
+    return told_apart([escaped(one) for one in told], width)
 
 
 def of_engine(analysis: Analysis, engine: int | None) -> str:

@@ -33,7 +33,8 @@ from nsysmap.rules.finding import Finding
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.costs import cost_rows, costs_heading
-from nsysmap.summary.model import Summary
+from nsysmap.summary.model import Part, Region, Summary
+from nsysmap.timing.layer_sums import NUMBER, common_name
 
 _TOP_GROUPS, _TOP_KERNELS, _TOP_PLACES = 15, 50, 5
 
@@ -135,14 +136,31 @@ def _costliest(summary: Summary) -> Iterator[str]:
     yield _table(("share", "time", "layers", "engine", "kind", "layer"), groups, right=4)
     if len(found) > _TOP_GROUPS:
         yield f"… and {len(found) - _TOP_GROUPS:,} rows more: every layer is listed below."
+    yield from _insides(summary)
+
+
+def _insides(summary: Summary) -> Iterator[str]:
+    """The parts of opaque regions; regions of an engine whose names differ only in numbers are one."""
+    regions: dict[tuple[int | None, str], list[Region]] = {}
     for region in summary.regions:
-        yield f"### Inside {code(region.name)}"
-        parts = [
-            (percent(one.share_of_region_time, 1), rounded(one.time_ns), f"{one.parts}", code(one.name.removeprefix("$$myelin$$")))
-            for one in region.parts[:_TOP_GROUPS]
-        ]
-        yield _table(("share", "time", "parts", "part"), parts, right=3)
-        yield _more(len(region.parts), _TOP_GROUPS, "parts")
+        regions.setdefault((region.engine, NUMBER.sub("*", region.name)), []).append(region)
+    several = len({region.engine for region in summary.regions}) > 1
+    for mine in sorted(regions.values(), key=lambda mine: -sum(part.time_ns for region in mine for part in region.parts)):
+        head = f"{len(mine)} × " if len(mine) > 1 else ""
+        of = f" of engine {mine[0].engine}" if several else ""
+        yield f"### Inside {head}{code(common_name([region.name for region in mine]))}{of}"
+        parts: dict[str, list[Part]] = {}
+        for part in (part for region in mine for part in region.parts):
+            parts.setdefault(NUMBER.sub("*", part.name), []).append(part)
+        spent = {name: sum(part.time_ns for part in same) for name, same in parts.items()}
+        rows = []
+        for name in sorted(parts, key=lambda name: -spent[name])[:_TOP_GROUPS]:
+            told = common_name([part.name for part in parts[name]]).removeprefix("$$myelin$$")
+            rows.append(
+                (percent(spent[name], sum(spent.values())), rounded(spent[name]), f"{sum(part.parts for part in parts[name])}", code(told))
+            )
+        yield _table(("share", "time", "parts", "part"), rows, right=3)
+        yield _more(len(parts), _TOP_GROUPS, "parts")
 
 
 def _engine(engine: int | None) -> str:

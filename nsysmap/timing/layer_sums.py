@@ -56,9 +56,11 @@ def alike(layers: Table) -> list[list[Row]]:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """One name for names that differ only in numbers: a * for each number that differs."""
-    texts = NUMBER.split(names[0])
-    numbers = [set(column) for column in zip(*(NUMBER.findall(name) for name in names), strict=True)]
+    """One name for names that differ only in numbers: a * for each number that differs, for every one where some of them have a *."""
+    texts, found = NUMBER.split(names[0]), [NUMBER.findall(name) for name in names]
+    if len({len(row) for row in found}) > 1:
+        return NUMBER.sub("*", names[0])
+    numbers = [set(column) for column in zip(*found, strict=True)]
     shown = [min(values) if len(values) == 1 else "*" for values in numbers]
     return "".join(text + number for text, number in zip(texts, [*shown, ""], strict=True))
 

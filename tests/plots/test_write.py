@@ -142,3 +142,25 @@ def test_no_legend_stands_where_the_data_is(analysis: Analysis, kind: str, tmp_p
     assert axes is not None
     assert tree.find(".//*[@id='legend_1']") is not None
     assert axes.find(".//*[@id='legend_1']") is None
+
+
+def test_inferences_that_only_their_gpu_tells_apart_say_which(tmp_path: Path) -> None:
+    two = analyze(FIXTURES / "two_gpus" / "tp_sync.nsys-rep", rules=())
+    said = texts(two, "inferences", tmp_path / "x.svg")
+    assert sorted(one.partition(", median")[0] for one in said if "median" in one) == [
+        f"39 inferences of 38 kernels, GPU {gpu}" for gpu in (0, 1)
+    ]
+
+
+def test_hidden_kernels_are_not_counted_as_none(tmp_path: Path) -> None:
+    folder = FIXTURES / "decode_loop"
+    hidden = analyze(folder / "graph_whole.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=())
+    assert any(one.startswith("95 inferences with hidden kernels, median") for one in texts(hidden, "inferences", tmp_path / "x.svg"))
+    assert any("visible kernel time" in one for one in texts(hidden, "layers", tmp_path / "x.svg"))
+
+
+def test_what_no_range_marks_is_called_repetitions(tmp_path: Path) -> None:
+    torch = analyze(FIXTURES / "torch_encoder" / "eager.nsys-rep", rules=())
+    for kind in ("inferences", "idle", "what-if"):
+        said = " ".join(texts(torch, kind, tmp_path / "x.svg"))
+        assert "repetition" in said and "inference" not in said, said

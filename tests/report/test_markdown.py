@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.analysis import analyze
 from nsysmap.base.terminal import code, plain
+from nsysmap.report.build import report_of
 from nsysmap.report.markdown import report_markdown
 from nsysmap.report.text import report_text
+from tests.places import FIXTURES
 from tests.reports import hostile, report
 
 
@@ -68,6 +71,19 @@ def test_markdown_says_the_same_figures_as_the_terminal() -> None:
         told = "\n".join(line for line in text.split("Findings")[0].splitlines() if "(all others)" not in line)  # after fewer rows
         for figure in re.findall(r"\d[\d,]*\.\d+ [mµ]?s\b", told):
             assert figure in marked, figure
+
+
+def test_regions_that_differ_in_numbers_are_one() -> None:
+    folder = FIXTURES / "decode_loop"
+    text = report_markdown(
+        report_of(analyze(folder / "sync.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=()))
+    )
+    heads = re.findall("^### Inside (.*)", text, re.MULTILINE)
+    assert len(heads) == 6  # of 18 regions
+    assert heads[0].startswith("4 × `{ForeignNode[LLaMAForCausalLM/transformer/layers/*/ELEMENTWISE_SUM_0...")
+    assert heads[0].endswith("of engine 1")
+    times = [float(time) for time in re.findall(r"^### Inside [^\n]*\n\n[^\n]*\n[^\n]*\n\| [^|]* \| ([\d.]+) µs", text, re.MULTILINE)]
+    assert times == sorted(times, reverse=True) and len(times) == 3
 
 
 def test_a_whole_graph_trace_opens_with_the_error() -> None:

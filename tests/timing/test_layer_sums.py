@@ -45,6 +45,10 @@ def test_layers_of_other_kinds_or_of_quite_another_time_are_not_taken_together()
     assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv*", 2), ("conv1", 1), ("conv4", 1)]
 
 
+def test_a_star_in_a_name_is_like_a_number() -> None:
+    assert common_name(["layer.*/fc1", "layer.2/fc1"]) == common_name(["layer.2/fc1", "layer.*/fc1"]) == "layer.*/fc*"
+
+
 def test_numbers_that_all_names_share_stay() -> None:
     assert common_name(["a.0/b12/c", "a.1/b12/c"]) == "a.*/b12/c"
     assert common_name(["a.0"]) == "a.0"
