@@ -26,7 +26,7 @@ _STEPS = 10  # … this many in either direction
 _NEAR_NS = 500.0  # longest steps near the begin: with many samples, offsets half a µs apart can be distinguished …
 _NEAR_STEPS = 8  # … this many in either direction
 _QUICK = 800  # samples per stretch used by the first search …
-_FIRST = 200  # … which tries each offset with these alone, and goes on with those not less probable by this power of e
+_FIRST = 200  # … which tries each offset with these alone, and longer parts, and goes on with those not less probable by this power of e
 _HOPELESS = 50.0
 _BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
 _SHORTEST_PART_NS = 1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset
@@ -131,7 +131,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     begins, ends = (np.array([each.start_ns[0] for each in stretches]), np.array([each.end_ns[-1] for each in stretches]))
     work = in_sequence_order(work.some(overlapping(work, begins - margin, ends + margin)))[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
-    rough = _by_busy_time(work, stretches, samples.period_ns, origin) or none
+    rough = _by_busy_time(work, [each.begin(_QUICK) for each in stretches], samples.period_ns, origin) or none
     layout = coarse_enough(work, max(samples.period_ns / 4, _SHORTEST_PART_NS), 2)
     shift = _searched(work, layout, stretches, samples.period_ns, rough)
     whole = _scene(work, layout, stretches)
@@ -199,7 +199,7 @@ def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
         return 0.0, 1.0
     step = _step(search.period_ns) / 2
     middle = scene.at(shift, search.left_out)
-    fit = fit_rates(middle.sums(), scene.parts.layout, like=search.like)
+    fit = fit_rates(middle.sums(), scene.parts.layout, like=search.like.state())
     squares = np.zeros((3, count))
     for at, way in enumerate((-1, 0, 1)):
         moved = Shift(shift.offset_ns + way * step, shift.drift, shift.origin_ns)
@@ -304,8 +304,9 @@ def _searched(work: Work, layout: Layout, stretches: list[_Stretch], period: flo
     moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
     unusual = _unusual(np.array([each.offset_ns for each in moved]))
     hopeful = np.arange(len(moved))
-    for samples in (_FIRST, _QUICK) if len(stretches[0].start_ns) > _FIRST else (_QUICK,):
-        scene = _scene(work, layout, [each.begin(samples) for each in stretches], rough)
+    looks = ((_FIRST, layout.halved()[0]), (_QUICK, layout))
+    for samples, parts in looks if len(stretches[0].start_ns) > _FIRST else looks[1:]:
+        scene = _scene(work, parts, [each.begin(samples) for each in stretches], rough)
         left_out, _, like = _without_wild(scene, rough)
         misfit = np.full(len(moved), np.inf)
         misfit[hopeful] = [quick_misfit(scene.at(moved[each], left_out).sums(), like).sum() for each in hopeful.tolist()]
@@ -368,5 +369,5 @@ def _without_wild(scene: _Scene, shift: Shift) -> tuple[BoolArray, _Looked, Fit]
             break
         wild |= more
         looked = looked.without(more)
-        fit = fit_rates(looked.sums(), scene.parts.layout, like=fit)
+        fit = fit_rates(looked.sums(), scene.parts.layout, like=fit.state())
     return wild, looked, fit

@@ -12,7 +12,7 @@ from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
 from nsysmap.counters.limits import limits
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.near_inverse import spreads, weighted
+from nsysmap.counters.near_inverse import Weighted, spreads, weighted
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.ring import Factor
@@ -27,6 +27,7 @@ _FEW = 20.0  # samples per part of a kernel: with more, the leverage of a sample
 _FEWEST_CLUSTERS = 8  # with fewer, the scatter between clusters is taken to be at least that of the samples' noise
 _MOST_LEVERAGE = 0.9
 _PHASES = 32  # random sums of places in the sequence
+_WORKERS = 2  # threads; numpy leaves Python to the other while it computes
 _SETTLING = 4  # rounds of predicting the samples printed as 1
 _HARMONICS = np.arange(1, 9)
 
@@ -112,10 +113,8 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
             break
         outliers |= more
         problem = without(problem, more)
-        fit = fit_rates(_sums(problem, series).merged(into), coarse, like=fit)
-    fit = fit_rates(_sums(problem, series), problem.layout, like=fit)
-    series, fit, left = _settled(problem, series, printed, fit)
-    linear = _linear(problem, series, fit, left)
+        fit = fit_rates(_sums(problem, series).merged(into), coarse, like=fit.state())
+    linear = _every_linear(problem, series, printed, fit)
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns)
         for row, clock in enumerate(samples.per_cycle)
@@ -165,14 +164,59 @@ def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray
     return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
 
 
-def _settled(problem: Problem, series: list[Series], printed: list[Series], fit: Fit) -> tuple[list[Series], Fit, FloatArray]:
+@dataclass(frozen=True)
+class _Common:
+    """What follows from the samples' shares alone, for every metric."""
+
+    within: BoolArray  # samples with exactly one kernel
+    inside: tuple[IntArray, IntArray]
+    asked: Weighted  # the means
+    cluster: IntArray  # cluster and column of each share, as one number
+    phase: IntArray  # random row of its place in the sequence and column
+    sign: FloatArray  # of each sample's place
+
+
+def _common(problem: Problem) -> _Common:
+    shares = problem.shares
+    random = scattered(int(problem.phase.max(initial=0)) + 2, salt=0).astype(np.int64)
+    row, sign = random % _PHASES, np.where(random // _PHASES % 2, -1.0, 1.0)
+    return _Common(
+        _of_one(problem), _inside(problem), problem.means.weighted(problem.matrix),
+        problem.cluster[shares.sample] * shares.columns + shares.column,
+        row[problem.phase][shares.sample] * shares.columns + shares.column, sign[problem.phase],
+    )  # fmt: skip
+
+
+def _every_linear(problem: Problem, series: list[Series], printed: list[Series], like: Fit) -> list[_Linear]:
+    """The estimates from each series, half of them at a time; ``like`` is a fit of all with other parts."""
+    common = _common(problem)
+
+    def some(rows: slice) -> list[_Linear]:
+        fit = fit_rates(_sums(problem, series[rows]), problem.layout, like=like.state(rows))
+        return _linear(problem, common, *_settled(problem, common, series[rows], printed[rows], fit))
+
+    if len(series) == 1:
+        return some(slice(None))
+    from concurrent.futures import ThreadPoolExecutor
+
+    halves = [slice(at, None, _WORKERS) for at in range(_WORKERS)]
+    linear: list[_Linear | None] = [None] * len(series)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for rows, found in zip(halves, pool.map(some, halves), strict=True):
+            linear[rows] = found
+    return [each for each in linear if each is not None]
+
+
+def _settled(
+    problem: Problem, common: _Common, series: list[Series], printed: list[Series], fit: Fit
+) -> tuple[list[Series], Fit, FloatArray]:
     """Series with samples printed as 1 as the others predict them, the fit to them, and the remaining error of each column's rate.
 
     ``series`` is what the fit was made with.  Each round reduces the initial error, common to all these samples, by what the others
     determine (expectation maximisation: Dempster, Laird and Rubin 1977).  Samples with a single kernel keep all of it: nothing else
     determines how far below 1 they were.
     """
-    within = _of_one(problem)
+    within = common.within
     open_ones = [problem.used & each.least for each in printed]
     held = [problem.shares.kept(some) for some in open_ones]
     start = [each.times_cycles(np.where(some, LEFT_OPEN, 0.0)) for each, some in zip(printed, open_ones, strict=True)]
@@ -189,19 +233,8 @@ def _settled(problem: Problem, series: list[Series], printed: list[Series], fit:
     return series, replace(fit, rates=rates, target=target), left
 
 
-def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) -> list[_Linear]:
-    means = problem.means
-    residual = np.stack(
-        [np.where(problem.used, each.values - problem.shares.applied(rates), 0.0) for each, rates in zip(series, fit.rates, strict=True)]
-    )
-    free = np.sqrt(1.0 - _leverage(problem, fit.factor))
-    scores = np.stack([_scores(problem, row) for row in residual / free])
-    alike = np.stack([_scores_by_phase(problem, row) for row in residual / free])
-    inside = _inside(problem)
-    later = np.stack([problem.shares.gathered(problem.change.applied(rates)) for rates in fit.rates])
-    answers = fit.factor.solve(np.concatenate([scores, alike, later[:, None]], axis=1).swapaxes(1, 2)).swapaxes(1, 2)
-    influence = means.of(answers)
-    asked = means.weighted(problem.matrix)
+def _linear(problem: Problem, common: _Common, series: list[Series], fit: Fit, left: FloatArray) -> list[_Linear]:
+    means, asked = problem.means, common.asked
     noise2 = fit.noise[:, None] ** 2
     (spread,), (stiffer,) = spreads(fit.factor, asked), spreads(fit.stiffer(1 + _LITTLE).factor(), asked)
     shape = np.maximum(noise2 * (spread - stiffer) / _LITTLE, 0.0)
@@ -209,15 +242,24 @@ def _linear(problem: Problem, series: list[Series], fit: Fit, left: FloatArray) 
     upper = np.array([each.upper for each in series])
     bounded = bounded_solution(fit.systems, fit.target, upper, fit.rates)
     least = means.of(left)
-    return [
-        _Linear(
-            bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(fit.rates[row]),
-            influence[row, : problem.clusters], (influence[row, problem.clusters : -1] ** 2).sum(axis=0),
-            modelled[row], shape[row], influence[row, -1], least[row],
-            _variance_inside(problem.layout.groups, inside, residual[row]),
-        )
-        for row in range(len(series))
-    ]  # fmt: skip
+    free = np.sqrt(1.0 - _leverage(problem, fit.factor))
+    found = []
+    for row, (each, rates) in enumerate(zip(series, fit.rates, strict=True)):
+        residual = np.where(problem.used, each.values - problem.shares.applied(rates), 0.0)
+        later = problem.shares.gathered(problem.change.applied(rates))
+        scores = np.concatenate([
+            _scores(problem, common, residual / free[row]), _scores_by_phase(problem, common, residual / free[row]), later[None]
+        ])  # fmt: skip
+        influence = means.of(fit.factor.of(row).solve(scores.T[None])[0].T)
+        found.append(
+            _Linear(
+                bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(rates),
+                influence[: problem.clusters], (influence[problem.clusters : -1] ** 2).sum(axis=0),
+                modelled[row], shape[row], influence[-1], least[row],
+                _variance_inside(problem.layout.groups, common.inside, residual),
+            )
+        )  # fmt: skip
+    return found
 
 
 def _leverage(problem: Problem, factor: Factor) -> FloatArray:
@@ -268,27 +310,23 @@ def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: F
     return np.where(count > 1, total / np.maximum(count, 1), np.nan)
 
 
-def _scores(problem: Problem, residual: FloatArray) -> FloatArray:
+def _scores(problem: Problem, common: _Common, residual: FloatArray) -> FloatArray:
     """The deviation of each cluster of repetitions from the mean of all, by column."""
     shares = problem.shares
-    place = problem.cluster[shares.sample] * shares.columns + shares.column
-    scores = summed(place, shares.share * residual[shares.sample], problem.clusters * shares.columns)
+    scores = summed(common.cluster, shares.share * residual[shares.sample], problem.clusters * shares.columns)
     scores = scores.reshape(problem.clusters, shares.columns)
     few = np.sqrt(problem.clusters / max(problem.clusters - 1, 1))
     centred: FloatArray = few * (scores - scores.mean(axis=0))
     return centred
 
 
-def _scores_by_phase(problem: Problem, residual: FloatArray) -> FloatArray:
+def _scores_by_phase(problem: Problem, common: _Common, residual: FloatArray) -> FloatArray:
     """Sums over the samples that begin in the same place of the sequence, by column: where the model is wrong, all of them differ alike.
 
     Places share a row with random signs, so that the squares of the rows add up to those of the places.
     """
     shares = problem.shares
-    random = scattered(int(problem.phase.max(initial=0)) + 2, salt=0).astype(np.int64)
-    row, sign = random % _PHASES, np.where(random // _PHASES % 2, -1.0, 1.0)
-    at = problem.phase[shares.sample]
-    scores = summed(row[at] * shares.columns + shares.column, shares.share * (sign[at] * residual[shares.sample]), _PHASES * shares.columns)
+    scores = summed(common.phase, shares.share * (common.sign * residual)[shares.sample], _PHASES * shares.columns)
     return scores.reshape(_PHASES, shares.columns)
 
 

@@ -7,7 +7,7 @@ k² s² d: s the level of the kernel, d the parts' distance in µs, k the metric
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,6 +70,10 @@ class Fit:
     determined: FloatArray  # effective number of steps that the samples determine
     level: FloatArray
 
+    def state(self, rows: slice = slice(None)) -> State:
+        """What fits to nearly the same samples can begin with, for these metrics."""
+        return State(self.rates[rows], self.noise[rows] ** 2, self.unevenness[rows], self.determined[rows], self.level[rows])
+
     def stiffer(self, times: float) -> Systems:
         """The normal equations with the priors' weight multiplied by that factor."""
         return _systems(self.systems.gram, self.left, times * self.stiffness, times * self.vague)
@@ -84,7 +88,7 @@ class _Steps:
 
 
 @dataclass
-class _State:
+class State:
     """What changes from round to round."""
 
     rates: FloatArray
@@ -94,8 +98,8 @@ class _State:
     level: FloatArray
 
 
-def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
-    """The most probable rates, without bounds. ``like`` is a fit to nearly the same samples."""
+def fit_rates(sums: Sums, layout: Layout, *, like: State | None = None) -> Fit:
+    """The most probable rates, without bounds. ``like`` is what a fit to nearly the same samples ended with."""
     steps = _steps_of(sums.matrix, layout)
     if like is None:
         state = _begun(sums, layout)
@@ -104,7 +108,7 @@ def fit_rates(sums: Sums, layout: Layout, *, like: Fit | None = None) -> Fit:
         state.level = _levels(sums, layout, steps, state)
         rounds = _ROUNDS[1]
     else:
-        state, rounds = _State(like.rates, like.noise**2, like.unevenness, like.determined, like.level), _AGAIN
+        state, rounds = replace(like), _AGAIN
     for _ in range(rounds):
         _round(sums, layout, steps, state)
     weight, vague = _weights(sums, steps, state)
@@ -130,14 +134,14 @@ def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
     return misfit
 
 
-def _begun(sums: Sums, layout: Layout) -> _State:
+def _begun(sums: Sums, layout: Layout) -> State:
     metrics = len(sums.target)
     level = np.repeat(sums.size[:, None], layout.groups, axis=1)
     start = np.full(metrics, _START)
-    return _State(np.zeros(sums.target.shape), 0.01 * sums.size**2 + _TINY, start, np.zeros(metrics), level)
+    return State(np.zeros(sums.target.shape), 0.01 * sums.size**2 + _TINY, start, np.zeros(metrics), level)
 
 
-def _round(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> None:
+def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
     """Solve, then estimate noise and unevenness from the solution."""
     weight, vague = _weights(sums, steps, state)
     factor = _systems(sums.matrix, steps.left, weight, vague).factor()
@@ -160,7 +164,7 @@ def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
     return residual
 
 
-def _levels(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> FloatArray:
+def _levels(sums: Sums, layout: Layout, steps: _Steps, state: State) -> FloatArray:
     """The level of each kernel's rate, with its uncertainty."""
     means = means_of(layout, np.full(layout.groups, -1), 0)
     factor = _systems(sums.matrix, steps.left, *_weights(sums, steps, state)).factor()
@@ -172,7 +176,7 @@ def _levels(sums: Sums, layout: Layout, steps: _Steps, state: _State) -> FloatAr
     return result
 
 
-def _weights(sums: Sums, steps: _Steps, state: _State) -> tuple[FloatArray, FloatArray]:
+def _weights(sums: Sums, steps: _Steps, state: State) -> tuple[FloatArray, FloatArray]:
     """The stiffness of each step, and the prior on every diagonal entry."""
     weight = state.noise2[:, None] / (state.unevenness[:, None] ** 2 * _variance(steps, state))
     highest = np.repeat(sums.matrix.diagonal[None], len(weight), axis=0)
@@ -192,7 +196,7 @@ def _systems(matrix: Gram, left: IntArray, weight: FloatArray, vague: FloatArray
     return Systems(matrix, own, beside)
 
 
-def _variance(steps: _Steps, state: _State) -> FloatArray:
+def _variance(steps: _Steps, state: State) -> FloatArray:
     """Of each step, for an unevenness of 1."""
     variance: FloatArray = np.maximum(state.level[:, steps.group] ** 2 * steps.distance_us, _TINY)
     return variance

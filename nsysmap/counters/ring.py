@@ -172,6 +172,11 @@ class Factor:
         logarithm: FloatArray = -np.linalg.slogdet(self.inverses)[1].sum(axis=0) - np.linalg.slogdet(self.last)[1]
         return logarithm
 
+    def of(self, metric: int) -> Factor:
+        """That of one metric."""
+        one = slice(metric, metric + 1)
+        return Factor(self.inverses[:, one], self.coupling[:, one], self.pushed[:, one], self.last[one])
+
     def solve(self, target: FloatArray) -> FloatArray:
         """For each metric the x with Mx = target: [metric, unknown], or [metric, unknown, target]."""
         if target.ndim == 2:

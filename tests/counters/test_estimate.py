@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysmap.counters.edges import cached
-from nsysmap.counters.estimate import _coherence, _freedom, _leverage, _linear, _scores_by_phase, _sums, estimate
+from nsysmap.counters.estimate import _coherence, _common, _freedom, _leverage, _linear, _scores_by_phase, _sums, estimate
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.part_rates import fit_rates
 from nsysmap.counters.problem import problem_of
@@ -71,7 +71,7 @@ def test_residuals_by_place_add_up_to_those_of_the_places() -> None:
     for sample, column, share in zip(problem.shares.sample, problem.shares.column, problem.shares.share, strict=True):
         every[problem.phase[sample], column] += share * residual[sample]
     along = np.random.default_rng(1).normal(size=(problem.shares.columns, 400))
-    found, expected = ((rows @ along) ** 2 for rows in (_scores_by_phase(problem, residual), every))
+    found, expected = ((rows @ along) ** 2 for rows in (_scores_by_phase(problem, _common(problem), residual), every))
     assert found.sum(axis=0).mean() == pytest.approx(expected.sum(axis=0).mean(), rel=0.25)
     assert len(np.unique(problem.phase)) > 50
 
@@ -88,7 +88,7 @@ def test_residuals_that_are_the_same_in_every_repetition_are_told_from_noise(sam
     problem = problem_of(samples, work, Shift(), np.full(15, -1), 0)
     series = series_of(samples, problem.values)
     fit = fit_rates(_sums(problem, series), problem.layout)
-    (found,) = _linear(problem, series, fit, np.zeros_like(fit.rates))
+    (found,) = _linear(problem, _common(problem), series, fit, np.zeros_like(fit.rates))
     assert low <= _coherence(found, problem) < high
 
 
