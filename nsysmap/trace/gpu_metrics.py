@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.base.groups import distinct
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, uniform
 from nsysmap.names.metric_names import Metric, metric
@@ -24,6 +26,8 @@ _MOST_APART = 1.5  # times the usual distance of samples: more is a hole
 _WRAP = 1 << 32
 _MOST_PERCENT = 200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
 _CLOSE = 1 << 20
+_MOST_TYPES = 1 << 10  # a GPU has two, and there are at most 256
+_MOST_EMPTY = 64  # places for values for each value: nsys writes all metrics of a moment
 _ROWS_AT_ONCE = 1 << 16  # that stay in the processor's cache
 _FEW_ROWS = 1 << 10  # that are sorted where one is out of order
 
@@ -130,8 +134,11 @@ class _Moments:
             found.append((np.repeat(time, len(self.which)), np.tile(self.which, len(time)), values.T.ravel()))
         return found + self.others + ([] if self.rest is None else [self.rest])
 
-    def pivoted(self) -> tuple[list[int], IntArray, FloatArray]:
-        """The metrics, the moments in order, and for each metric the value at every moment; NaN for none."""
+    def pivoted(self, path: Path) -> tuple[list[int], IntArray, FloatArray]:
+        """The metrics, the moments in order, and for each metric the value at every moment; NaN for none.
+
+        Raises NsysmapError, about ``path``, if so few have a value that a small file would take all memory.
+        """
         nothing = np.empty(0, np.int64)
         time, metric, value = _joined([(nothing, nothing, nothing), *self.others, *([] if self.rest is None else [self.rest])])
         which = nothing if self.which is None or not self.regular else self.which
@@ -139,6 +146,8 @@ class _Moments:
         at = np.searchsorted(held, which).tolist()
         told = np.concatenate([nothing, *(of for of, _ in self.regular)])
         moments = distinct(np.concatenate([told, time])) if len(time) else told
+        if len(held) * len(moments) > _MOST_EMPTY * (len(time) + len(which) * len(told)) + _CLOSE:
+            raise _damaged(path, f"has {len(held):,} metrics at {len(moments):,} moments, but few values")
         values = np.full((len(held), len(moments)), np.nan) if len(time) else np.empty((len(held), len(moments)))
         for of, block in self.regular:
             begin, end = np.searchsorted(moments, of[[0, -1]]).tolist()
@@ -147,6 +156,10 @@ class _Moments:
                 values[row, columns] = each
         values[np.searchsorted(held, metric), np.searchsorted(moments, time)] = value
         return held, moments, values
+
+
+def _damaged(path: Path, told: str) -> NsysmapError:
+    return NsysmapError(str(path), f"its table GPU_METRICS {told}", "the file is damaged: copy it again, or export the report again")
 
 
 def _part(rows: _Rows, begin: int, end: int | None) -> _Rows:
@@ -189,6 +202,8 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
             known = (columns[0] != MISSING) & (columns[3] != MISSING)
             columns = [column[known] for column in columns]
         kinds = _distinct(columns[1])
+        if len(kinds) > _MOST_TYPES:
+            raise _damaged(tables.path, f"has samples of {len(kinds):,} types")
         for kind in kinds:
             rows = columns if len(kinds) == 1 else [column[columns[1] == kind] for column in columns]
             for begin in range(0, len(rows[0]), _ROWS_AT_ONCE):
@@ -200,7 +215,7 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
         if kind not in ends:
             doubtful = [moments[end] for end in ends if end in moments and end & _GPU == kind & _GPU]
             device = ordinals.get(kind & _GPU, kind & _GPU)
-            sampled = _samples(device, {at: name for (of, at), name in names.items() if of == kind}, held, doubtful)
+            sampled = _samples(tables.path, device, {at: name for (of, at), name in names.items() if of == kind}, held, doubtful)
             found.append(replace(sampled, number=kind & _GPU))
     return tuple(found)
 
@@ -227,8 +242,8 @@ def _distinct(values: IntArray) -> list[int]:
     return near
 
 
-def _samples(device: int, named: Mapping[int, str], held: _Moments, doubtful: list[_Moments]) -> GpuSamples:
-    which, time, values = held.pivoted()
+def _samples(path: Path, device: int, named: Mapping[int, str], held: _Moments, doubtful: list[_Moments]) -> GpuSamples:
+    which, time, values = held.pivoted(path)
     metrics = tuple(metric(named.get(at, str(at))) for at in which)
     for row, each in zip(values, metrics, strict=True):
         most = {"hertz": _WRAP, "percent": _MOST_PERCENT}.get(each.unit)

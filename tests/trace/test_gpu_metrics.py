@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsysmap.base.errors import NsysmapError
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import gpu_metrics
@@ -165,7 +166,7 @@ def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str
                 held.add(tuple(np.array([row[at] for row in mine[begin : begin + at_once]]) for at in (0, 2, 3)))  # type: ignore[arg-type]
         if not mine:
             continue
-        metrics, moments, values = held.pivoted()
+        metrics, moments, values = held.pivoted(Path())
         assert metrics == sorted({row[2] for row in mine})
         assert moments.tolist() == sorted({row[0] for row in mine})
         told = {(int(moments[at]), metrics[row]): int(value) for (row, at), value in np.ndenumerate(values) if np.isfinite(value)}
@@ -182,7 +183,16 @@ def test_only_the_rows_around_one_that_is_missing_are_sorted(lost: int) -> None:
     for begin in range(0, len(time), 30_000):
         held.add((time[begin : begin + 30_000], which[begin : begin + 30_000], which[begin : begin + 30_000]))
     assert sum(len(rows[0]) for rows in held.others) < 1100
-    metrics, moments, values = held.pivoted()
+    metrics, moments, values = held.pivoted(Path())
     assert metrics == list(range(10))
     assert moments.tolist() == list(range(10_000))
     assert np.argwhere(np.isnan(values)).tolist() == [[lost % 10, lost // 10]]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"), [(lambda at: (at, KIND, at, 1), "5,000 metrics at 5,000 moments"), (lambda at: (0, at, 0, 1), "5,000 types")]
+)
+def test_a_small_file_cannot_take_all_memory(tmp_path: Path, row: Callable[[int], Row], told: str) -> None:
+    tables = export(tmp_path / "a.sqlite", [row(at) for at in range(5000)], named())
+    with pytest.raises(NsysmapError, match=f"GPU_METRICS has .*{told}"):
+        read_gpu_metrics(tables)
