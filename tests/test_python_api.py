@@ -108,3 +108,19 @@ def test_the_notebook_runs_and_every_cell_shows_something(tmp_path: Path) -> Non
     shown = [[kind for one in cell["outputs"] for kind in one.get("data", ["text"])] for cell in notebook.cells if cell.cell_type == "code"]
     assert len(shown) > 5
     assert all(shown)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("a\0b",), ("sync.sqlite", ["a\0b"]), "onnx", "ncu", "times"],
+    ids=str,
+)
+def test_a_path_with_a_nul_is_an_error_of_one_line(given: str | tuple[str, list[str]]) -> None:
+    sync = CAPTURE / "sync.sqlite"
+    with pytest.raises(nsysmap.NsysmapError, match=r"a\\0b: has a NUL character") as caught:
+        if isinstance(given, str):
+            nsysmap.analyze(sync, [CAPTURE / "engine.json"], **{given: "a\0b"})  # type: ignore[arg-type]
+        else:
+            nsysmap.analyze(CAPTURE / given[0], *given[1:])
+    assert "\n" not in str(caught.value)
+    assert "\0" not in str(caught.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class NsysmapError(Exception):
     """An error that the user can correct: where it is, what is wrong, what to do."""
@@ -14,3 +16,10 @@ class NsysmapError(Exception):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}; {self.remedy}"
+
+
+def named_path(path: str | Path) -> Path:
+    """The path; NsysmapError if it has a NUL, with which no file can be named."""
+    if "\0" in str(path):
+        raise NsysmapError(str(path).replace("\0", "\\0"), "has a NUL character, which no path has", "check the path")
+    return Path(path)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.base.errors import NsysmapError, named_path
 from nsysmap.base.marked_folder import is_abandoned, marked_folder
 
 _HEAD_BYTES = 65536
@@ -19,7 +19,7 @@ _WRITABLE = 0o222
 
 def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:
     """Check that ``path`` can be written, before any work is done. Raises NsysmapError if it cannot."""
-    if path.suffix.lower() not in suffixes:
+    if named_path(path).suffix.lower() not in suffixes:
         known = ", ".join(suffixes)
         raise NsysmapError(
             str(path), f"the suffix {path.suffix!r} names no known format" if path.suffix else "has no suffix", f"use {known}"
@@ -64,7 +64,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Symbolic links are followed; a path that is not a regular file (a pipe, /dev/stdout) is written directly.  Raises NsysmapError for a
     full disk, a missing folder and similar errors.
     """
-    if path.exists() and not path.is_file():
+    if named_path(path).exists() and not path.is_file():
         with _named(path):
             yield path
         return

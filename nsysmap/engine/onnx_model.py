@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.base.errors import NsysmapError, named_path
 
 _MOST_BYTES = 2**31  # protobuf reads no more; larger models keep their weights in files of their own
 _MOST_NODES = 1_000_000
@@ -51,7 +51,7 @@ def read_model(path: str | Path) -> OnnxModel:
 
     remedy = "give the .onnx file that the engine was built from"
     try:
-        status = file.stat()
+        status = named_path(file).stat()
         if stat.S_ISDIR(status.st_mode):
             raise NsysmapError(str(file), "is a folder", remedy)
         if not stat.S_ISREG(status.st_mode):

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.base.errors import NsysmapError, named_path
 
 HEAD_BYTES = 4096
 MOST_BYTES = 1 << 29
@@ -25,7 +25,7 @@ _SAMPLE_BYTES = 16
 def head_of(file: Path) -> bytes:
     """How the file begins, unpacked.  Raises NsysmapError if it cannot be read, or could not be read a second time."""
     try:
-        mode = file.stat().st_mode
+        mode = named_path(file).stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise NsysmapError(str(file), "is a pipe or a device, not a file", "save it to a file first")
         with _opened(file) as stream:

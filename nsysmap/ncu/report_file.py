@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.base.errors import NsysmapError, named_path
 from nsysmap.ncu.printed import Conditions, NcuKernel, parse_ncu_csv, read_ncu_csv
 
 INSTALL_FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*", "/opt/cuda/bin")
@@ -45,7 +45,7 @@ def _conditions(path: Path) -> Conditions:
 
 def _is_report(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with named_path(path).open("rb") as file:
             begin = file.read(len(_MAGIC))
     except OSError as error:
         raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "give a CSV or a report of Nsight Compute") from error

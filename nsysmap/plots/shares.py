@@ -12,7 +12,7 @@ from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.picture.titles import name_title
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
-from nsysmap.summary.costs import cost_rows, other_costs
+from nsysmap.summary.costs import cost_rows, kernel_titles, other_costs
 from nsysmap.summary.words import each, idle_words
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ _ENGINE = 24
 
 
 def draw_layers(axes: Axes, analysis: Analysis) -> str:
-    """Draws the rows of the answer's table of kernel time, more of them; returns the title.
+    """Draws the rows of the answer's table of kernel time, more of them, or the costliest kernels if no layer is known; returns the title.
 
-    Raises NsysmapError if no layer has a time.
+    Raises NsysmapError if the trace has no kernels either.
     """
     summary = analysis.summary
     rows = cost_rows(summary)
     if not rows:
-        raise NsysmapError(analysis.source, "has no layer with a time", "give a report with traced kernels, and its engine file")
+        return _draw_kernels(axes, analysis)
     shown = rows[:_MOST_BARS]
     names, times, fills = [], [], []
     used: dict[Swatch, None] = {}
@@ -57,6 +57,20 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     axes.set_xlabel(f"µs per {summary.unit} (mean), of {duration(summary.kernel_ns)} {what}" if summary.units else "µs over the trace")
     _legend(axes, [(one.fill, one.words) for one in used], across=3)
     return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
+
+
+def _draw_kernels(axes: Axes, analysis: Analysis) -> str:
+    kernels = analysis.summary.kernels
+    if not kernels:
+        raise NsysmapError(analysis.source, "has no kernel with a time", "give a report with traced kernels: nsys profile -t cuda,nvtx")
+    names = kernel_titles([(one.what, one.name) for one in kernels], _NAME)
+    bars = axes.barh(range(len(names)), [one.time_ns / 1e3 for one in kernels], color=PLAIN, edgecolor="#495057", linewidth=0.5)
+    axes.bar_label(bars, [f"{duration(one.time_ns)}, {percent(one.share_of_kernel_time, 1)}" for one in kernels], fontsize=8, padding=3)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.16)
+    axes.set_xlabel("µs over the trace")
+    return "Time of the costliest kernels: no layer is known for them"
 
 
 def _idle_words(cause: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nsysmap.base.terminal import code, plain
+from nsysmap.base.terminal import code, pasted, plain
 from nsysmap.base.units import counted, duration, microseconds, percent, rounded
 from nsysmap.report import precision
 from nsysmap.report.model import Report, Spread
@@ -37,11 +38,40 @@ from nsysmap.summary.model import Part, Region, Summary
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
 _TOP_GROUPS, _TOP_KERNELS, _TOP_PLACES = 15, 50, 5
+_CUT_BEFORE = re.compile(r"… and ([\d,]+) more lines: this fits .*")
+_CUT_LINE = 200  # characters of the line that says what was cut
+_HEAD = 3  # lines that stay: of a table its head and one row
+
+
+COMMENT = 65_536
+"""Characters that GitHub takes in a comment."""
 
 
 def report_markdown(report: Report) -> str:
-    """The report as GitHub-flavoured Markdown."""
-    return "\n\n".join(part for part in _parts(report) if part) + "\n"
+    """The report as GitHub-flavoured Markdown, as long as a comment may be: the longest tables lose their last rows, and say so."""
+    parts = [part for part in _parts(report) if part]
+    while (beyond := sum(map(len, parts)) + 2 * len(parts) - COMMENT) > 0:
+        longest = max(range(len(parts)), key=lambda at: len(parts[at]))
+        shorter = _without_last(parts[longest], beyond, report.summary)
+        if len(shorter) >= len(parts[longest]):
+            break
+        parts[longest] = shorter
+    return "\n\n".join(parts) + "\n"
+
+
+def _without_last(part: str, beyond: int, summary: Summary) -> str:
+    """A table or list without as many of its last lines as have about so many characters, but not below half of it."""
+    lines = part.split("\n")
+    told = _CUT_BEFORE.fullmatch(lines[-1])
+    gone = int(told.group(1).replace(",", "")) if told else 0
+    lines = [line for line in lines[: -1 if told else None] if line]
+    room = max(len(part) - beyond - _CUT_LINE, len(part) // 2)
+    kept = lines[: max(next((at for at in range(len(lines)) if sum(map(len, lines[: at + 1])) + at + 1 > room), len(lines)), _HEAD)]
+    left_out = gone + len(lines) - len(kept)
+    where = " ".join(map(pasted, (*(engine.source for engine in summary.engines), summary.source)))
+    all_of_it = code(f"nsysmap analyze {where} --full")
+    cut = f"… and {left_out:,} more lines: this fits a comment of GitHub ({COMMENT:,} characters); {all_of_it} shows all."
+    return "\n".join([*kept, "", cut])
 
 
 def write_markdown(report: Report, path: Path) -> None:

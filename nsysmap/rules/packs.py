@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.base.errors import NsysmapError, named_path
 from nsysmap.rules.parameters import Params, load_params, with_params
 from nsysmap.rules.rule_file import Rule, read_rule
 from nsysmap.rules.strangers import Strangers
@@ -43,7 +43,7 @@ def load_rules(directories: Sequence[Path], *, check_own: bool = True) -> tuple[
     with ExitStack() as opened:
         sandbox = None
         for directory in directories:
-            if not directory.is_dir():
+            if not named_path(directory).is_dir():
                 raise NsysmapError(str(directory), "is not a folder", "give a folder of rule files (NAME.yaml)")
             paths = _rule_paths(directory)
             if not paths:

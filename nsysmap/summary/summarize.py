@@ -34,14 +34,13 @@ from nsysmap.summary.model import (
     KernelShare,
     LayerGroup,
     Mapped,
-    NextStep,
     OtherKernels,
     Part,
     Region,
     RuleAnswer,
     Summary,
 )
-from nsysmap.summary.paste import ENGINE_FILE, how
+from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.words import short_engines
 from nsysmap.trace.steady import only_repeats
@@ -126,7 +125,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         mapped=_mapped(tables["coverage"]),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
-        next_steps=(*_next_steps(tables, capture, program), *((better,) if (better := better_capture(use)) else ())),
+        next_steps=(*next_steps(tables, program), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
         tensorrt_bound=None if version else program.bound,
     )
@@ -475,24 +474,3 @@ def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
         if row.text("answer") == "cannot-tell":
             reasons.setdefault(row.maybe_text("reason") or "", []).append(f"what-if {row.text('change')}")
     return tuple(Doubt(tuple(names), reason) for reason, names in reasons.items())
-
-
-def _next_steps(tables: Mapping[str, Table], capture: Row, program: Program) -> tuple[NextStep, ...]:
-    steps = []
-    gpu_work = any(capture.integer(name) for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"))
-    if capture.text("cuda_graph_trace") == "graph" and gpu_work:
-        steps.append(
-            NextStep(
-                "The kernels inside CUDA graphs are hidden: capture again",
-                "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
-            )
-        )
-    elif not gpu_work and not capture.flag("has_api_calls"):  # otherwise a note says why, and another capture like this would not help
-        steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
-    elif not len(tables["inferences"]):
-        found = "No inference was recognised: capture a loop of the same inference"
-        why = found if program.shows_engine else "Nothing repeats: capture a loop"
-        steps.append(NextStep(why, "nsysmap record -- ./program"))
-    if program.shows_engine and not len(tables["engines"]) and (export := how(ENGINE_FILE, program).paste) is not None:
-        steps.append(NextStep(ENGINE_FILE.title, export))
-    return tuple(steps)

@@ -23,6 +23,8 @@ _NO_REASON = (
     "this file does not say why (exports of nsys before 2024.4 do not; --reader own reads an .nsys-rep's own messages). Mostly the "
     f"user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): {PERMISSION}"
 )
+NOTHING_RECORDED = "CUDA was traced, but no CUDA events were recorded"
+"""How the note begins that another capture of the same kind would not change anything."""
 _MANY = 0.05  # of the kernel launches without a kernel: from here on it is a warning
 
 
@@ -143,7 +145,7 @@ def _nothing_recorded(recording: Recording) -> str:
     warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
     where = " It was captured under WSL2, where this happens with many driver versions." if recording.wsl else ""
     return (
-        f"CUDA was traced, but no CUDA events were recorded{warned}: the program made no CUDA call while nsys collected, ran in a process "
+        f"{NOTHING_RECORDED}{warned}: the program made no CUDA call while nsys collected, ran in a process "
         f"that nsys does not follow (such as a service started earlier), or its driver is newer than this nsys supports.{where} Start the "
         "program with nsys itself, let it end by itself, and use an nsys as new as the driver."
     )

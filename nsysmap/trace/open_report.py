@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.base.errors import NsysmapError, named_path
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING
 from nsysmap.nsys.forms import exported_tables, head_of
@@ -30,7 +30,7 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
     """
     if reader not in get_args(Reader):
         raise NsysmapError(f"reader {reader}", "is none", f"use one of: {', '.join(get_args(Reader))}")
-    path = Path(report)
+    path = named_path(report)
     tables = exported_tables(path, progress=_reading(progress))
     if tables is not None:
         return trace_of(tables, source=path.name)

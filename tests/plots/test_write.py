@@ -85,11 +85,19 @@ def test_what_if_shows_before_and_after(analysis: Analysis, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_figure_of_nothing_is_refused_with_what_to_do(analysis: Analysis, kind: str, tmp_path: Path) -> None:
     tables = analysis.tables
-    names = ("repeated_layers", "device_times", "inference_times", "roofline", "whatif")
+    names = ("repeated_layers", "device_times", "inference_times", "roofline", "whatif", "kernel_totals")
     bare = replace(analysis, tables=replace(tables, **{name: Table.empty(getattr(tables, name).spec) for name in names}))
     with pytest.raises(NsysmapError, match=r"sync\.nsys-rep"):
         write_plot(bare, kind, tmp_path / "x.svg")
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_without_layers_the_costliest_kernels_are_drawn_and_it_is_said(analysis: Analysis, tmp_path: Path) -> None:
+    bare = replace(analysis, tables=replace(analysis.tables, repeated_layers=Table.empty(analysis.tables.repeated_layers.spec)))
+    said = texts(bare, "layers", tmp_path / "x.svg")
+    assert any("no layer is known" in one for one in said)
+    assert "µs over the trace" in said
+    assert sum(1 for one in said if one.endswith("%")) == len(bare.summary.kernels)
 
 
 def test_the_same_analysis_gives_the_same_bytes(analysis: Analysis, tmp_path: Path) -> None:

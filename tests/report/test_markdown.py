@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
 from nsysmap.base.terminal import code, plain
+from nsysmap.report import markdown
 from nsysmap.report.build import report_of
 from nsysmap.report.markdown import report_markdown
 from nsysmap.report.text import report_text
@@ -42,6 +43,24 @@ def test_no_name_becomes_html_a_link_or_a_control_character() -> None:
     assert text.replace("\n", "").isprintable()
     outside = re.sub(r"`[^`\n]*`", "", text)
     assert set(re.findall(r"</?([A-Za-z]\w*)", outside)) <= {"code", "details", "summary"}
+
+
+@pytest.mark.parametrize("most", [12_000, 16_000])
+def test_a_report_too_long_for_a_comment_loses_rows_and_says_so(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = report_markdown(report("bert_trt10", "graph.sqlite"))
+    assert len(whole) < markdown.COMMENT == 65_536  # it loses none as it is
+    assert "more lines" not in whole
+    assert len(whole) > most
+    monkeypatch.setattr(markdown, "COMMENT", most)
+    cut = report_markdown(report("bert_trt10", "graph.sqlite"))
+    assert 0.5 * most < len(cut) <= most
+    gone = [int(number.replace(",", "")) for number in re.findall(r"^… and ([\d,]+) more lines: this fits a comment", cut, re.MULTILINE)]
+    assert gone
+    assert sum(gone) == sum(1 for line in whole.splitlines() if line) - sum(1 for line in cut.splitlines() if line) + len(gone)
+    assert "--full` shows all." in cut
+    assert cut.count("<details>") == cut.count("</details>") == whole.count("<details>")
+    assert cut.partition("## Captured")[0] == whole.partition("## Captured")[0]
+    assert re.findall("^#.*", cut, re.MULTILINE) == re.findall("^#.*", whole, re.MULTILINE)
 
 
 @given(st.text())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze
+from nsysmap.summary import gains
 from nsysmap.trace.lacking import gpu_unrecorded, lacking, unrecorded
 from nsysmap.trace.model import Trace
 from tests.nsys_file import THREAD, NsysFile
@@ -134,6 +135,18 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
     assert "-t cuda" not in text  # as it was captured already
     assert "the CUDA driver was newer than that version of nsys supports" in text
     assert "somebody" not in text
+
+
+def test_a_program_without_gpu_work_is_not_to_be_captured_again_in_the_same_way(tmp_path: Path) -> None:
+    steps = []
+    for traced in ("Cuda", "NvtxEvents"):
+        file = NsysFile()
+        capture(file, CAPTURE_EVENT_TYPE=traced)
+        file.range("a", 1, 2)
+        summary = analyze(file.write(tmp_path / f"{traced}.sqlite"), rules=[]).summary
+        steps.append([step.command for step in summary.next_steps])
+        assert gains.no_action(summary).startswith("see above" if traced == "Cuda" else "capture again")
+    assert steps == [[], ["nsys profile -t cuda,nvtx,osrt -o report ./program"]]
 
 
 def test_an_old_export_that_does_not_say_what_was_traced_leaves_both_open(tmp_path: Path) -> None:

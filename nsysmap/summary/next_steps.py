@@ -1,0 +1,40 @@
+"""What to capture or export next, where the trace or the lack of an engine file leaves something open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nsysmap.base.table import Table
+from nsysmap.engine.program import Program
+from nsysmap.summary.model import NextStep
+from nsysmap.summary.paste import ENGINE_FILE, how
+from nsysmap.trace.lacking import NOTHING_RECORDED
+
+
+def _nothing_recorded(tables: Mapping[str, Table]) -> bool:
+    """Whether CUDA was traced, and the program did nothing of it."""
+    return any(row.text("text").startswith(NOTHING_RECORDED) for row in tables["notes"])
+
+
+def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep, ...]:
+    """What to capture or export for what the trace, or the lack of an engine file, leaves open."""
+    capture, steps = tables["capture"].only(), []
+    gpu_work = any(capture.integer(name) for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"))
+    if capture.text("cuda_graph_trace") == "graph" and gpu_work:
+        steps.append(
+            NextStep(
+                "The kernels inside CUDA graphs are hidden: capture again",
+                "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
+            )
+        )
+    elif not gpu_work and (capture.flag("has_api_calls") or _nothing_recorded(tables)):
+        pass  # a note says why, and another capture like this would not help
+    elif not gpu_work:
+        steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
+    elif not len(tables["inferences"]):
+        found = "No inference was recognised: capture a loop of the same inference"
+        why = found if program.shows_engine else "Nothing repeats: capture a loop"
+        steps.append(NextStep(why, "nsysmap record -- ./program"))
+    if program.shows_engine and not len(tables["engines"]) and (export := how(ENGINE_FILE, program).paste) is not None:
+        steps.append(NextStep(ENGINE_FILE.title, export))
+    return tuple(steps)
