@@ -19,9 +19,9 @@ TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT = "tensorrt-llm", "onnxruntime", "tor
 """Programs that build and run their engines themselves."""
 TORCH_ENGINES = "pytorch-with-engines"
 """PyTorch and engines in one process, not recognised as Torch-TensorRT: engines may run by TensorRT's API."""
-PYTORCH, CUDA = "pytorch", "cuda"
-"""Programs without engines."""
-KINDS = (TENSORRT, TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, TORCH_ENGINES, PYTORCH, CUDA)
+PYTORCH, CUDA, OTHER = "pytorch", "cuda", "cuda-by-compiler"
+"""Programs without engines; the last has kernels that a compiler of another language than CUDA C++ made: Python's, Julia's, OpenACC's."""
+KINDS = (TENSORRT, TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, TORCH_ENGINES, PYTORCH, CUDA, OTHER)
 
 _LLM_KERNEL, _LLM_LAYER = "tensorrt_llm::", re.compile(r"PLUGIN_V[23]_(GPT|Bert)Attention_")
 _ORT_KERNEL, _ORT_ENGINE = "onnxruntime::", "TensorrtExecutionProvider_"  # the latter begins the names of the engines that it caches
@@ -30,6 +30,12 @@ _TENSORRT_FAMILIES = frozenset({"myelin", "trt", "native-pointwise", "reformat",
 """Families of kernels that only TensorRT runs."""
 _MYELIN_9, _MYELIN_10 = re.compile(r"__myl_bb\d+_\d+_"), re.compile(r"_myl\d+_\d+$|^__myl_\w+_0x[0-9a-f]{32}")
 """Names that Myelin gave to kernels before TensorRT 10, and to layers and kernels from then on (docs/names.md)."""
+_COMPILED = frozenset({"offload", "xla", "triton"})
+"""Families of kernels that nobody launches with <<<…>>>."""
+_COMPILED_NAME = re.compile(
+    r"CuKernelContext|CuDeviceArray|CompilerMetadata|^julia_"  # CUDA.jl and KernelAbstractions
+    r"|cudapy|__main__|^cupyx?_|^cupy__|__omp_offloading_"  # Numba, CuPy; OpenMP of Clang and GCC
+)
 _TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
 
 
@@ -68,7 +74,7 @@ class Program:
     @property
     def engine(self) -> bool:
         """Whether TensorRT runs in it."""
-        return self.kind not in (PYTORCH, CUDA)
+        return self.kind not in (PYTORCH, CUDA, OTHER)
 
     @property
     def shows_engine(self) -> bool:
@@ -95,7 +101,7 @@ def program_of(tables: Mapping[str, Table]) -> Program:
     of_files = "layers" in tables and bool((tables["layers"].ints("engine")[_of_engines_that_ran(tables, "layers")] != MISSING).any())
     signs = version is not None or versions or ranges or of_files or _tensorrt_kernels(tables, kernels)
     if kernels and not signs:
-        return Program(PYTORCH if pytorch else CUDA)
+        return Program(PYTORCH if pytorch else OTHER if _compiled(tables, kernels) else CUDA)
     files = _texts(tables, "engines", "source")
     if any(_LLM_KERNEL in name for name in kernels) or any(_LLM_LAYER.search(layer) for layer in layers):
         kind = TENSORRT_LLM
@@ -140,3 +146,8 @@ def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
 def _tensorrt_kernels(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
     """Whether kernels ran that only TensorRT has; needed if its ranges were not traced."""
     return not _TENSORRT_FAMILIES.isdisjoint(_texts(tables, "names", "family")) or any(_TRT_NAME.search(name) for name in kernels)
+
+
+def _compiled(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
+    """Whether kernels ran that a compiler of another language than CUDA C++ made."""
+    return not _COMPILED.isdisjoint(_texts(tables, "names", "family")) or any(_COMPILED_NAME.search(name) for name in kernels)

@@ -20,7 +20,7 @@ _HEADINGS = {
     TENSORRT: "With TensorRT: ",
     TRTEXEC: "With TensorRT's API or trtexec: ",
     ONNX: "With an engine built from an ONNX model: ",
-    CUDA: "Without TensorRT and PyTorch: ",
+    CUDA: "In CUDA C++ without TensorRT and PyTorch: ",
 }
 
 
@@ -29,7 +29,7 @@ class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
     "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (those whose engines trtexec
-    can run), "onnx" (those whose engines are built from ONNX models) and "cuda" (neither engines nor PyTorch) are programs;
+    can run), "onnx" (those whose engines are built from ONNX models) and "cuda" (CUDA C++, neither engines nor PyTorch) are programs;
     "tensorrt < 11" and "trtexec >= 8.4 < 11" are some versions.  ``when`` says what a finding's evidence must be, by its column: one of
     these texts, or true (it has a value, and that is not false) or false (the opposite).
     """
@@ -110,7 +110,7 @@ def _runs(program: Program, what: str) -> bool:
         TENSORRT: program.engine,
         TRTEXEC: program.trtexec,
         ONNX: program.trtexec or program.kind == ONNX_RUNTIME,
-        CUDA: not program.engine and not program.pytorch,
+        CUDA: program.kind == CUDA,
     }
     return of.get(what, program.kind == what)
 

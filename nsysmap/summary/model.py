@@ -266,9 +266,7 @@ class Summary:
     tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
     tensorrt_version: str | None
     pytorch: bool
-    program: (
-        str  # tensorrt, tensorrt-llm, onnxruntime, torch-tensorrt, pytorch-with-engines, pytorch or cuda: what the lines to paste are for
-    )
+    program: str  # one of nsysmap.engine.program.KINDS: what the lines to paste are for
     engines: tuple[EngineRan, ...]
     traced: Figure | None  # time per unit in the trace, profiler included: the inverse of throughput
     traced_gpu: int | None  # the GPU that it is of, where other GPUs take another time

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from nsysmap.engine.program import (
     CUDA,
     ONNX_RUNTIME,
+    OTHER,
     PYTORCH,
     TENSORRT,
     TENSORRT_LLM,
@@ -35,6 +36,7 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     TORCH_ENGINES: (TORCH_ENGINES, TENSORRT, _ONNX, _ANY),
     PYTORCH: (PYTORCH, _ANY),
     CUDA: (CUDA, _ANY),
+    OTHER: (OTHER, _ANY),
 }
 """Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from an ONNX model."""
 _SENTENCES = 2  # about findings of different evidence
@@ -156,6 +158,7 @@ _STREAMS = {
     ),
     PYTORCH: (_line("with torch.cuda.stream(side): branch = module(x)"),),
     CUDA: (_line("kernel<<<grid, block, 0, side>>>(...);  // a stream for each branch"),),
+    OTHER: (_say("give independent kernels streams (or queues) of their own"),),
     _ANY: (_say("merge the branches in the model into one wider layer"),),
 }
 _HALF = {
@@ -219,6 +222,7 @@ CHANGES: Mapping[str, Change] = {
             TORCH_ENGINES: (_line(_TORCH_GRAPH),),
             PYTORCH: (_line('model = torch.compile(model, mode="reduce-overhead")'),),
             CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
+            OTHER: (_say("capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy, the stream of a queue in OpenACC"),),
         },
     ),
     "two-in-flight": Change(
@@ -236,6 +240,7 @@ CHANGES: Mapping[str, Change] = {
             TORCH_ENGINES: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"),),
             PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
             CUDA: (_line("kernel<<<grid, block, 0, streams[i % 2]>>>(...);"),),
+            OTHER: (_say("run two steps at once, each on a stream (or queue) of its own"),),
         },
     ),
     "async": Change(
@@ -244,6 +249,7 @@ CHANGES: Mapping[str, Change] = {
             ONNX_RUNTIME: (_line('run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")'),),
             TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
+            OTHER: (_say("wait for the GPU once, after the last step"),),
             _ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
         },
         around=True,
@@ -253,6 +259,9 @@ CHANGES: Mapping[str, Change] = {
         {
             ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
             PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
+            OTHER: (
+                _say("copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in CuPy, cuda.pinned_array() in Numba"),
+            ),
             _ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
         },
         around=True,
@@ -263,6 +272,7 @@ CHANGES: Mapping[str, Change] = {
             ONNX_RUNTIME: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before session.run()"),),
             TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),),
+            OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
             _ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
         },
         around=True,
@@ -442,6 +452,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
         {
             PYTORCH: (_line('with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)'),),
             ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
+            OTHER: (_say("copy on a stream (or queue) of its own, from pinned memory"),),
             _ANY: (_line(_COPY),),
         },
         around=True,

@@ -9,6 +9,7 @@ from nsysmap.base.table import Spec, Table
 from nsysmap.engine.program import (
     CUDA,
     ONNX_RUNTIME,
+    OTHER,
     PYTORCH,
     TENSORRT,
     TENSORRT_LLM,
@@ -44,6 +45,11 @@ def test_a_capture_tells_its_program(folder: str, report: str, engines: bool, pr
         (("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)", "__myl_Fc_0x0123456789abcdef0123456789abcdef"), TENSORRT_LLM),
         (("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)",), CUDA),  # other programs took these kernels over
         (("my_kernel",), CUDA),
+        (("gpu_fill_kernel_(CompilerMetadata<DynamicSize, DynamicCheck, void>)", "my_kernel"), OTHER),
+        (("julia_add_(CuDeviceArray<float, (int)1, (int)1>)",), OTHER),
+        (("cudapy::__main__::add(Array<float, 1>)",), OTHER),
+        (("cupy_add__float32_float32_float32",), OTHER),
+        (("__omp_offloading_10303_2ab_main_l12",), OTHER),
         ((), TENSORRT),
     ],
 )

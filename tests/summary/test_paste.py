@@ -10,6 +10,7 @@ from nsysmap.engine.program import (
     CUDA,
     KINDS,
     ONNX_RUNTIME,
+    OTHER,
     PYTORCH,
     TENSORRT,
     TENSORRT_LLM,
@@ -79,7 +80,7 @@ def test_an_option_that_a_version_lacks_is_noticed() -> None:
     assert not lacking("trtexec --infStreams=2 --fp16", (8, 6))
 
 
-@pytest.mark.parametrize("kind", [PYTORCH, CUDA, TENSORRT_LLM, TORCH_TENSORRT])
+@pytest.mark.parametrize("kind", [PYTORCH, CUDA, OTHER, TENSORRT_LLM, TORCH_TENSORRT])
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_who_does_not_run_trtexecs_engines_gets_no_line_of_trtexec_or_onnx(name: str, kind: str) -> None:
     for version in VERSIONS:
@@ -191,3 +192,11 @@ def test_where_the_version_is_not_known_half_precision_has_both_ways() -> None:
     assert (
         how(RULES["fp32-in-reduced-engine"], Program(TENSORRT, (10, 13))).paste == "python -m modelopt.onnx.autocast --onnx_path model.onnx"
     )
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_programs_in_other_languages_than_cuda_cpp_get_no_line_of_it(name: str) -> None:
+    text = " ".join(said(how(EVERYTHING[name], Program(OTHER))))
+    assert not re.search(r"cuda[A-Z]\w+\(|<<<|std::|;$", text), text
+    assert "ONNX" not in text
+    assert "setAllowedFormats" not in text
