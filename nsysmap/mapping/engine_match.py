@@ -143,7 +143,7 @@ def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
     (the operations of Myelin's kernels) is the same for all inferences of an engine, or at least of an optimization profile.  Where
     it differs, those inferences are the engine's whose kernels the file's tactics name, or whose attention kernels work on as many
     tokens of a sequence as the file's layers do; that the others are is in doubt, or refuted by the number of tokens.  Where nothing
-    tells, all are in doubt.
+    tells, all are in doubt.  Inferences in whose ranges only some of the file's layers ran are another engine's, if others ran them all.
     """
     groups = _groups(kinds, engine)
     wanted = tokens_in_file(engine)
@@ -166,6 +166,12 @@ def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
             verdict = replace(verdict, doubt=_lacks([kinds[at] for at in group.kinds if kinds[at].complete], engine))
         for at in group.kinds:
             result[at] = verdict
+    whole = [kind.inferences >= _RECURS and kind.complete for kind in kinds]
+    lacks = [_lacks([kind], engine) if told else None for kind, told in zip(kinds, whole, strict=True)]
+    every = any(told and found is None for told, found in zip(whole, lacks, strict=True))
+    for at, found in enumerate(lacks):
+        if found is not None and kinds[at].by_range and not result[at].refused:
+            result[at] = Judged(refused=every, doubt=found)
     return result
 
 
@@ -234,8 +240,13 @@ def _tactics_of(sequence: Sequence[Ran], engine: Engine) -> dict[int, bool]:
 
 
 def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
-    """That too many of the layers which must run kernels did so in none of these inferences, even if all their other kernels are theirs."""
+    """That too many of the layers which must run kernels did so in none of these inferences, even if all their other kernels are theirs.
+
+    None of an engine with loops or conditionals: it runs one branch of each.
+    """
     did, must_run = _must_run(kinds, engine)
+    if any(layer.kind == "loop" for layer in engine.layers):
+        return None
     if did + max(kind.others for kind in kinds) >= ACCEPTED * must_run:
         return None
     return f"only {did} of the {must_run} layers of the file that must run kernels ever did"
@@ -282,7 +293,9 @@ def _kinds(
         own = its[(layer[its] >= begin) & (layer[its] < end)]
         ran = tuple(Ran(int(layer[row]) - begin, names[row] or "", 0.0) for row in own.tolist())
         strange = int(np.count_nonzero(by_range[its] & (layer[its] == MISSING)))
-        kinds.append(Kind(len(numbers), ran, table.bools("complete")[numbers[0]], len(its) - len(own), strange, bool(by_range[own].all())))
+        kinds.append(
+            Kind(len(numbers), ran, bool(table.bools("complete")[numbers[0]]), len(its) - len(own), strange, bool(by_range[own].all()))
+        )
     return members, kinds
 
 

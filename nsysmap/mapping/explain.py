@@ -71,6 +71,7 @@ class InInference:
     complete: bool
     same: int  # inferences that launch the same kernels in the same order, this one included
     same_name: int  # kernels of that name in it
+    engine_doubt: str | None  # why it is not, or may not be, of the engine whose layers it has
 
 
 @dataclass(frozen=True)
@@ -277,6 +278,7 @@ def _inference(mapped: MappedTrace, kernel: int) -> InInference | None:
         complete=row.flag("complete"),
         same=int(np.count_nonzero(shape == shape[number])),
         same_name=int(np.count_nonzero(inside & (names == names[kernel]))),
+        engine_doubt=row.maybe_text("engine_doubt"),
     )
 
 

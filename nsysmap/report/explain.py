@@ -138,10 +138,11 @@ def _inference_words(held: InInference | None) -> str:
         return "not part of a recognised inference"
     by = _FOUND_BY.get(held.found_by, held.found_by) + (f" ({held.launch_api})" if held.launch_api else "")
     whole = "" if held.complete else "; cut off by the capture"
+    doubt = f"; its engine is in doubt: {held.engine_doubt}" if held.engine_doubt else ""
     same = f"{counted(held.same, 'inference')} launch{'es' if held.same == 1 else ''} the same kernels in the same order"
     return (
         f"number {held.inference}, found by {by}; position {held.position} of 0 to {held.kernels - 1} in launch order{whole}; {same}; "
-        f"{counted(held.same_name, 'kernel')} of this name in it"
+        f"{counted(held.same_name, 'kernel')} of this name in it{doubt}"
     )
 
 

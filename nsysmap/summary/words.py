@@ -393,7 +393,8 @@ def engines_ran(summary: Summary) -> list[str]:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
     own = sum(engine.inferences for engine in told)
-    others = [f"{counted(summary.inferences - own, 'inference')} of no given engine"] if 0 < own < summary.inferences else []
+    why = "hide their kernels" if summary.hidden else "are of no given engine, as far as their kernels show"
+    others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
     if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
         return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran", *others]
     return [*(engine_ran(engine, summary.inferences) for engine in told), *others]

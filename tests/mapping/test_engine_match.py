@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,9 @@ from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, rea
 from nsysmap.mapping.twins import Ran, tokens_in_file
 from tests.captures.test_truth import truth
 from tests.exports import exported
+from tests.nsys_file import NsysFile, engine_call
 from tests.places import FIXTURES
+from tests.reports import read_trace
 
 FUSED, SPLIT = ("AddMul",), ("Add", "Mul")  # what Myelin compiled into the region
 ALL = {
@@ -139,6 +142,31 @@ def test_a_file_of_whose_layers_too_few_ran_is_in_doubt() -> None:
     assert doubtful(judge([kind("a")], longer)) == [True]
     assert doubtful(judge([kind("a", strange=8)], longer)) == [False]  # they may be those, by other names
     assert doubtful(judge([kind("a", complete=False)], longer)) == [False]
+
+
+def test_inferences_of_some_of_the_layers_are_another_engine_s_where_others_ran_all(tmp_path: Path) -> None:
+    """As subgraphs of one PyTorch module whose layers are numbered from 0 in each."""
+    names = [f"[CONVOLUTION]-[convolution_{at}]" for at in range(10)]
+    engine = Engine("long.json", tuple(Layer(at, name, "convolution") for at, name in enumerate(names)), detailed=True)
+    conditional = Layer(10, "[CONDITIONAL_INPUT]-[if]", "loop", type="ConditionalInput")
+
+    def found(*lengths: int, more: tuple[Layer, ...] = ()) -> tuple[list[str | None], dict[str, object]]:
+        file, at = NsysFile(), 1000
+        file.domain("TensorRT", 1)
+        for turn in range(8):
+            for length in lengths:
+                at = 100 + engine_call(file, at, [(name, f"conv_{length}_{name}") for name in names[:length]], at + turn)
+        written = file.write(tmp_path / f"{len(lengths)}{len(more)}.sqlite")
+        result = map_trace(read_trace(written), [replace(engine, layers=(*engine.layers, *more))])
+        return result.inferences.text("engine_doubt").list(), result.mapped.engine_fits.records()[0]
+
+    doubt, fit = found(10, 4)
+    assert (fit["verdict"], fit["inferences"], fit["refused"], fit["lacking"]) == ("ran", 8, 8, 0)
+    assert doubt == [None, "only 4 of the 10 layers of the file that must run kernels ever did"] * 8
+    doubt, fit = found(4)
+    assert (fit["verdict"], fit["in_doubt"], fit["refused"]) == ("cannot-tell", 8, 0)
+    doubt, fit = found(10, 4, more=(conditional,))
+    assert (set(doubt), fit["inferences"]) == ({None}, 16)
 
 
 def subsets(files: tuple[str, ...]) -> list[tuple[str, ...]]:

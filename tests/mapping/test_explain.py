@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.mapping.explain import explain
-from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
+from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
 from nsysmap.report.explain import explain_json, explain_text
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
@@ -88,6 +88,14 @@ def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() 
     assert "captured before the trace began" in " ".join(text.split())
     assert "best: layer 23" in text
     assert "next: " in text
+
+
+def test_a_kernel_of_another_engine_with_the_same_layer_names_says_why_it_is_not_the_file_s() -> None:
+    result = map_report(FIXTURES / "decode_loop/nonvtx.nsys-rep", FIXTURES / "decode_loop/context.engine.json")
+    told = " ".join(explain_text(explain(result, 300)).split())
+    assert "its engine is in doubt: attention kernels work on one token of each sequence, the file's layers on many" in told
+    assert "its inference has the layers of a given engine file, and is not of that engine" in told
+    assert "in doubt" not in explain_text(explain(result, 3))
 
 
 def test_a_kernel_that_nothing_can_be_said_of_says_why(tmp_path: Path) -> None:

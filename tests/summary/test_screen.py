@@ -212,7 +212,7 @@ def test_the_screen_says_how_many_inferences_are_of_the_files_that_were_given() 
     backbone, head = "torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json"
     one = screen_of("torch_mixed/sync.nsys-rep", backbone)
     assert "sync.nsys-rep: 80 inferences, 40 of backbone.engine.json on" in one
-    assert "backbone.engine.json ran in 40 of 80 inferences; 40 inferences of no given engine" in one
+    assert "backbone.engine.json ran in 40 of 80 inferences; 40 inferences are of no given engine, as far as their kernels show" in one
     two = screen_of("torch_mixed/sync.nsys-rep", backbone, head)
     assert "sync.nsys-rep: 80 inferences of backbone.engine.json and head.engine.json on" in two
     assert "both engines ran" in two
@@ -230,3 +230,4 @@ def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_
     hidden = screen_of("decode_loop/graph_whole.nsys-rep", "decode_loop/generation.engine.json")
     assert "99 inferences, 3 of generation.engine.json or another engine on" in hidden
     assert "generation.engine.json may or may not be the engine that ran" in hidden
+    assert "96 inferences hide their kernels" in hidden
