@@ -29,7 +29,7 @@ class Wait:
     ns: int
     cause: str
     evidence: str
-    kernel: str | None  # that ended it
+    ended_by: str | None  # the layer of the kernel that ended it, or that kernel
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,8 @@ def _waits(tables: Mapping[str, Table], times: _Times, row: int) -> tuple[Wait, 
     found = []
     for gap in gaps.take(mine):
         after = gap.maybe_integer("after_kernel")
-        name = None if after is None else str(kernels.text("name")[int(kernel_rows(kernels, np.array([after]))[0])])
+        kernel = None if after is None else int(kernel_rows(kernels, np.array([after]))[0])
+        name = None if kernel is None else str(kernels.text("layer")[kernel] or kernels.text("name")[kernel])
         ns = min(gap.integer("end_ns"), end) - max(gap.integer("start_ns"), begin)
         found.append(Wait(ns, gap.text("cause"), gap.text("evidence"), name))
     return tuple(sorted(found, key=lambda one: -one.ns))

@@ -118,7 +118,9 @@ def _began_late(found: OneInference) -> bool:
 
 def _waits(found: OneInference) -> Grid:
     """The idle intervals before it began."""
-    cells = tuple((microseconds(one.ns), escaped(_proven(one.cause, one.evidence)), escaped(one.kernel or "")) for one in found.waits[:TOP])
+    cells = tuple(
+        (microseconds(one.ns), escaped(_proven(one.cause, one.evidence)), escaped(one.ended_by or "")) for one in found.waits[:TOP]
+    )
     return Grid("Idle before it began, the longest first, µs", ("idle", "cause", "ended by"), cells, "rnn", len(found.waits) - len(cells))
 
 
