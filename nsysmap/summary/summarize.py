@@ -13,11 +13,12 @@ import numpy as np
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import in_one
-from nsysmap.base.units import counted, unit_words
+from nsysmap.base.units import unit_words
 from nsysmap.engine.program import Program, program_of
 from nsysmap.names.decode import decode, pattern_words
 from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
+from nsysmap.summary.kernel_sequences import what_differs
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
@@ -178,8 +179,8 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
         what = sources[engine] if engine is not None and len(sources) > 1 else ""
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
-        if len(alike) > 1 and len({other.maybe_integer("kernels") for other in alike}) > 1 and not hidden:
-            what += f"{' with' if what else OF_SO_MANY} {counted(kernels or 0, 'kernel')}"
+        if not hidden and (told := what_differs(tables, alike).get(row.integer("group_id"))):
+            what += f"{' with' if what else OF_SO_MANY} {told}"
         if hidden and not what and not place:
             what = "CUDA graphs"
         found.append(
