@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import is_sorted, rows_by_value, runs, sorted_order
+from nsysmap.base.groups import distinct, is_sorted, rows_by_value, runs, sorted_order
 from nsysmap.base.memory import Ints, whole
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 
@@ -288,7 +288,7 @@ def inside(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> BoolArray
 
 def cut(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """The pieces of disjoint, sorted intervals cut at these times: their starts, ends, and the row from which each comes."""
-    at = np.unique(moments[inside(start_ns, end_ns, moments)])
+    at = distinct(moments[inside(start_ns, end_ns, moments)])
     owner = np.searchsorted(start_ns, at, side="left") - 1
     rows = np.arange(len(start_ns))
     piece_owner = np.concatenate([rows, owner])

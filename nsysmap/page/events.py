@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct_rows, numbered
+from nsysmap.base.groups import distinct, distinct_rows, numbered
 from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.base.terminal import escaped
@@ -50,7 +50,7 @@ def events_of(tables: Tables, windows: Windows) -> Events:
     where, lanes = numbered(*(np.concatenate([table.ints(name) for table in gpu]) for name in _LANE))
     lane_of = np.split(lanes, np.cumsum([len(table) for table in gpu])[:-1])
     hosts = (tables.api_calls, tables.nvtx_ranges, tables.osrt_calls, tables.overheads, tables.inferences, tables.gaps)
-    ids = np.unique(np.concatenate([table.ints("thread") for table in hosts]))
+    ids = distinct(np.concatenate([table.ints("thread") for table in hosts]))
     ids = ids[ids != MISSING]
     made = _Made(windows, origin, ids, {}, {})
     rows_of = [made.kept(table) for table in gpu]

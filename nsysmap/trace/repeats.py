@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.base.groups import distinct
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 _GRAMS = (1, 4, 16, 64, 256)  # lengths of the runs of kernels whose distances suggest a period
@@ -79,7 +80,7 @@ def _after_each_kernel(launches: Launches) -> bool:
 def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     """First kernels of the inferences where the host's waits bound them; None if they bound nothing that repeats."""
     codes = launches.codes
-    starts = np.unique(np.concatenate([[0], np.flatnonzero(launches.syncs > 0)]))
+    starts = distinct(np.concatenate([[0], np.flatnonzero(launches.syncs > 0)]))
     if len(starts) < 2 or launches.replayed:
         return starts if launches.replayed else None
     ends = np.append(starts[1:], len(codes))
@@ -159,7 +160,7 @@ def _split_by_unit(codes: IntArray, units: list[IntArray], *, from_end: bool) ->
         part = codes[:rest] if from_end else codes[count * p :]
         if np.array_equal(whole, np.tile(unit, count)) and _is_part(part, unit, front=not from_end):
             begins = np.arange(rest, n, p) if from_end else np.arange(0, n, p)
-            return np.unique(np.concatenate([[0], begins]))
+            return distinct(np.concatenate([[0], begins]))
     return np.zeros(1, np.int64)
 
 
@@ -304,8 +305,8 @@ def _by_period(launches: Launches, expected: int | None) -> IntArray:
     head = int(min(begins))
     if head > _SIZE[1] * period:
         part = Launches(codes[:head], launches.syncs[:head], launches.copies[:head], launches.gap_ns[:head])
-        return np.unique(np.concatenate([_by_period(part, expected), starts]))
-    return np.unique(np.concatenate([[0], starts]))
+        return distinct(np.concatenate([_by_period(part, expected), starts]))
+    return distinct(np.concatenate([[0], starts]))
 
 
 def _phase(launches: Launches, period: int, before: int) -> list[int]:
