@@ -16,9 +16,9 @@ from nsysmap.base.note import Note, notes_table
 from nsysmap.base.report_schema import HIDDEN_REPLAYS
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.schema import ANSWER_TABLES, Tables
-from nsysmap.base.table import MISSING, Row, Table
+from nsysmap.base.table import MISSING, Row, Table, Text
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
-from nsysmap.base.units import counted
+from nsysmap.base.units import counted, of_repetitions
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
@@ -56,7 +56,7 @@ from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.open_report import Reader
-from nsysmap.trace.steady import steady_inferences
+from nsysmap.trace.steady import only_repeats, steady_inferences
 from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -293,6 +293,7 @@ def analyze_mapped(
     figures = inference_figures(inferences, gaps)
     model = read_model(observed, facts, MACHINES)
     answers, replay = predicted(model, chosen_changes((), (), facts)), replayed_tables(model)
+    answers = replace(answers, whatif=_worded(answers.whatif, mapped))
     before_ns = next((row.maybe_integer("before_ns") for row in answers.whatif), None)
     tables = Tables(
         api_calls=trace.api_calls,
@@ -341,7 +342,7 @@ def analyze_mapped(
     notes = (
         *notes_of(mapped),
         *trtexec_notes(times, tables.trtexec_times),
-        *sampling_notes(tables.gpu_sampling),
+        *(replace(note, text=_of_what_repeats(note.text, mapped)) for note in sampling_notes(tables.gpu_sampling)),
         *ncu_notes(tables.ncu_kernels),
     )
     tables = replace(
@@ -374,7 +375,20 @@ def predict_changes(mapped: MappedTrace, names: str | Sequence[str] = (), layers
     observed, facts = observed_of(mapped)
     names, layers = ([given] if isinstance(given, str) else given for given in (names, layers))
     check_named(layers, [facts.layers.text("name"), *(mapped.kernels.text(name) for name in ("layer", "part", "name"))])
-    return what_if(observed, facts, chosen_changes(names, layers, facts))
+    return _worded(what_if(observed, facts, chosen_changes(names, layers, facts)), mapped)
+
+
+def _of_what_repeats(text: str, mapped: MappedTrace) -> str:
+    """A sentence about inferences, in the word for what repeats."""
+    return of_repetitions(text) if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped)) else text
+
+
+def _worded(whatif: Table, mapped: MappedTrace) -> Table:
+    """The table `whatif` in the words for what repeats."""
+    said = {
+        name: Text.of(text and _of_what_repeats(text, mapped) for text in whatif.text(name).list()) for name in ("assumptions", "reason")
+    }
+    return whatif.with_columns(whatif.spec, said)
 
 
 def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
@@ -412,11 +426,12 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
         told = f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended between launch and kernel."
         notes.append(Note("info", told))
     inferences = mapped.inferences
+    one = _of_what_repeats("inference", mapped)
     if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
-        notes.append(Note("info", f"Not in the medians: {counted(warmup, 'warm-up inference')} (slower than later ones)."))
+        notes.append(Note("info", f"Not in the medians: {counted(warmup, f'warm-up {one}')} (slower than later ones)."))
     cut_here = 0 if mapped.selected is None else len(mapped.selected.cut)
     if (cut := int(np.count_nonzero(~inferences.bools("complete"))) - cut_here) > 0:
-        notes.append(Note("info", f"Not in the medians: {counted(cut, 'inference')} cut off by the start or end of the capture."))
+        notes.append(Note("info", f"Not in the medians: {counted(cut, one)} cut off by the start or end of the capture."))
     if len(trace.kernels) and not len(inferences):
         notes.append(
             Note(

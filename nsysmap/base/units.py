@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 
+_INFERENCE = re.compile(r"\b(an |An |)([Ii])nference(s?)\b(?![^{]*\})")
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _FROM = 10
 """How many of a unit a rounded time has at least, from milliseconds on: times of one inference are of one unit, and can be subtracted."""
@@ -66,6 +68,11 @@ def counted(number: int, noun: str) -> str:
 def unit_words(inferences: int, one: str = "inference") -> str:
     """The unit of a time: an inference (or a repetition), or a pass of so many."""
     return one if inferences == 1 else f"pass of {inferences} {one}s"
+
+
+def of_repetitions(text: str) -> str:
+    """A sentence about inferences, said of repetitions: of what nothing shows to be inferences; names in braces stay."""
+    return _INFERENCE.sub(lambda found: f"{found[1].replace('n', '')}{'R' if found[2] == 'I' else 'r'}epetition{found[3]}", text)
 
 
 def rounded(time_ns: float | None) -> str:

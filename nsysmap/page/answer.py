@@ -80,6 +80,7 @@ class Told:
     predicted_range: str
     per_second: str  # what a rate counts
     rate: str  # the same of the trace, with how many threads or on which GPU
+    without: str  # the profiler: where the time goes, as replayed
     no_action: str
     costs: tuple[Costly, ...]
     kernels: tuple[str, ...]
@@ -101,6 +102,7 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
         range_of.removesuffix(")"),
         words.per_second(summary),
         words.per_second(summary) + words.together(summary),
+        words.unprofiled(summary),
         gains.no_action(summary),
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs, titles), strict=True)),
         tuple(told_apart([escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])], _NAME)),
@@ -179,4 +181,4 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
         return Bar(f"{name}{duration(gpu.window_ns)} {between}", tuple(parts))
-    return Bar(f"{name}mean per {summary.unit} over {duration(gpu.window_ns)} {between}", tuple(parts))
+    return Bar(f"{name}in the trace: mean per {summary.unit} over {duration(gpu.window_ns)} {between}", tuple(parts))

@@ -108,7 +108,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "whatif": _whatif(tables),
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
         "idle": _idle(tables, analysis.summary),
-        "idle_of": f"of the time from the first to the last {window_words(report)}",
+        "idle_of": f"of the time from the first to the last {window_words(report)}{', all GPUs added up' if len(report.gpus) > 1 else ''}",
         "findings": [_finding(number, row, events.origin_ns, len(tables.layers)) for number, row in enumerate(findings(tables))],
         "graphs": _graphs(analysis),
         "samples": [_samples(one, number) for number, one in enumerate(shown.sampled)],

@@ -33,7 +33,13 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     first = rows[0]
     bars = [("unchanged", first.integer("before_ns"), first.integer("low_before_ns"), first.integer("high_before_ns"), _BEFORE)]
     bars += [
-        (change_words(row.text("change")), row.integer("after_ns"), row.integer("low_after_ns"), row.integer("high_after_ns"), BUSY)
+        (
+            change_words(row.text("change"), analysis.summary),
+            row.integer("after_ns"),
+            row.integer("low_after_ns"),
+            row.integer("high_after_ns"),
+            BUSY,
+        )
         for row in rows
     ]
     for place, (_, middle, low, high, fill) in enumerate(bars):

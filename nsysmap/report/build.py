@@ -129,11 +129,9 @@ def _replays(tables: Tables) -> ReplayFigures:
 
 
 def _idle(tables: Tables) -> tuple[IdleRow, ...]:
-    """Idle time by cause over all GPUs, within their windows."""
-    window = int(tables.device_times.ints("window_ns").sum())
-    causes: dict[str, tuple[int, int]] = {}
-    for row in tables.idle_totals:
-        gaps, time_ns = causes.get(row.text("cause"), (0, 0))
-        causes[row.text("cause")] = (gaps + row.integer("gaps"), time_ns + row.integer("time_ns"))
-    rows = [IdleRow(cause, gaps, time_ns, _share(time_ns, window)) for cause, (gaps, time_ns) in causes.items()]
-    return tuple(sorted(rows, key=lambda row: (-row.time_ns, row.cause)))
+    """Idle time by cause of each GPU, within its window."""
+    rows = [
+        IdleRow(row.integer("device"), row.text("cause"), row.integer("gaps"), row.integer("time_ns"), row.real("share_of_window"))
+        for row in tables.idle_totals
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.device, -row.time_ns, row.cause)))

@@ -12,7 +12,6 @@ from nsysmap.report import precision
 from nsysmap.report.model import Report, Spread
 from nsysmap.report.whatif import assumptions
 from nsysmap.report.words import (
-    CAUSES,
     answered_changes,
     busy_words,
     by_rule,
@@ -20,6 +19,7 @@ from nsysmap.report.words import (
     change_words,
     cost_words,
     engine_words,
+    idle_cells,
     idle_heading,
     inferences_heading,
     kernel_words,
@@ -87,17 +87,8 @@ def _parts(report: Report) -> Iterator[str]:
     yield from _replays(report)
     if report.idle:
         yield f"## {plain(idle_heading(report))}"
-        causes = [
-            (
-                percent(row.share_of_window, 1),
-                duration(row.time_ns),
-                f"{row.gaps:,}",
-                answer.idle_words(row.cause),
-                CAUSES.get(row.cause, ""),
-            )
-            for row in report.idle
-        ]
-        yield _table(("share", "time", "gaps", "cause", ""), causes, right=3)
+        header, cells = idle_cells(report)
+        yield _table(header, cells, right=len(header) - 2)
     if report.tables.coverage:
         yield f"## {plain(mapping_words(report))}"
         total = report.kernel_time_ns
@@ -280,7 +271,7 @@ def _precision(report: Report) -> Iterator[str]:
     rows = list(report.tables.precision)
     if not rows:
         return
-    yield f"## {plain(precision.heading(rows))}"
+    yield f"## {plain(answer.in_its_words(report.summary, precision.heading(rows)))}"
     engines = precision.by_engine(rows)
     for engine, mine in engines:
         if len(engines) > 1:
@@ -334,7 +325,10 @@ def _whatif(report: Report) -> Iterator[str]:
     yield f"## What if (the timeline replayed with one change; per {report.summary.unit}, without the profiler)"
     answered = answered_changes(report)
     if answered:
-        yield _table(("change", "saving", "range", "time"), [(change_words(row.text("change")), *saving_cells(row)) for row in answered])
+        yield _table(
+            ("change", "saving", "range", "time"),
+            [(change_words(row.text("change"), report.summary), *saving_cells(row)) for row in answered],
+        )
         common, own = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])
         yield plain(common)
         yield "\n".join(f"- {change}: {plain(text)}" for change, text in own)

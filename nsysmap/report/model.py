@@ -105,8 +105,9 @@ class ReplayFigures:
 
 @dataclass(frozen=True)
 class IdleRow:
-    """Idle time of the GPUs for one cause, within their windows (see Gpu); ``share_of_window`` is their share of the windows."""
+    """Idle time of a GPU for one cause, within its window (see Gpu)."""
 
+    device: int
     cause: str
     gaps: int
     time_ns: int

@@ -11,7 +11,6 @@ from nsysmap.base.units import counted, duration, microseconds, percent
 from nsysmap.report import precision
 from nsysmap.report.model import Report
 from nsysmap.report.words import (
-    CAUSES,
     answered_changes,
     busy_words,
     by_rule,
@@ -19,6 +18,7 @@ from nsysmap.report.words import (
     change_words,
     cost_words,
     engine_words,
+    idle_cells,
     idle_heading,
     inferences_heading,
     kernel_words,
@@ -34,7 +34,7 @@ from nsysmap.summary import gains
 from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Summary
 from nsysmap.summary.screen import screen
-from nsysmap.summary.words import idle_words
+from nsysmap.summary.words import in_its_words
 
 NARROWEST = 80
 _LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
@@ -130,12 +130,8 @@ def _replays(report: Report, width: int) -> list[Line]:
 
 
 def _idle(report: Report, width: int) -> list[Line]:
-    cells = [
-        (percent(row.share_of_window, 1), duration(row.time_ns), f"{row.gaps:,}", idle_words(row.cause), CAUSES[row.cause])
-        for row in report.idle
-    ]
-    header = ("share", "time", "gaps", "cause", "")
-    return [*heading(idle_heading(report), width), *table(header, cells, width, "rrrlh")]
+    header, cells = idle_cells(report)
+    return [*heading(idle_heading(report), width), *table(header, cells, width, "r" * (len(header) - 2) + "lh")]
 
 
 def _mapping(report: Report, width: int) -> list[Line]:
@@ -189,7 +185,7 @@ def _kinds(report: Report, width: int) -> list[Line]:
 
 def _precision(report: Report, width: int) -> list[Line]:
     rows = list(report.tables.precision)
-    lines: list[Line] = [*heading(precision.heading(rows), width)]
+    lines: list[Line] = [*heading(in_its_words(report.summary, precision.heading(rows)), width)]
     engines = precision.by_engine(rows)
     for engine, mine in engines:
         if len(engines) > 1:
@@ -244,7 +240,7 @@ def _kernels(report: Report, width: int) -> list[Line]:
 def _whatif(report: Report, width: int) -> list[Line]:
     unit = report.summary.unit
     answered = sorted(answered_changes(report), key=lambda row: -row.integer("saving_ns"))
-    cells = [(*saving_cells(row), change_words(row.text("change"))) for row in answered]
+    cells = [(*saving_cells(row), change_words(row.text("change"), report.summary)) for row in answered]
     lines: list[Line] = [*heading(f"What if (the timeline replayed with one change; per {unit}, without the profiler)", width)]
     if cells:
         lines.extend(table(("saving", "range", "time", "change"), cells, width, "rrrl"))

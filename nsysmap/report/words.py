@@ -13,7 +13,7 @@ from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES, RULES
-from nsysmap.summary.words import each, in_its_words
+from nsysmap.summary.words import each, idle_words, in_its_words
 
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
@@ -97,17 +97,35 @@ def _excluded(figures: InferenceFigures) -> str:
 
 def idle_heading(report: Report) -> str:
     """The heading of the idle times by cause."""
-    window = sum(gpu.window_ns or 0 for gpu in report.gpus)
-    total = sum(row.time_ns for row in report.idle)
-    gpus = "GPUs were" if len(report.gpus) > 1 else "GPU was"
-    return f"Why the {gpus} idle between pieces of work: {percent(total, window)} of the time from first to last {window_words(report)}"
+    idle = {gpu.device: sum(row.time_ns for row in report.idle if row.device == gpu.device) for gpu in report.gpus}
+    shares = [(gpu.device, percent(idle[gpu.device], gpu.window_ns or 0)) for gpu in report.gpus]
+    told = ", ".join(share if len(shares) == 1 else f"GPU {device} {share}" for device, share in shares)
+    gpus = "GPUs were" if len(shares) > 1 else "GPU was"
+    return f"Why the {gpus} idle between pieces of work: {told} of the time from first to last {window_words(report)}"
+
+
+def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The header and the cells of the table of idle times; with the GPU if there are several."""
+    several = len(report.gpus) > 1
+    cells = [
+        (
+            *((str(row.device),) if several else ()),
+            percent(row.share_of_window, 1),
+            duration(row.time_ns),
+            f"{row.gaps:,}",
+            idle_words(row.cause),
+            CAUSES[row.cause],
+        )
+        for row in report.idle
+    ]
+    return (*(("GPU",) if several else ()), "share", "time", "gaps", "cause", ""), cells
 
 
 def mapping_words(report: Report) -> str:
     """How many kernels have a layer."""
     kernels, mapped = (int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped))
     time = percent(int(report.mapped.ints("time_ns").sum()), report.kernel_time_ns, 2)
-    return f"Mapping: {mapped:,} of {counted(kernels, 'kernel')} have a layer, {time} of kernel time"
+    return f"Mapping over the whole trace: {mapped:,} of {counted(kernels, 'kernel')} have a layer, {time} of kernel time"
 
 
 def window_words(report: Report) -> str:
@@ -173,9 +191,9 @@ def number_words(row: Row, column: str) -> str:
     return "–" if number is None else str(number)
 
 
-def change_words(change: str) -> str:
+def change_words(change: str, summary: Summary) -> str:
     """A change (schema.WHATIF) by its name, and its description."""
-    return f"{change}: {CHANGES[change].title}" if change in CHANGES else change
+    return f"{change}: {in_its_words(summary, CHANGES[change].title)}" if change in CHANGES else change
 
 
 def to_do(findings: Sequence[Finding]) -> str:

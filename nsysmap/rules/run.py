@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import MISSING, Data, Spec, Table, Text
 from nsysmap.base.terminal import escaped
 from nsysmap.base.trace_schema import STEADY_STATE
+from nsysmap.base.units import of_repetitions
 from nsysmap.engine.program import Program, program_of
 from nsysmap.rules.advice import advice_to
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
@@ -40,7 +40,6 @@ _BEYOND = 2**62  # ns: no time, and no number that every form of the report can 
 MOST_FINDINGS = 200
 """Findings kept of one rule: the most costly."""
 
-_INFERENCE = re.compile(r"\b(an |An |)(inference)(s?)\b(?![^{]*\})")  # in a template's own words
 
 _CORRECT = "correct the SQL, or leave this rule out"
 _WHY_EMPTY = {
@@ -115,7 +114,7 @@ def _answers(
                 outcome = replace(outcome, skipped=reason)
             except LimitError as error:
                 outcome = replace(outcome, skipped=f"it {error}")
-        outcomes.append(outcome)
+        outcomes.append(outcome if outcome.skipped is None else replace(outcome, skipped=about.worded(outcome.skipped)))
     return fold(outcomes, placed, {rule.name: rule.supersedes for rule in rules}, about.window.windows)
 
 
@@ -233,6 +232,8 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
     share, layer_index, layer, places = (row.get(name) for name in OPTIONAL)
     if isinstance(layer_index, int) and not -1 < layer_index < _BEYOND:
         raise NsysmapError(f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT)
+    if isinstance(unit := row.get("unit"), str):  # words of the rule's own, as an inference
+        row["unit"] = about.worded(unit)
     words = None if places is None else tuple(str(places).split())
     finding = Finding(
         rule=rule.name,
@@ -248,7 +249,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         evidence={
             name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
         },
-        advice=advice_to(about.program, rule.advice, row),
+        advice=about.worded(advice_to(about.program, rule.advice, row)),
         about=words or (),
         command=_command(rule, words, about),
     )
@@ -267,10 +268,6 @@ def _command(rule: Rule, places: Sequence[str] | None, about: _About) -> str | N
             return None
         words += [f"--layer {shlex.quote(escaped(str(names[row])))}" for row in rows]
     return " ".join(words)
-
-
-def _repetition(found: re.Match[str]) -> str:
-    return f"{found[1].replace('n', '')}repetition{found[3]}"
 
 
 def _nanoseconds(value: Shown, fallback: int) -> int:
@@ -317,7 +314,7 @@ class _About:
 
     def worded(self, template: str) -> str:
         """The template as it is said of this program."""
-        return _INFERENCE.sub(_repetition, template) if self.repeats else template
+        return of_repetitions(template) if self.repeats else template
 
 
 def _window(tables: Mapping[str, Table]) -> _Window:

@@ -16,11 +16,12 @@ LEAST_SHARE = 0.01
 RULE_GROUPS = ("fusion", "reformat", "precision")
 """Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is predicted by what-if."""
 _UNDER_FILLED = "under-filled-gpu"
+_PARALLEL = "parallel-small-kernels"
 _SAME_GROUP = {"reformat": "drop-layers"}
 _SAME = {
     "norm-split": "join-kernels",
     "softmax-split": "join-kernels",
-    "parallel-small-kernels": "aux-streams",
+    _PARALLEL: "aux-streams",
     _UNDER_FILLED: "two-in-flight",
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
@@ -165,6 +166,12 @@ def _filled(findings: Sequence[Row]) -> float | None:
     return float(share) if isinstance(share, int | float) else None
 
 
+def _groups(finding: Row) -> int:
+    """How many places a finding is about: one, or of the rule that has one finding an engine, its groups of layers."""
+    number = json.loads(finding.text("evidence")).get("number") if finding.text("rule") == _PARALLEL else None
+    return number if isinstance(number, int) else 1
+
+
 def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
     """What a rule's findings may save of a unit: their cost, and of copies no more than there is other work to hide them behind."""
     cost = row.maybe_integer("cost_ns") or 0
@@ -184,7 +191,7 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
     filled = _filled(findings) if rule == _UNDER_FILLED else None
     if not mine or (filled is not None and filled >= _FULL):
         return None
-    places = len(mine) + row.integer("left_out")
+    places = sum(_groups(one) for one in mine) + row.integer("left_out")
     change = _what(_UNREPLAYED[rule], runs) if rule in _UNREPLAYED else RULES.get(rule)
     if change is None:
         made = How(f"nsysmap rules show {rule}")

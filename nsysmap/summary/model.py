@@ -8,6 +8,9 @@ UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
 """The unit of times: a repetition if no range, graph launch or engine file shows that it is an inference."""
 
+REPLAY = "replay"
+"""The window of a GPU whose time is that of the replay, without the profiler."""
+
 WORK = "work"
 """The GPU's work, beside the causes of its idle time."""
 
@@ -55,7 +58,7 @@ class GpuTime:
 
     device: int
     name: str
-    window: str  # inferences, trace, or replay
+    window: str  # inferences, trace, or REPLAY
     window_ns: int
     busy_share: float | None  # None if the trace hides work
     busy_ns: int | None  # per unit
@@ -251,7 +254,7 @@ class Mapped:
 
     kernels: int
     with_layer: int
-    share_of_time: float | None  # share of kernel time; None if the trace shows no kernels
+    share_of_time: float | None  # share of the kernel time that the table of layers divides; None if the trace shows no kernels
     methods: tuple[str, ...]  # the one with the most kernels first
 
 

@@ -23,6 +23,7 @@ from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
     REPETITION,
+    REPLAY,
     UNKNOWN_GPU,
     WORK,
     Doubt,
@@ -123,7 +124,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
         actions=tuple(replace(one, title=one.title.replace(INFERENCE, unit.one)) for one in todo),
         doubts=_doubts(tables),
-        mapped=_mapped(tables["coverage"]),
+        mapped=_mapped(tables),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
         next_steps=(*next_steps(tables, program), *((better,) if (better := better_capture(use)) else ())),
@@ -253,7 +254,7 @@ def _without_profiler(tables: Mapping[str, Table]) -> GpuTime | None:
     return GpuTime(
         device=device,
         name=names.get(device) or UNKNOWN_GPU,
-        window="replay",
+        window=REPLAY,
         window_ns=whole,
         busy_share=work.real("share"),
         busy_ns=work.integer("time_ns"),
@@ -377,14 +378,15 @@ def _kernel_kinds(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
     return tuple((row.text("family"), row.real("share_of_kernel_time")) for row in tables["kernel_families"])
 
 
-def _mapped(coverage: Table) -> Mapped:
-    rows = sorted(coverage, key=lambda row: -row.integer("kernels"))
+def _mapped(tables: Mapping[str, Table]) -> Mapped:
+    rows = sorted(tables["coverage"], key=lambda row: -row.integer("kernels"))
     mapped = [row for row in rows if row.text("method") != "none" and row.integer("kernels")]
-    total = sum(row.integer("time_ns") for row in rows)
+    total, shares = sum(row.integer("time_ns") for row in rows), tables["repeated_layers"].floats("share_of_all_kernel_time")
+    of_all = sum(row.integer("time_ns") for row in mapped) / total if total else None
     return Mapped(
         kernels=sum(row.integer("kernels") for row in rows),
         with_layer=sum(row.integer("kernels") for row in mapped),
-        share_of_time=sum(row.integer("time_ns") for row in mapped) / total if total else None,
+        share_of_time=min(float(shares.sum()), 1.0) if of_all and len(shares) else of_all,
         methods=tuple(row.text("method") for row in mapped),
     )
 

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
-from nsysmap.base.units import counted, multiple, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.model import (
     INFERENCE,
@@ -73,7 +73,7 @@ def none_of(summary: Summary) -> str:
 def in_its_words(summary: Summary, text: str) -> str:
     """A sentence about inferences, of repetitions where that is what they are."""
     marked = REPETITION not in summary.unit and (summary.inferences or summary.tensorrt)
-    return text if marked else re.sub(r"\binference", REPETITION, text).replace("Inference", REPETITION.title())
+    return text if marked else of_repetitions(text)
 
 
 def _sequences(summary: Summary) -> str:
@@ -201,7 +201,7 @@ def where(summary: Summary) -> list[str]:
     found = []
     for gpu in summary.gpus:
         found.append(_gpu(summary, gpu))
-        found += [_unprofiled(summary, without)] if without is not None and without.device == gpu.device else []
+        found += [unprofiled(summary)] if without is not None and without.device == gpu.device else []
     return found
 
 
@@ -230,8 +230,11 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{_idle(gpu)}"
 
 
-def _unprofiled(summary: Summary, gpu: GpuTime) -> str:
-    """The same of the replay without the profiler."""
+def unprofiled(summary: Summary) -> str:
+    """The same of the replay without the profiler; empty if there is none."""
+    gpu = summary.gpu_unprofiled
+    if gpu is None:
+        return ""
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
     return f"{which}{percent(gpu.busy_share or 0.0, 1, 0)} busy without the profiler ({rounded(gpu.busy_ns)}){_idle(gpu)}"
 

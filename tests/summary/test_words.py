@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from nsysmap.analysis import analyze
 from nsysmap.base.lines import rendered
 from nsysmap.base.report_schema import INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.result_schema import WHATIF
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.comparison.inference import one_inference
+from nsysmap.comparison.inference_page import inference_text
+from nsysmap.report.build import report_of
+from nsysmap.report.text import report_text
+from nsysmap.report.whatif import whatif_text
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import UnitTime, actions
 from nsysmap.summary.costs import kernel_titles
@@ -18,6 +25,7 @@ from nsysmap.summary.model import Doubt, Figure, NextStep, Summary
 from nsysmap.summary.screen import screen
 from nsysmap.summary.summarize import summarize
 from nsysmap.trace.steady import only_repeats
+from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import TENSORRT, answered, finding, outcome, tables
 
@@ -155,3 +163,14 @@ def test_a_trace_that_hides_what_ran_is_captured_again_before_a_rule_s_upper_bou
     first = [line for line in rendered(screen(hidden, 80), colour=False).splitlines() if "smaller" in line or "first" in line]
     assert first == ["do first   capture again:"]
     assert gains.first_actions(replace(hidden, next_steps=())) == gains.first_actions(summary)
+
+
+@pytest.mark.parametrize("name", ["eager", "graph"])
+def test_what_nothing_shows_to_be_inferences_is_called_repetitions_in_every_sentence(name: str) -> None:
+    found = analyze(FIXTURES / "torch_encoder" / f"{name}.nsys-rep")
+    text = report_text(report_of(found), full=True)
+    told = re.sub(r"no range marks an inference|nsysmap inference|idle-between-inferences", "", text)
+    assert [line for line in told.splitlines() if re.search(r"\binferences?\b", line, re.IGNORECASE)] == []
+    assert "repetitions" in whatif_text(found.tables.whatif, "x", "repetition")
+    assert "inference" not in whatif_text(found.tables.whatif, "x", "repetition")
+    assert "inference" not in inference_text(one_inference(found.tables.by_name(), "x", "slowest"))
