@@ -363,6 +363,8 @@ def _without_wild(scene: _Scene, shift: Shift) -> tuple[BoolArray, _Looked, Fit]
         more = np.zeros(len(wild), np.bool_)
         for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
             away = np.where(looked.used, np.abs(row - looked.shares.applied(rates)), 0.0)
+            if not (away > _FAR * noise / 4 + 2.0).any():
+                continue
             usual = looked.shares.applied(looked.shares.gathered(away) / weight)
             more |= away > _FAR * np.maximum(usual, noise / 4) + 2.0
         if not more.any():

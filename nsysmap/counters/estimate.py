@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from nsysmap.base.groups import scattered
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.both import both
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
 from nsysmap.counters.limits import limits
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
-from nsysmap.counters.part_rates import Fit, Sums, fit_rates
+from nsysmap.counters.part_rates import Fit, State, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.ring import Factor
 from nsysmap.counters.series import LEFT_OPEN, ROUNDED2, Series, series_of
@@ -27,9 +31,10 @@ _FEW = 20.0  # samples per part of a kernel: with more, the leverage of a sample
 _FEWEST_CLUSTERS = 8  # with fewer, the scatter between clusters is taken to be at least that of the samples' noise
 _MOST_LEVERAGE = 0.9
 _PHASES = 32  # random sums of places in the sequence
-_WORKERS = 2  # threads; numpy leaves Python to the other while it computes
+_HALVES = 2  # of the metrics, estimated at the same time
 _SETTLING = 4  # rounds of predicting the samples printed as 1
 _HARMONICS = np.arange(1, 9)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -101,20 +106,18 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = series_of(samples, problem.values)
-    printed = series
-    coarse, into = problem.layout.halved()
-    fit = fit_rates(_sums(problem, series).merged(into), coarse)
+    halves = [slice(at, None, _HALVES) for at in range(min(_HALVES, len(series)))]
     outliers = np.zeros(problem.shares.samples, np.bool_)
+    looked = [_Looked(series[rows], series[rows], None, outliers) for rows in halves]
     for _ in range(_LOOKS):  # large outliers hide others
-        predicted = [problem.shares.applied(rates) for rates in fit.rates[:, np.append(into, -1)]]
-        more = _outliers(problem, series, predicted, fit.noise)
-        series = [each.corrected(row) for each, row in zip(printed, predicted, strict=True)]
-        if not more.any():
+        looked = _of_halves(partial(_look, problem), looked)
+        more = np.any([each.outliers for each in looked], axis=0)
+        if not 0 < more.sum() <= _NEAR_ALL * problem.used.sum():
             break
         outliers |= more
         problem = without(problem, more)
-        fit = fit_rates(_sums(problem, series).merged(into), coarse, like=fit.state())
-    linear = _every_linear(problem, series, printed, fit)
+    found = _of_halves(partial(_linear_of, problem, _common(problem)), looked)
+    linear = [found[row % len(halves)][row // len(halves)] for row in range(len(series))]
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns)
         for row, clock in enumerate(samples.per_cycle)
@@ -126,6 +129,13 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
         concurrent_share(problem.work)[place], int(problem.used.sum()), int(outliers.sum()), problem.left_out, problem.thinned,
         problem.period_ns,
     )  # fmt: skip
+
+
+def _of_halves(work: Callable[[_Looked], Found], halves: list[_Looked]) -> list[Found]:
+    """What is made of each half of the metrics, at the same time."""
+    if len(halves) == 1:
+        return [work(halves[0])]
+    return list(both(partial(work, halves[0]), partial(work, halves[1])))
 
 
 @dataclass(frozen=True)
@@ -152,16 +162,37 @@ def _sums(problem: Problem, series: list[Series]) -> Sums:
     return Sums(problem.matrix, target, squares, int(problem.used.sum()), np.array([each.rounding2 for each in series]))
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """Some metrics' series, as printed and with what is assumed for samples printed as 1, after a fit with parts twice as long."""
+
+    printed: list[Series]
+    series: list[Series]
+    like: State | None
+    outliers: BoolArray
+
+
+def _look(problem: Problem, before: _Looked) -> _Looked:
+    """The series after a fit to what was assumed before, and the outliers in it."""
+    coarse, into = problem.layout.halved()
+    fit = fit_rates(_sums(problem, before.series).merged(into), coarse, like=before.like)
+    predicted = [problem.shares.applied(rates) for rates in fit.rates[:, np.append(into, -1)]]
+    series = [each.corrected(row) for each, row in zip(before.printed, predicted, strict=True)]
+    return _Looked(before.printed, series, fit.state(), _outliers(problem, before.series, predicted, fit.noise))
+
+
 def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray) -> BoolArray:
     """Samples far from the usual ones of their kernels, in any metric."""
     far = np.zeros(problem.shares.samples, np.bool_)
     weight = np.maximum(problem.shares.gathered(np.ones(problem.shares.samples)), 1e-12)
     for each, expected, usually in zip(series, predicted, noise, strict=True):
         away = np.where(problem.used, np.abs(each.values - expected), 0.0)
-        usual = problem.shares.applied(problem.shares.gathered(away) / weight)
         step = each.step * each.upper / 100 if np.isfinite(each.upper) else 0.0
+        if not (away > _FAR * usually / 4 + 2 * step).any():
+            continue
+        usual = problem.shares.applied(problem.shares.gathered(away) / weight)
         far |= away > _FAR * np.maximum(usual, usually / 4) + 2 * step
-    return far if far.sum() <= _NEAR_ALL * problem.used.sum() else np.zeros_like(far)
+    return far
 
 
 @dataclass(frozen=True)
@@ -187,24 +218,9 @@ def _common(problem: Problem) -> _Common:
     )  # fmt: skip
 
 
-def _every_linear(problem: Problem, series: list[Series], printed: list[Series], like: Fit) -> list[_Linear]:
-    """The estimates from each series, half of them at a time; ``like`` is a fit of all with other parts."""
-    common = _common(problem)
-
-    def some(rows: slice) -> list[_Linear]:
-        fit = fit_rates(_sums(problem, series[rows]), problem.layout, like=like.state(rows))
-        return _linear(problem, common, *_settled(problem, common, series[rows], printed[rows], fit))
-
-    if len(series) == 1:
-        return some(slice(None))
-    from concurrent.futures import ThreadPoolExecutor
-
-    halves = [slice(at, None, _WORKERS) for at in range(_WORKERS)]
-    linear: list[_Linear | None] = [None] * len(series)
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        for rows, found in zip(halves, pool.map(some, halves), strict=True):
-            linear[rows] = found
-    return [each for each in linear if each is not None]
+def _linear_of(problem: Problem, common: _Common, looked: _Looked) -> list[_Linear]:
+    fit = fit_rates(_sums(problem, looked.series), problem.layout, like=looked.like)
+    return _linear(problem, common, *_settled(problem, common, looked.series, looked.printed, fit))
 
 
 def _settled(
@@ -436,7 +452,8 @@ def _freedom(influence: FloatArray, spread: FloatArray) -> FloatArray:
 
     After Satterthwaite (1946): (sum of variances)² over the sum of their squares, both from the clusters' own second and fourth powers.
     """
-    squares, fourths = (influence**2).sum(axis=0) ** 2, (influence**4).sum(axis=0)
+    own = influence**2
+    squares, fourths = own.sum(axis=0) ** 2, (own * own).sum(axis=0)
     told = 3.0 * np.divide(squares, fourths, out=np.full(len(squares), np.inf), where=fourths > 0) - 2.0
     freedom: FloatArray = np.minimum(spread - 1.0, np.maximum(told, 1.0))
     return freedom

@@ -68,4 +68,6 @@ class Shift:
 
     def moved(self, sampled_ns: IntArray) -> FloatArray:
         """These times of the sampler's clock on the kernels' clock."""
-        return sampled_ns + (self.offset_ns + self.drift * (sampled_ns - self.origin_ns))
+        added = self.offset_ns + self.drift * (sampled_ns - self.origin_ns) if self.drift else self.offset_ns
+        moved: FloatArray = sampled_ns + added
+        return moved

@@ -10,6 +10,7 @@ import numpy as np
 from nsysmap.base.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.counters.both import both
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
@@ -55,14 +56,13 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
         samples = samples_of(gpu)
         capture = Capture(trace.recording.nsys_version, gpu.number)
-        facts, shift, estimates = _gpu(gpu, samples, found, trace, kernels)
-        moved = joined(gpu.start_ns, gpu.end_ns, found.work, shift or Shift())
-        sampling.append(facts | ({} if shift is None else _run(samples, moved, found.work)))
+        shift, facts, estimates, rows = _gpu(gpu, samples, found, trace, kernels)
+        sampling.append(facts)
         if estimates is not None:
             by_kernel += _kernel_rows(gpu, found, kernels, estimates, capture)
             by_layer += _layer_rows(gpu, found, kernels, estimates)
             ends += _ends(gpu, found, kernels, estimates)
-        whole += _device_rows(gpu, moved)
+        whole += rows
         copies += copy_rows(samples, trace, gpu.device, shift, capture)
     return Counters(
         Table.of_rows(GPU_SAMPLING, sampling),
@@ -129,17 +129,26 @@ def _turns_over_ns(devices: Table, device: int, samples: Samples) -> float:
 
 def _gpu(
     gpu: GpuSamples, samples: Samples, found: Repeated, trace: Trace, kernels: Table
-) -> tuple[dict[str, object], Shift | None, Estimates | None]:
+) -> tuple[Shift | None, dict[str, object], Estimates | None, list[dict[str, object]]]:
+    """The clocks' offset, the row of `gpu_sampling`, the estimates, and rows of `device_counters`."""
     activity = _activity(samples)
     sampled = _sampled(gpu, found)
-    reason, shift, estimates = _cannot(gpu, found, activity, sampled, trace), None, None
-    if reason is None:
-        shift = clock_shift(samples, found.work, activity)
+    reason = _cannot(gpu, found, activity, sampled, trace)
+    shift = clock_shift(samples, found.work, activity) if reason is None else None
+    if reason is None and shift is None:
+        reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
+
+    def estimated() -> Estimates | None:
         if shift is None:
-            reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
-        else:
-            cache_ns = _turns_over_ns(trace.devices, gpu.device, samples)
-            estimates = estimate(_of_kernels(samples), found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
+            return None
+        cache_ns = _turns_over_ns(trace.devices, gpu.device, samples)
+        return estimate(_of_kernels(samples), found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
+
+    def of_run() -> tuple[dict[str, object], list[dict[str, object]]]:
+        moved = joined(gpu.start_ns, gpu.end_ns, found.work, shift or Shift())
+        return {} if shift is None else _run(samples, moved, found.work), list(_device_rows(gpu, moved))
+
+    estimates, (run, rows) = both(estimated, of_run)
     facts: dict[str, object] = {
         "device": gpu.device,
         "frequency_hz": gpu.frequency_hz,
@@ -160,7 +169,7 @@ def _gpu(
         "reason": reason,
         **(_filled(gpu, samples, trace) if estimates is None else {}),
     }
-    return facts, shift, estimates
+    return shift, facts | run, estimates, rows
 
 
 def _activity(samples: Samples) -> tuple[int, ...]:

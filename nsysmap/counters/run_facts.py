@@ -72,9 +72,9 @@ class Joined:
 
     def by_repetition(self, values: BoolArray | FloatArray) -> IntArray | FloatArray:
         """The sum over the samples inside each repetition."""
+        until = np.append(np.cumsum(values), 0)  # the last is that of before the first
         first, last = self.inside
-        until = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
-        total: IntArray | FloatArray = until[last] - until[first]
+        total: IntArray | FloatArray = until[last - 1] - until[first - 1]
         return total
 
     @cached_property
@@ -118,10 +118,10 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
 def during_inferences(values: FloatArray, samples: Joined) -> DuringInferences | None:
     """The metric's mean during each repetition that has samples; a sample belongs to where its middle is. None if there are none."""
     told = np.isfinite(values)
-    seen = samples.by_repetition(told)
+    seen = samples.inside[1] - samples.inside[0] if told.all() else samples.by_repetition(told)
     if not seen.any():
         return None
-    means = samples.by_repetition(np.where(told, values, 0.0))[seen > 0] / seen[seen > 0]
+    means = samples.by_repetition(values if told.all() else np.where(told, values, 0.0))[seen > 0] / seen[seen > 0]
     low, high = np.quantile(means, (_TWENTIETH, 1 - _TWENTIETH))
     idle = samples.idle & told
     return DuringInferences(

@@ -201,9 +201,12 @@ def busy_time(work: Work) -> BusyTime:
     reached = np.maximum.accumulate(work.end_ns)
     last = np.append(work.start_ns[1:] > reached[:-1], True)[: len(reached)]
     first = np.append(True, last[:-1])[: len(reached)]
-    moments = np.stack([work.start_ns[first], reached[last]], axis=1).astype(np.float64)
-    busy = np.cumsum(moments[:, 1] - moments[:, 0])
-    return BusyTime(moments.ravel(), np.stack([busy - (moments[:, 1] - moments[:, 0]), busy], axis=1).ravel())
+    moments = np.empty((int(last.sum()), 2))
+    moments[:, 0], moments[:, 1] = work.start_ns[first], reached[last]
+    busy, length = np.empty_like(moments), moments[:, 1] - moments[:, 0]
+    np.cumsum(length, out=busy[:, 1])
+    busy[:, 0] = busy[:, 1] - length
+    return BusyTime(moments.ravel(), busy.ravel())
 
 
 def concurrent_share(work: Work) -> FloatArray:
