@@ -75,7 +75,19 @@ function graphsOf(doc, on) {
   document.getElementById("graph-out").addEventListener("click", () => graph().made.zoom(1 / 1.3));
   const seen = new IntersectionObserver(entries => { if (entries.some(entry => entry.isIntersecting)) { seen.disconnect(); refresh(); } });
   seen.observe(place);
-  addEventListener("beforeprint", () => { seen.disconnect(); refresh(); graph().made.fit(); });
+  addEventListener("beforeprint", () => {
+    seen.disconnect();
+    refresh();
+    graph().made.fit();
+    const svg = graph().canvas.querySelector("svg.shown"), area = svg.getBoundingClientRect(), frame = document.getElementById("graph-canvas");
+    svg.setAttribute("viewBox", `0 0 ${area.width} ${area.height}`);  // so that it becomes smaller with a page that is narrower than the window
+    frame.style.aspectRatio = `${area.width} / ${area.height}`;
+    frame.style.height = "auto";
+  });
+  addEventListener("afterprint", () => {
+    for (const svg of place.querySelectorAll("svg.view")) svg.removeAttribute("viewBox");
+    document.getElementById("graph-canvas").removeAttribute("style");
+  });
   return {
     has: id => { const one = doc.layers.find(layer => layer.id === id); return Boolean(one && one.engine !== null && doc.graphs[one.engine]); },
     update(given) { selection = given; marked(); },

@@ -27,6 +27,28 @@ def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callabl
     assert page.locator(".finding details").first.get_attribute("open") is None
 
 
+def test_paper_shows_the_whole_graph(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    inside = """() => {
+      const frame = document.getElementById("graph-canvas").getBoundingClientRect();
+      const boxes = [...document.querySelectorAll("svg.shown .box .face")].map(one => one.getBoundingClientRect());
+      const [left, right, top, bottom] = [["left", "min"], ["right", "max"], ["top", "min"], ["bottom", "max"]].map(([side, most]) =>
+        Math[most](...boxes.map(one => one[side])));
+      const whole = left >= frame.left && right <= frame.right && top >= frame.top && bottom <= frame.bottom;
+      return [boxes.length, whole, (bottom - top) / frame.height];
+    }"""
+    count, whole, tall = page.evaluate(inside)
+    assert count > 50 and whole and tall > 0.8
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.get_attribute("svg.shown", "viewBox") is None
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.bar i')).printColorAdjust") == "exact"
+    )  # browsers print no background else
+
+
 @pytest.mark.parametrize("names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["no engine file"]])
 def test_paper_cuts_no_table(browser: Browser, written: Callable[..., Path], names: tuple[str, ...]) -> None:
     page = opened(browser, written(*names))
