@@ -368,9 +368,17 @@ def _share(some: int, every: int, of: str) -> str:
     return f"{'all' if every > 1 else 'the'} {counted(every, of)}" if some == every else f"{some:,} of {counted(every, of)}"
 
 
-def fit_notes(fits: Table, inferences: int) -> tuple[Note, ...]:
-    """An error for each engine file that did not run, and a warning for each that leaves it, or whose some inferences are, open."""
+def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
+    """An error for each engine file that did not run, a warning where that, or whose some inferences are, is open, and how many have none.
+
+    ``shown``: the inferences of which the trace shows kernels.
+    """
     notes = []
+    inferences = len(whose.engine)
+    without = int(np.count_nonzero(shown & (whose.engine == MISSING))) - sum(one.refused for one in whose.explained)
+    if without > 0 and (whose.engine != MISSING).any():
+        told = f"{without:,} of {counted(inferences, 'inference')} run no layer of a given engine file: give the file of their engine too."
+        notes.append(Note("info", told))
     for row in fits.records():
         source, own, of_all = row["source"], row["inferences"], counted(inferences, "inference")
         if row["verdict"] == DID_NOT_RUN:

@@ -128,7 +128,7 @@ def map_kernels(
         },
     )
     fits = engine_fits(engines, resolved.fits, placed, whose)
-    notes = fit_notes(fits, len(found.table))
+    notes = fit_notes(fits, whose, found.table.ints("kernels") > 0)
     if tensorrt.never_closed:
         notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
     if model is not None and placing is not None:

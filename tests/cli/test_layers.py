@@ -141,3 +141,13 @@ def test_of_two_engines_with_equal_names_one_file_shows_its_own_inferences_and_s
         assert f"warning: {others} of 99 inferences have layers of the names in {name}.engine.json and are of another engine" in shown
     both = [str(FIXTURES / f"decode_loop/{name}.engine.json") for name in ("context", "generation")]
     assert "another engine" not in run(report, *both).stdout
+
+
+@pytest.mark.parametrize(("name", "steady"), [("context", 2), ("generation", 96)])
+def test_the_graph_of_one_of_two_engines_with_equal_names_has_the_times_of_its_own_inferences(
+    name: str, steady: int, tmp_path: Path
+) -> None:
+    engine, report, out = FIXTURES / f"decode_loop/{name}.engine.json", FIXTURES / "decode_loop/sync.nsys-rep", tmp_path / "engine.svg"
+    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "graph", str(engine), str(report), "-o", str(out)]
+    subprocess.run(command, check=True)
+    assert f"mean of {steady} inferences in sync.nsys-rep" in out.read_text(encoding="utf-8")

@@ -211,6 +211,17 @@ def test_of_two_engines_with_the_same_layer_names_one_file_gets_its_own_inferenc
     assert f"{99 - inferences} of 99 inferences have layers of the names in {file}.engine.json" in result.mapped.notes[0].text
 
 
+@pytest.mark.parametrize("report", ["torch_mixed/sync", "torch_mixed/nonvtx"])
+def test_inferences_of_no_given_file_are_counted(report: str) -> None:
+    both = ALL["torch_mixed"]
+    told = [[note.text for note in mapped(report, files).mapped.notes if note.level == "info"] for files in ((both[0],), both)]
+    runs = 80 if report == "torch_mixed/sync" else 40  # without ranges only inferences of given files are found
+    assert told == [
+        ["40 of 80 inferences run no layer of a given engine file: give the file of their engine too."] if runs == 80 else [],
+        [],
+    ]
+
+
 @pytest.mark.parametrize("report", ["two_shapes/sync", "two_shapes/nonvtx"])
 def test_two_shapes_of_one_engine_are_its_and_its_file_is_said_to_describe_one(report: str) -> None:
     result = mapped(report, ALL["two_shapes"])
