@@ -222,9 +222,10 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
     inside = work.group >= 0
     if not inside.any():
         return []
-    near = _near(work, inside, samples, _FAR_SAMPLES * samples.period_ns)
+    within = _near(work, inside, samples, _FAR_SAMPLES * samples.period_ns)
     for row in activity:
-        near = near[np.isfinite(samples.values[row][near])]
+        within &= np.isfinite(samples.values[row])
+    near = np.flatnonzero(within)
     if len(near) < _FEWEST_SAMPLES:
         return []
     count = min(_STRETCHES, max(len(near) // 200, 1))
@@ -236,7 +237,7 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
     return found
 
 
-def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> IntArray:
+def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> BoolArray:
     """The samples within that time of some of the work."""
     start, end = (work.start_ns, work.end_ns) if inside.all() else (work.start_ns[inside], work.end_ns[inside])
     end = np.maximum.accumulate(end)
@@ -246,7 +247,7 @@ def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> Int
     near = np.zeros(len(samples.start_ns), np.bool_)
     for one, other in zip(from_sample.tolist(), to_sample.tolist(), strict=True):
         near[one:other] = True
-    return np.flatnonzero(near)
+    return near
 
 
 def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: float) -> Shift | None:

@@ -16,6 +16,7 @@ MOST_PARTS = 24
 _PAIR = 150  # cost of combining a single pair of entries, relative to a product within a matrix
 _ROWS = 2048  # samples at a time
 _MANY_PAIRS = 1_000_000  # entries of the same sample: for fewer, they are multiplied one by one
+_NEVER = np.iinfo(np.int64).max
 _SHORT = 1.5  # share of a part's length: shorter kernels are divided in two, because the distribution within them matters little
 
 
@@ -160,7 +161,9 @@ def overlapping(work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray 
     """Which of the work overlaps any of the samples."""
     first = np.append(True, start_ns[1:] != end_ns[:-1])[: len(start_ns)]  # samples follow one another, but where some were lost
     begins, ends = start_ns[first], end_ns[np.append(first[1:], True)[: len(end_ns)]]
-    some: BoolArray = np.searchsorted(begins, work.end_ns, "left") > np.searchsorted(ends, work.start_ns, "right")
+    past = np.searchsorted(work.start_ns, ends)  # the first work that begins after each stretch of samples
+    following = np.repeat(np.append(begins, _NEVER), np.diff(past, prepend=0, append=len(work.start_ns)))
+    some: BoolArray = following < work.end_ns  # the begin of the first stretch that ends after the work begins
     return some
 
 

@@ -18,6 +18,7 @@ from nsysmap.counters.shares import (
     concurrent_share,
     gram,
     layout_of,
+    overlapping,
     parts_of,
     shares_of,
     touched,
@@ -69,6 +70,23 @@ def test_touched_samples_are_those_that_overlap(rows: list[tuple[int, int, int, 
             if group < 0 and finish > begin
         ]
         assert bool(found[at]) >= any(overlaps)
+
+
+@given(rows=kernels, period=st.integers(3, 90), lost=st.lists(st.integers(0, 200), max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_overlapping_work_is_what_loops_find(rows: list[tuple[int, int, int, int]], period: int, lost: list[int]) -> None:
+    """Also where samples were lost."""
+    work = made_work(rows)
+    edges = np.arange(100, 500, period)
+    kept = np.delete(np.arange(len(edges) - 1), [each for each in lost if each < len(edges) - 1])
+    start, end = edges[:-1][kept], edges[1:][kept]
+    expected = [
+        any(begin < high and finish > low for low, high in zip(start.tolist(), end.tolist(), strict=True))
+        for begin, finish in zip(work.start_ns.tolist(), work.end_ns.tolist(), strict=True)
+    ]
+    found = overlapping(work, start, end)
+    instant = work.start_ns == work.end_ns  # nothing of it is in a sample
+    assert (found | instant).tolist() == (np.array(expected, np.bool_) | instant).tolist()
 
 
 def test_work_beside_other_work_is_counted() -> None:
