@@ -292,7 +292,7 @@ function whatifOf(trace, place) {
         row.classList.toggle("off", Boolean(some && !replayed.length) || Boolean(chosen && change.layers && !change.layers.some(layer => chosen.has(layer))));
       }
       const about = chosen ? ` ${rows.filter(({ row }) => !row.classList.contains("off")).length} of ${counted(rows.length, "change")} concern the selected layers; their figures are of all layers.` : "";
-      said.textContent = (!some ? whole : replayed.length ? `Now: ${some.length === 1 ? `of the selected ${doc.one}` : `means of ${replayed.length} of the ${some.length} selected ${doc.one}s, those that were replayed`}; – for changes that run several at once.` : `None of the selected ${doc.one}s was replayed: the figures are of the whole run.`) + about;
+      said.textContent = (!some ? whole : replayed.length ? `Now: ${some.length === 1 ? `of the selected ${doc.one}` : `means of ${replayed.length} of the ${some.length} selected ${doc.one}s, those that were replayed`}; – for ranges, which are of the run, and for changes that run several at once.` : `None of the selected ${doc.one}s was replayed: the figures are of the whole run.`) + about;
     },
   };
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
-from nsysmap.base.units import counted, duration, percent, ranged, size
+from nsysmap.base.units import counted, duration, percent, ranged, rounded, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
 from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
@@ -152,9 +152,9 @@ def cost_words(cost_ns: float, group: str, summary: Summary | None) -> str:
     """What findings of a rule of this group cost, in the unit of the answer; in all if it has none or they are about the capture; of an
     engine file alone per inference."""
     if summary is None:
-        return f"{duration(cost_ns)} per inference"
+        return f"{rounded(cost_ns)} per inference"
     in_all = not summary.units or group == "capture"
-    return f"{duration(cost_ns)} in all" if in_all else f"{duration(cost_ns / summary.units)} per {summary.unit}"
+    return f"{rounded(cost_ns)} in all" if in_all else f"{rounded(cost_ns / summary.units)} per {summary.unit}"
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:

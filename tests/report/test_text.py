@@ -74,13 +74,21 @@ def test_a_whole_graph_trace_says_that_kernels_are_hidden_what_is_known_all_the_
     assert re.search(r"launch call +11\.10 µs", text)
     assert re.search(r"round trip +288\.3 µs", text)
     assert re.search(r"between +1\.36 µs", text)
-    for absent in ("Layers (", "Kernels (", "By kind", "Mapping:", "100%"):
+    for absent in ("Layers (", "Kernels (", "By kind", "Mapping over the whole trace:", "100%"):
         assert absent not in text
 
 
 def test_the_sections_come_in_the_order_in_which_one_asks() -> None:
     text = report_text(report("bert_trt10", "sync.sqlite"), full=True)
-    order = ["Captured", "Inferences: 50", "Why the GPU was idle", "Mapping:", "Layers (", "By kind of layer", "Kernels ("]
+    order = [
+        "Captured",
+        "Inferences: 50",
+        "Why the GPU was idle",
+        "Mapping over the whole trace:",
+        "Layers (",
+        "By kind of layer",
+        "Kernels (",
+    ]
     assert [text.index(f"\n{heading}") for heading in order] == sorted(text.index(f"\n{heading}") for heading in order)
 
 
@@ -88,9 +96,9 @@ def test_kernels_without_a_layer_are_listed_with_the_reason() -> None:
     held = report("bert_trt10", "graph.sqlite", engine=False)
     coverage = held.tables.coverage
     short = with_tables(held, coverage=Table.of_rows(coverage.spec, [{**row, "method": "none"} for row in coverage.records()]))
-    assert "Mapping: 0 of 2,800 kernels have a layer, 0% of kernel time" in report_text(short, full=True)
+    assert "Mapping over the whole trace: 0 of 2,800 kernels have a layer, 0% of kernel time" in report_text(short, full=True)
     text = report_text(hostile(), full=True)
-    assert "Mapping: 2,800 of 2,801 kernels have a layer, 99.99% of kernel time" in text
+    assert "Mapping over the whole trace: 2,800 of 2,801 kernels have a layer, 99.99% of kernel time" in text
     assert "none: <script>" in text
 
 
@@ -113,7 +121,7 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
     )
     text = report_text(replace(held, outcomes=outcomes), full=True)
     assert "Findings of 1 of the 2 rules that could run" in text
-    assert "  error  launch-bound, 2 places, 100.0 µs per inference\n    It waits.\n    It waits.\n" in text
+    assert "  error  launch-bound, 2 places, 100 µs per inference\n    It waits.\n    It waits.\n" in text
     assert "→ Use a graph. Check it." in text
     assert "blind: no rows in osrt_calls" in text
 

@@ -10,7 +10,7 @@ import pytest
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.lines import WHOLE, rendered
-from nsysmap.base.units import duration
+from nsysmap.base.units import rounded
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
 from nsysmap.report.words import cost_words
@@ -235,4 +235,4 @@ def test_a_rule_tells_a_prediction_as_the_answer_does() -> None:
     assert f" instead of {predicted.partition(' (')[0]} without the profiler" in finding.message
     (action,) = [one for one in analysis.summary.actions if one.name == "cuda-graph"]
     assert f": {words.figure(action.saving)}, or " in finding.message
-    assert cost_words(finding.cost_ns or 0, finding.group, analysis.summary) == f"{duration(action.saving.ns)} per inference"
+    assert cost_words(finding.cost_ns or 0, finding.group, analysis.summary) == f"{rounded(action.saving.ns)} per inference"
