@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from nsysmap.base.table import Row
+from nsysmap.base.terminal import columns
 from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.summary.actions import FEWER_KERNELS, LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
@@ -19,6 +20,7 @@ _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
 _NAMED = 2  # actions that are left out are named, at most
+_AROUND = len("(also: ; 2 more: --full)")
 
 
 def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False) -> str:
@@ -110,17 +112,20 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
     return (*chosen, *((more,) if more else ()))
 
 
-def order(summary: Summary, shown: Sequence[Action], *, why: bool = True) -> str:
+def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: int | None = None) -> str:
     """Which actions that pay are left out; and (``why``) why the others are in this order where a later one may save more than one before
-    it, and how many small ones there are."""
+    it, and how many small ones there are.  In ``room`` columns as many are named as fit one line, but one at least."""
     shorter = [one for one in shown if not one.throughput_only]
     later_more = why and any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
     left = [one for one in summary.actions if one not in shown] if shown else []
     left = [one for one in left if one.name != "cuda-graph"]  # which has a row of its own then
     large = [one for one in left if (one.share or 0.0) >= _LEAST_SHARE and not (one.filled is not None and one.basis == "rule")]
+    large.sort(key=lambda one: -(one.share or 0.0))
     named = [f"{one.title}, {'up to ' if one.basis == 'rule' else ''}{percent(one.share or 0.0, 1, 0)}" for one in large[:_NAMED]]
+    while room is not None and len(named) > 1 and columns("; ".join(named)) > room - _AROUND:
+        named.pop()
     parts = [f"also: {'; '.join(named)}"] if named else []
-    others = sum(1 for one in left if not one.throughput_only and one not in large[:_NAMED])
+    others = sum(1 for one in left if one not in large[: len(named)] and (one in large or not one.throughput_only))
     parts += [f"{others} more" if named else counted(others, "smaller action")] if others and (named or why) else []
     told = f"{'; '.join(parts)}: --full" if parts else ""
     return "; ".join(part for part in ("what a replay predicts comes before upper bounds" if later_more else "", told) if part)

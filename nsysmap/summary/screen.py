@@ -118,7 +118,7 @@ def _actions(summary: Summary, shown: Sequence[Action], width: int, left_out: Se
             number,
             width,
         )
-    if "also" not in left_out and (told := gains.order(summary, shown, why="order" not in left_out)):
+    if "also" not in left_out and (told := gains.order(summary, shown, why="order" not in left_out, room=width - _WORD)):
         yield from _said("", [f"({told})"], width)
     for action in shown:
         if action.throughput_only:

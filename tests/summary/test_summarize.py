@@ -330,6 +330,10 @@ def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> No
     others = [replace(graph, name=f"other {number}", title=f"other {number}", share=0.05) for number in range(3)]
     told = gains.order(replace(summary, actions=(graph, copies, *others)), (graph,))
     assert told == "also: synchronise once, at the end, 10%; other 0, 5%; 2 more: --full"
+    assert gains.order(replace(summary, actions=(graph, *others, copies)), (graph,)) == told  # the one that saves most first
+    assert gains.order(replace(summary, actions=(graph, copies, *others)), (graph,), room=60) == (
+        "also: synchronise once, at the end, 10%; 3 more: --full"
+    )
     assert gains.order(replace(summary, actions=(graph, copies)), (graph, copies)) == ""
 
 
