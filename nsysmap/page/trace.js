@@ -229,7 +229,8 @@ function lanesOf(doc, tables, shared) {
   const idle = split(GAP, row => shared(GAP, "device", row));
   const inferences = split(INFERENCE, row => tables.inferences.thread[row]);
   const several = doc.threads.length > 1;
-  for (const [thread, events] of inferences) {
+  const first = ([thread, events]) => [tables.inferences.device[events[0][1]], thread];
+  for (const [thread, events] of [...inferences].sort((one, two) => first(one)[0] - first(two)[0] || first(one)[1] - first(two)[1])) {
     const gpus = new Set(events.map(([, row]) => tables.inferences.device[row])), gpu = doc.devices > 1 && gpus.size === 1 && !gpus.has(-1) ? `, GPU ${[...gpus][0]}` : "";
     const name = `${doc.one}s${gpu}` + (several && thread >= 0 ? `, thread ${doc.threads[thread].tid}` : "");
     stacked(tables, events).forEach((part, depth) => add({ name: depth ? "" : name, type: INFERENCE, height: 18, thread: -2 }, part));

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nsysmap.picture import html
 from nsysmap.picture.swatches import _KINDS as KINDS
 from nsysmap.picture.swatches import CAUSES, heat, ink_on, kernel_swatch, kind_swatch
 from nsysmap.timing.idle_causes import CAUSES as IDLE_CAUSES
@@ -81,3 +84,13 @@ def test_a_kernel_in_an_opaque_region_has_the_colour_of_what_it_does() -> None:
     assert kernel_swatch(None, gemm).words == "matrix product"
     assert kernel_swatch(None, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)").words == "communication"
     assert kernel_swatch(None, "xyzzy").untold
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_of_every_colour_of_the_theme_can_be_read_on_its_grounds(scheme: str) -> None:
+    theme = (Path(html.__file__).parent / "theme.css").read_text("utf-8")
+    both = re.findall(r"--(\w+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", theme)
+    colours = {name: light if scheme == "light" else dark for name, light, dark in both}
+    for word in ("ink", "faint", "accent", "warn", "bad"):
+        for ground in ("ground", "panel", "raised"):
+            assert contrast(colours[word], colours[ground]) >= 4.5, (word, ground)
