@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.odds import Explained, by_place, explained, less_likely
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
 from nsysmap.counters.problem import coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
@@ -27,9 +28,11 @@ _NEAR_NS = 500.0  # longest steps near the begin: with many samples, offsets hal
 _NEAR_STEPS = 8  # … this many in either direction
 _QUICK = 800  # samples per stretch used by the first search …
 _FIRST = 200  # … which tries each offset with these alone, and longer parts, and goes on with those not less probable by this power of e
-_HOPELESS = 50.0
+_HOPELESS = 10.0
 _BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
-_SHORTEST_PART_NS = 1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset
+_SHORTEST_PART_NS = 1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset …
+_LONGEST_PART_NS = 1500.0  # … but their blocks start and end within µs: with parts of a quarter of a sample, another kernel's begin, 2 µs
+_FEWEST_PARTS = 3  # away, explained samples at 10 kHz better (against the same programs at 200 kHz, 2 of 5 networks on an H100)
 _FINE = 0.01  # of a sample's length, or this many ns: finest steps of the search
 _FINE_NS = 40.0
 _USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10 kHz
@@ -84,6 +87,15 @@ class _Scene:
         shares = shares_in(self.parts, start, end).kept(used)
         return _Looked(self.values, used, shares, gram(shares))
 
+    def places(self, shift: Shift) -> IntArray:
+        """The group that runs, or ran last, where each sample begins, plus 1; 0 for none."""
+        row = np.searchsorted(self.work.start_ns, shift.moved(self.start_ns), "right") - 1
+        return np.where(row >= 0, self.work.group[row], -1) + 1
+
+    def explained(self, looked: _Looked, like: Fit, place: IntArray) -> Explained:
+        """How well rates explain these samples."""
+        return explained(looked.values, looked.shares, looked.sums(), like, self.parts.layout, place)
+
 
 @dataclass(frozen=True)
 class _Looked:
@@ -132,7 +144,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     work = in_sequence_order(work.some(overlapping(work, begins - margin, ends + margin)))[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     rough = _by_busy_time(work, [each.begin(_QUICK) for each in stretches], samples.period_ns, origin) or none
-    layout = coarse_enough(work, max(samples.period_ns / 4, _SHORTEST_PART_NS), 2)
+    layout = coarse_enough(work, min(max(samples.period_ns / 4, _SHORTEST_PART_NS), _LONGEST_PART_NS), _FEWEST_PARTS)
     shift = _searched(work, layout, stretches, samples.period_ns, rough)
     whole = _scene(work, layout, stretches)
     if rough.offset_ns or rough.drift:
@@ -180,7 +192,8 @@ def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
 
 
 def _offset_error(search: _Search, shift: Shift, best: float) -> float:
-    """The error of the offset: from the curvature of the misfit, and from the scatter between metrics."""
+    """The error of the offset: from the curvature of the misfit and how places of the sequence pull at it (sandwich estimator: Huber 1967),
+    and from the scatter between metrics."""
     step = _step(search.period_ns)
     low, here, high = (_misfit(search, shift, best + way * step) for way in (-1, 0, 1))
     bend = np.maximum((low - 2 * here + high) / step**2, 1e-12)
@@ -188,7 +201,10 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     weight = bend / bend.sum()
     apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
     ticks = _TICK_NS**2 / max(len(np.unique(search.scene.work.repeat[search.scene.work.repeat >= 0])), 1)
-    return float(np.sqrt(ticks + apart + 1.0 / bend.sum()))
+    place = search.scene.places(shift)
+    looked = (search.scene.at(Shift(best + way * step, shift.drift, shift.origin_ns), search.left_out) for way in (-1, 1))
+    pull = by_place(*(search.scene.explained(each, search.like, place) for each in looked)) / (2 * step)
+    return float(np.sqrt(ticks + apart + max(1.0 / bend.sum(), float(pull @ pull) / bend.sum() ** 2)))
 
 
 def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
@@ -310,7 +326,8 @@ def _searched(work: Work, layout: Layout, stretches: list[_Stretch], period: flo
         scene = _scene(work, parts, [each.begin(samples) for each in stretches], rough)
         left_out, _, like = _without_wild(scene, rough)
         misfit = np.full(len(moved), np.inf)
-        misfit[hopeful] = [quick_misfit(scene.at(moved[each], left_out).sums(), like).sum() for each in hopeful.tolist()]
+        place = scene.places(rough)
+        misfit[hopeful] = less_likely([scene.explained(scene.at(moved[each], left_out), like, place) for each in hopeful.tolist()])
         misfit += unusual
         hopeful = np.flatnonzero(misfit <= misfit.min() + _HOPELESS)
     best = int(np.argmin(misfit))
@@ -333,9 +350,9 @@ def _step(period: float) -> float:
 def _likelier(scene: _Scene, shifts: tuple[Shift, ...]) -> Shift:
     """The shift with the most probable samples, without those that are outliers at any of the shifts."""
     wild = np.any([_without_wild(scene, each)[0] for each in shifts], axis=0)
-    sums = [scene.at(each, wild).sums() for each in shifts]
-    likes = [fit_rates(each, scene.parts.layout) for each in sums]
-    misfit = [float(np.mean([quick_misfit(each, like).sum() for like in likes])) for each in sums]
+    looked, place = [scene.at(each, wild) for each in shifts], scene.places(shifts[0])
+    likes = [fit_rates(each.sums(), scene.parts.layout) for each in looked]
+    misfit = np.mean([less_likely([scene.explained(each, like, place) for each in looked]) for like in likes], axis=0)
     return shifts[int(np.argmin(misfit + _unusual(np.array([each.offset_ns for each in shifts]))))]
 
 

@@ -80,6 +80,18 @@ def test_without_activity_there_is_no_offset() -> None:
     assert clock_shift(sampled(work, RATES, 5000), work, ()) is None
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_kernels_that_begin_late_and_end_early_leave_the_offset_as_uncertain_as_it_is(seed: int) -> None:
+    """As on a GPU: then no offset explains the samples, and one at which kernels are taken for others is likelier with each repetition."""
+    random = np.random.default_rng(seed)
+    work = sequence(random.integers(2500, 9000, 40).tolist(), [1000] * 40, 200, seed=seed)
+    late, early = random.integers(200, 1200, (2, 40))
+    active = Work(work.start_ns + late[work.group], work.end_ns - early[work.group], work.group, work.repeat, 40)
+    found = clock_shift(sampled(active, random.uniform(20, 95, 40).tolist(), 100_000, noise=0.3, offset=-100), work, (0,))
+    assert found is not None
+    assert abs(found.offset_ns + 100) < 3 * found.error_ns < 3000
+
+
 def test_kernels_that_run_only_where_no_samples_are_change_nothing() -> None:
     """Those of a second kernel sequence, say, of which nsys lost all samples."""
     work = sequence(DURATIONS, GAPS, 60)
