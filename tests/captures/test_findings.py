@@ -24,7 +24,10 @@ ANY_BERT = {
 }  # fmt: skip
 OPAQUE = {"hot-region", "pointwise-chain", "reformat-at-input", "split-inside-region", "time-not-in-kernels", "under-filled-gpu"}
 SPLIT = ANY_BERT | {"norm-split", "reformat-cost"}
-INT8 = {"channel-alignment", "int8-with-float-output", "reformat-cost", "tensor-cores-missed", "under-filled-gpu", "unfused-quantize"}
+INT8 = {
+    "channel-alignment", "int8-with-float-output", "reformat-at-input", "reformat-cost", "tensor-cores-missed", "under-filled-gpu",
+    "unfused-quantize",
+}  # fmt: skip
 FOUND = {
     "bert_trt10/sync.sqlite": ANY_BERT,
     "bert_trt10/graph.sqlite": ANY_BERT - {"time-not-in-kernels"},
@@ -144,7 +147,7 @@ def test_attention_inside_an_opaque_region_is_told_from_kernel_names_as_such() -
 
 def test_the_reformats_of_mobilenet_are_flagged_with_cause_and_time() -> None:
     found = of(shared("mobilenet_qat/sync").outcomes, "reformat-cost")
-    assert {finding.evidence["cause"]: finding.evidence["number"] for finding in found} == {"quantize": 17, "layout": 1}
+    assert {finding.evidence["cause"]: finding.evidence["number"] for finding in found} == {"quantize": 16, "input": 1, "layout": 1}
     timings = csv.DictReader((FIXTURES / "timings.tsv").open(encoding="utf-8"), delimiter="\t")
     graph = {row["engine"]: float(row["us_per_inference"]) for row in timings if (row["mode"], row["scale"]) == ("graph", "1")}
     (layout,) = [finding for finding in found if finding.evidence["cause"] == "layout"]
@@ -167,7 +170,7 @@ def test_quantisation_and_float_islands_are_found_where_trex_finds_them(name: st
         }
 
     converting = {index for index, layer in enumerate(layers) if layer["LayerType"] == "Reformat" and len(kinds(index)) == 2}
-    rules = ("unfused-quantize", "dtype-converting-reformat")
+    rules = ("unfused-quantize", "dtype-converting-reformat", "reformat-at-input")
     assert {finding.layer_index for rule in rules for finding in of(outcomes, rule)} == converting
     read = {tensor["Name"] for layer in layers if layer["LayerType"] != "NoOp" for tensor in layer["Inputs"]}
     floats = {
