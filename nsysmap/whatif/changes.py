@@ -94,7 +94,7 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
     """Every blocking or pageable copy made asynchronous, in the inference's stream; waits for a copy alone are removed."""
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
-            return DoesNotApply("all copies are already asynchronous and use pinned memory")
+            return DoesNotApply("all copies of the replayed inferences are already asynchronous and use pinned memory")
         return DoesNotApply("the inferences copy nothing between host and device")
     threads = []
     for steps in timeline.threads:
@@ -179,8 +179,15 @@ def needing_most(timeline: Timeline) -> Timeline:
 
 def uses_several_streams(timeline: Timeline) -> bool:
     """Whether an inference's kernels run in more than one stream."""
-    streams = [{work.queue for step in steps if step.enqueue for work in step.works if work.kind == "kernel"} for steps in timeline.threads]
-    return any(len(queues) > 1 for queues in streams)
+    first: dict[tuple[int, int], int] = {}
+    return any(
+        first.setdefault((thread, step.inference), work.queue) != work.queue
+        for thread, steps in enumerate(timeline.threads)
+        for step in steps
+        if step.enqueue
+        for work in step.works
+        if work.kind == "kernel"
+    )
 
 
 def on_one_stream(timeline: Timeline) -> Changed:

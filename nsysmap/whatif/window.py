@@ -22,7 +22,7 @@ _RARE = 3  # inferences of each kernel sequence that are replayed at least, if t
 _MOST_SEQUENCES = 8
 _HELD_UP = 1.5  # an inference that took this many times the median of its kind was held up by something else: it does not count
 _PAUSES_APART = 4.0  # ratio from which on pauses between inferences are of two kinds
-_FEW_PAUSES = 0.1
+_FEW = 0.1  # share of the inferences: those that follow a pause, or were held up, are left out if they are no more
 _FOREIGN_BUSY = 0.02  # share of the replayed time
 
 
@@ -115,6 +115,7 @@ class _Thread:
     rows: IntArray
     counting: IntArray  # positions in rows: steady, directly after another steady one, not held up
     like: IntArray  # per position the number of its kernel sequence
+    kind: IntArray  # the same, with a number of its own for those of a sequence that take much longer, where they are many
     uneven: str  # why its inferences cannot be averaged; empty if they can
     notes: tuple[str, ...]
 
@@ -137,12 +138,36 @@ class _Thread:
                 *notes,
                 f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')} with rarer kernel sequences left out.",
             )
-        for sequence in common.tolist():
-            mine = (like[following] == sequence) & keep
-            if mine.any():
-                keep &= ~(mine & (took > _HELD_UP * np.median(took[mine])))
         keep &= np.isin(like[following], common)
-        return _Thread(rows, following[keep], like, uneven, notes)
+        kind = like.copy()
+        for sequence in common.tolist():
+            mine = np.flatnonzero((like[following] == sequence) & keep)
+            held_up, slower = _held_up(took[mine])
+            keep[mine[held_up]] = False
+            if slower.any():
+                kind[following[mine[slower > 0]]] = kind.max() + slower[slower > 0]
+                few = f"{np.count_nonzero(slower)} of {counted(len(mine), 'inference')}"
+                told = f"{few} of the same kernels take more than {_HELD_UP} times their median time: too many to be outliers, they count."
+                notes = (*notes, told)
+        return _Thread(rows, following[keep], like, kind, uneven, notes)
+
+
+def _held_up(took: IntArray) -> tuple[BoolArray, IntArray]:
+    """Which of the inferences of one kernel sequence something else held up, and the number of the kind of each: 0 for the most usual.
+
+    Those that take much longer than the median are held up where they are few.  Where they are many, the program did something else there
+    (copied, or waited): they are another kind, in which a few may in turn be held up.
+    """
+    held_up, kind = np.zeros(len(took), np.bool_), np.zeros(len(took), np.int64)
+    left = np.arange(len(took))
+    while len(left):
+        slow = took[left] > _HELD_UP * np.median(took[left])
+        if np.count_nonzero(slow) <= _FEW * len(took):
+            held_up[left[slow]] = True
+            break
+        left = left[slow]
+        kind[left] += 1
+    return held_up, kind
 
 
 def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:
@@ -160,7 +185,7 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
     within, between = duration(float(pause[short].max())), duration(float(np.median(pause[long])))
     near = f"within {within} of the previous one" if pause[short].any() else "before the previous one ends"
     told = f"{counted(len(short), 'inference')} start {near}, {len(long)} after pauses of {between}"
-    odd = long if len(long) <= _FEW_PAUSES * len(pause) else short if len(short) <= _FEW_PAUSES * len(pause) else None
+    odd = long if len(long) <= _FEW * len(pause) else short if len(short) <= _FEW * len(pause) else None
     if odd is None:
         return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
     mark = nothing.copy()
@@ -217,8 +242,8 @@ def _stretches(inferences: Table, thread: _Thread) -> IntArray:
         middle = (len(counting) - third) // 2
         for first in (0, middle, len(counting) - third):
             wanted[counting[first : first + third]] = True
-        for sequence in np.unique(thread.like[counting]).tolist():
-            mine = counting[thread.like[counting] == sequence]
+        for one in np.unique(thread.kind[counting]).tolist():
+            mine = counting[thread.kind[counting] == one]
             lacking = _RARE - int(np.count_nonzero(wanted[mine]))
             if lacking > 0:
                 wanted[mine[-_RARE:]] = True
@@ -229,12 +254,12 @@ def _stretches(inferences: Table, thread: _Thread) -> IntArray:
 
 
 def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, float]:
-    """How many inferences of the thread each counted position represents: those of its kernel sequence, divided evenly."""
+    """How many inferences of the thread each counted position represents: those of its kind, divided evenly."""
     result: dict[int, float] = {}
-    like = thread.like[inside]
-    for sequence in np.unique(like[counts]).tolist():
-        mine = np.flatnonzero(counts & (like == sequence))
-        every = np.count_nonzero(thread.like[thread.counting] == sequence)
+    kind = thread.kind[inside]
+    for one in np.unique(kind[counts]).tolist():
+        mine = np.flatnonzero(counts & (kind == one))
+        every = np.count_nonzero(thread.kind[thread.counting] == one)
         result.update(dict.fromkeys(mine.tolist(), every / len(mine)))
     return result
 

@@ -18,6 +18,7 @@ from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.cli.main import cli
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.whatif.change import CHANGE_NAMES, Change, chosen_changes, default_changes
+from nsysmap.whatif.changes import uses_several_streams
 from nsysmap.whatif.model import TOLERANCE, Model, NoModel, read_model
 from nsysmap.whatif.predict import predicted, what_if
 from nsysmap.whatif.profiler import MACHINES
@@ -65,6 +66,39 @@ def test_times_are_of_all_inferences_of_a_run_whose_replayed_ones_are_not_like_t
     assert isinstance(model, Model)
     longer = replace(model, scale=window.of_all, recorded_ns=round(model.recorded_ns * window.of_all))
     assert list(longer.before.values()) == pytest.approx([window.of_all * ns for ns in model.before.values()], rel=1e-3)
+
+
+@pytest.mark.parametrize("slow", [1, 15])
+def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_where_they_are_many(slow: int) -> None:
+    observed, _ = observed_of(mapped("bert_trt10/sync"))
+    inferences = observed.inferences
+    end = inferences.ints("gpu_end_ns")
+    took = np.diff(end, prepend=end[0])
+    later = np.cumsum(np.where(np.arange(len(end)) >= len(end) - 1 - slow, 2 * took, 0))  # the last of them take three times as long
+    before = np.concatenate([[0], later[:-1]])
+    moved = {f"{part}{edge}_ns": by for part in ("", "enqueue_", "gpu_") for edge, by in (("start", before), ("end", later))}
+    slowed = inferences.with_columns(INFERENCES, {name: inferences.ints(name) + by for name, by in moved.items()})
+    plain, window = (steady_window(observed.trace, one) for one in (inferences, slowed))
+    assert isinstance(plain, Window)
+    assert isinstance(window, Window)
+    few = slow == 1
+    counted = sum(sum(one.values()) for one in plain.weights)
+    stood_for = sum(sum(one.values()) for one in window.weights)
+    assert stood_for == pytest.approx(counted - 1) if few else stood_for > counted - 0.5
+    assert any("too many to be outliers" in note for note in window.notes) != few
+    replayed = {float(took[row] + np.diff(later, prepend=0)[row]) for row in window.inferences[0]}
+    assert (max(replayed) > 2.5 * float(np.median(took))) != few
+
+
+def test_inferences_of_one_kernel_each_on_streams_in_turns_use_one_stream() -> None:
+    model = read_model(*observed_of(mapped("bert_trt10/sync")), MACHINES)
+    assert isinstance(model, Model)
+    turns = each_step(
+        model.likely, lambda step: step._replace(works=tuple(work._replace(queue=100 + step.inference % 2) for work in step.works))
+    )
+    assert not uses_several_streams(turns)
+    split = each_step(model.likely, lambda step: step._replace(works=tuple(work._replace(queue=work.number % 2) for work in step.works)))
+    assert uses_several_streams(split)
 
 
 def test_an_inference_that_does_not_count_is_no_part_of_the_hosts_share() -> None:
