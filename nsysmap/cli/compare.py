@@ -62,7 +62,7 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     """Show what changed from BEFORE to AFTER, where, and whether it is more than noise.
 
     Give several runs per side, with -- between the sides, or a folder of reports per side, to
-    measure the noise between runs.
+    measure the noise between runs.  Engine files may stand beside the reports of their side.
 
     \b
     BEFORE and AFTER are reports (.nsys-rep or what `nsys export` made of one), or engine files
@@ -73,6 +73,7 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     Examples:
       nsysmap compare old.nsys-rep new.nsys-rep --engine-before old.json --engine-after new.json
       nsysmap compare old1.nsys-rep old2.nsys-rep -- new1.nsys-rep new2.nsys-rep
+      nsysmap compare old.nsys-rep old.json -- new.nsys-rep new.json
       nsysmap compare old.engine.json new.engine.json
     """
     import json
@@ -85,12 +86,12 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.page.comparison import SUFFIXES, check_pages, write_comparison
 
     sides = two_sides(files)
-    given = [
-        [Given(run, engines, reader) for path in side for run in runs_in(path)]
-        for side, engines in zip(sides, (engines_before, engines_after), strict=True)
-    ]
+    given = []
+    for side, named in zip(sides, (engines_before, engines_after), strict=True):
+        runs, engines = runs_and_engines(side)
+        given.append([Given(run, (*named, *engines), reader) for path in runs for run in runs_in(path)])
     written = [Path(path) for path in outputs]
-    inputs = [*(one.path for side in given for one in side), *engines_before, *engines_after, onnx_file]
+    inputs = [*(one for side in given for run in side for one in (run.path, *run.engines)), onnx_file]
     for path in written:
         check_output(path, SUFFIXES, [Path(one) for one in inputs if one])
         check_pages(path, [Path(one) for one in inputs if one])
@@ -123,8 +124,18 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
     else:
         sides = files[:1], files[1:]
     if not all(sides) or BETWEEN_SIDES in sides[1] or (BETWEEN_SIDES not in files and len(files) != 2):
-        raise click.UsageError("Give two files or folders, or several files per side with -- between the sides.")
+        raise click.UsageError("Give two files or folders, or several per side with -- between the sides.")
     return sides
+
+
+def runs_and_engines(side: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The runs of a side and the engine files beside them; several files without a report are runs."""
+    from nsysmap.mapping.given_files import is_likely_report
+
+    reports = tuple(path for path in side if is_likely_report(path))
+    if len(side) == 1 or not reports:
+        return side, ()
+    return reports, tuple(path for path in side if path not in reports)
 
 
 @click.command("inference", short_help="What made one inference slower than the others.")

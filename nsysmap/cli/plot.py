@@ -9,7 +9,7 @@ import click
 
 from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
+from nsysmap.cli.inputs import chosen, quiet_option, reader_option, selecting
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -18,7 +18,7 @@ _KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
 
 
 @click.command("plot", short_help="Draw one figure of a report.")
-@report_and_engines
+@click.argument("files", metavar="REPORT [ENGINE]...", nargs=-1)
 @click.argument("kind", metavar="KIND", type=click.Choice(_KINDS))
 @click.option("-o", "--output", "outputs", metavar="FILE", required=True, multiple=True, help="The picture: .png or .svg. Repeatable.")
 @click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
@@ -46,6 +46,8 @@ def plot_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.mapping.given_files import given_files
     from nsysmap.plots.write import SUFFIXES, write_plot
 
+    if not files:
+        raise click.UsageError("Missing argument 'REPORT [ENGINE]...'.")
     given = given_files(files)
     for path in outputs:
         check_output(Path(path), SUFFIXES, [Path(one) for one in (*files, profile) if one])

@@ -64,7 +64,9 @@ def read_toml(path: Path, hint: str, *, needed: str = "") -> dict[str, object]:
         return tomllib.loads(text)
     except RecursionError:
         raise NsysmapError(str(path), "is nested too deeply", hint) from None
-    except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
+    except UnicodeDecodeError:
+        raise NsysmapError(str(path), "is not a text file", hint) from None
+    except ValueError as error:  # not TOML, or a number of thousands of digits
         told = "contains a number that is too long" if "int_max_str_digits" in str(error) else f"is not TOML: {error}"
         raise NsysmapError(str(path), told, hint) from None
 

@@ -27,7 +27,7 @@ def commands(summary: Summary, given: Sequence[str] = (), room: int | None = Non
     if room is None or not folder or all(columns(command) <= room for _, command in found):
         return found
     below = [str(PurePath(path).relative_to(folder)) for path in (report, *engines)]
-    return [("", f"cd {pasted(folder)}"), *_commands(summary, below[0], below[1:])]
+    return [("", f"cd {pasted(folder)}"), *_commands(summary, below[0], below[1:], page='"$OLDPWD"/report.html')]
 
 
 def _paths(summary: Summary, given: Sequence[str]) -> tuple[str, list[str]]:
@@ -48,22 +48,24 @@ def _shared_folder(paths: Sequence[str]) -> str:
     return "" if shared in ("", "/", ".") else shared
 
 
-def _commands(summary: Summary, report: str, engines: Sequence[str]) -> list[tuple[str, str]]:
+def _commands(summary: Summary, report: str, engines: Sequence[str], *, page: str = "report.html") -> list[tuple[str, str]]:
     files = " ".join(map(pasted, (*engines, report)))
     found = []
     if engines and summary.layers:
         found.append(("regions" if summary.regions else "layers", f"nsysmap layers {files} --sort time"))
-    found.append(("names", f"nsysmap decode {_name(summary)}"))
+    if summary.kernels:
+        name = _name(summary)
+        found.append(("names", f"nsysmap decode {name}" if name else f"nsysmap analyze {files} --full"))
     if engines and any(of_fusion(one) and one.outcome != "clean" for one in summary.rules):
         found.append(("not fused", f"nsysmap layers {files} --findings"))
     if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {files} {summary.slowest.inference}"))
     if not summary.blocked:
-        found.append(("timeline", f"nsysmap analyze {files} -o report.html"))
+        found.append(("timeline", f"nsysmap analyze {files} -o {page}"))
     return found
 
 
 def _name(summary: Summary) -> str:
-    """The name of the costliest kernel that says something and is short enough to be read in a command."""
+    """The name of the costliest kernel that says something and is short enough to be read in a command; empty if there is none."""
     names = (pasted(one.name) for one in summary.kernels if not one.what.startswith("unknown"))
-    return next((name for name in names if columns(name) <= _NAME), "NAME")
+    return next((name for name in names if columns(name) <= _NAME), "")

@@ -24,6 +24,11 @@ def test_the_answer_stands_on_top(capfd: pytest.CaptureFixture[str]) -> None:
     assert done.out.splitlines()[2].startswith("FASTER: 3")
 
 
+def test_engine_files_may_stand_beside_the_reports_of_their_side(capfd: pytest.CaptureFixture[str]) -> None:
+    beside = run(capfd, "compare", SYNC, ENGINE, "--", ENGINE, GRAPH)
+    assert (beside.status, beside.out) == (0, run(capfd, "compare", SYNC, GRAPH, *ENGINES).out)
+
+
 def test_in_a_pipe_no_name_is_cut(capfd: pytest.CaptureFixture[str]) -> None:
     other = FIXTURES / "bert_split_trt10"
     files = (other / "sync.nsys-rep", SYNC, "--engine-before", other / "engine.json", "--engine-after", ENGINE)

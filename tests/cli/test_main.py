@@ -184,6 +184,7 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
         (("analyze",), "nsysmap: analyze: missing argument 'REPORT [ENGINE]...'; see nsysmap analyze --help"),
         (("analyze", "--bogus", "x"), "nsysmap: analyze: no such option '--bogus'; see nsysmap analyze --help"),
         (("sql", "--csv"), "nsysmap: sql: --csv, --json and -o need a SELECT; see nsysmap sql --help"),
+        (("plot", "layers", "-o", "x.png"), "nsysmap: plot: missing argument 'REPORT [ENGINE]...'; see nsysmap plot --help"),
         (("rules", "lst"), "nsysmap: rules: no such command 'lst'. Did you mean 'list'? see nsysmap rules --help"),
     ],
 )

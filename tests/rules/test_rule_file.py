@@ -287,7 +287,7 @@ def test_rules_are_those_of_nsysmap_and_of_the_packs_with_the_folder_s_parameter
         ("nsysmap.toml", "a." * 50000 + "b = 1\n", "a key of more than 50 parts"),
         ("nsysmap.toml", "[" + "a." * 50000 + "b]\n", "a key of more than 50 parts"),
         ("nsysmap.toml", "# " + "x" * (1 << 20), "larger than 1 MiB"),
-        ("nsysmap.toml", "\ud800", "is not TOML"),
+        ("nsysmap.toml", "\ud800", "is not a text file"),
     ],
 )
 def test_broken_parameter_files_are_named(tmp_path: Path, name: str, content: str, what: str) -> None:

@@ -39,7 +39,7 @@ QUESTIONS = {
     "why is the GPU idle": r"^GPU +.*idle",
     "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
     "what did not fuse": r"^not fused ",
-    "what does the name mean": r"nsysmap decode",
+    "what does the name mean": r"nsysmap decode|nsysmap analyze( \S+)+ --full|kernels .* hidden|hides the kernels",
     "is this the right engine": rf"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|is not the engine|{NO_ENGINE}",
     "which inference is the outlier": r"^slowest ",
     "what to do first": r"^do first +\S",
@@ -201,7 +201,10 @@ def test_a_name_that_is_decoded_on_the_screen_is_of_a_kernel_that_ran() -> None:
     told = next(command for what, command in commands(summary) if what == "names")
     assert told.removeprefix("nsysmap decode ") in {one.name for one in summary.kernels}
     nothing = replace(summary, kernels=tuple(replace(one, what="unknown") for one in summary.kernels))
-    assert ("names", "nsysmap decode NAME") in commands(nothing)
+    assert dict(commands(nothing, ("r.nsys-rep", "engine.json")))["names"] == "nsysmap analyze engine.json r.nsys-rep --full"
+    long = replace(summary, kernels=tuple(replace(one, name=one.name + "_gemm" * 20) for one in summary.kernels))
+    assert dict(commands(long, ("r.nsys-rep", "engine.json")))["names"] == "nsysmap analyze engine.json r.nsys-rep --full"
+    assert "names" not in dict(commands(replace(summary, kernels=())))
 
 
 def screen_of(report: str, *engines: str) -> str:
