@@ -204,7 +204,8 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     place = search.scene.places(shift)
     looked = (search.scene.at(Shift(best + way * step, shift.drift, shift.origin_ns), search.left_out) for way in (-1, 1))
     pull = by_place(*(search.scene.explained(each, search.like, place) for each in looked)) / (2 * step)
-    return float(np.sqrt(ticks + apart + max(1.0 / bend.sum(), float(pull @ pull) / bend.sum() ** 2)))
+    error = float(np.sqrt(ticks + apart + max(1.0 / bend.sum(), float(pull @ pull) / bend.sum() ** 2)))
+    return min(error, _FAR_SAMPLES * search.period_ns)  # in which the offset was searched
 
 
 def _slope(search: _Search, shift: Shift) -> tuple[float, float]:

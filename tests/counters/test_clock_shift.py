@@ -92,6 +92,14 @@ def test_kernels_that_begin_late_and_end_early_leave_the_offset_as_uncertain_as_
     assert abs(found.offset_ns + 100) < 3 * found.error_ns < 3000
 
 
+def test_an_offset_is_no_more_uncertain_than_the_range_in_which_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = sequence(DURATIONS, GAPS, 60)
+    monkeypatch.setattr(searching, "by_place", lambda *_sides: np.full(3, 1e15))
+    found = clock_shift(sampled(work, RATES, 5000, noise=0.4), work, (0,))
+    assert found is not None
+    assert found.error_ns == pytest.approx(64 * 5000)
+
+
 def test_kernels_that_run_only_where_no_samples_are_change_nothing() -> None:
     """Those of a second kernel sequence, say, of which nsys lost all samples."""
     work = sequence(DURATIONS, GAPS, 60)
