@@ -195,15 +195,16 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     """The error of the offset: from the curvature of the misfit and how places of the sequence pull at it (sandwich estimator: Huber 1967),
     and from the scatter between metrics."""
     step = _step(search.period_ns)
-    low, here, high = (_misfit(search, shift, best + way * step) for way in (-1, 0, 1))
+    place = search.scene.places(shift)
+    looked = (search.scene.at(Shift(best + way * step, shift.drift, shift.origin_ns), search.left_out) for way in (-1, 1))
+    before, after = (search.scene.explained(each, search.like, place) for each in looked)
+    low, here, high = before.misfit, _misfit(search, shift, best), after.misfit
     bend = np.maximum((low - 2 * here + high) / step**2, 1e-12)
     own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
     weight = bend / bend.sum()
     apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
     ticks = _TICK_NS**2 / max(len(np.unique(search.scene.work.repeat[search.scene.work.repeat >= 0])), 1)
-    place = search.scene.places(shift)
-    looked = (search.scene.at(Shift(best + way * step, shift.drift, shift.origin_ns), search.left_out) for way in (-1, 1))
-    pull = by_place(*(search.scene.explained(each, search.like, place) for each in looked)) / (2 * step)
+    pull = by_place(before, after) / (2 * step)
     error = float(np.sqrt(ticks + apart + max(1.0 / bend.sum(), float(pull @ pull) / bend.sum() ** 2)))
     return min(error, _FAR_SAMPLES * search.period_ns)  # in which the offset was searched
 

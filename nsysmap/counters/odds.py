@@ -21,7 +21,7 @@ from nsysmap.counters.shares import Layout, Shares
 class Explained:
     """How well rates of kernels explain the samples at one offset."""
 
-    misfit: float  # minus the logarithm of the likelihood
+    misfit: FloatArray  # by metric minus the logarithm of the likelihood
     squares: FloatArray  # what it is the sum of, but for a factor and a constant: [metric, place]
     noise2: FloatArray  # twice that factor's inverse: variance of a sample, by metric
 
@@ -39,7 +39,7 @@ def explained(values: FloatArray, shares: Shares, sums: Sums, like: Fit, layout:
         uneven = like.stiffness[row] * (own[like.left + 1] - own[like.left]) ** 2
         squares[row] = np.bincount(place, away**2, count) + np.bincount(group, uneven, count)
     noise2 = np.maximum(squares.sum(axis=1) / max(sums.samples, 1), sums.rounding2)
-    return Explained(float(misfit.sum()), squares, noise2)
+    return Explained(misfit, squares, noise2)
 
 
 def by_place(one: Explained, other: Explained) -> FloatArray:
@@ -54,8 +54,8 @@ def less_likely(each: Sequence[Explained]) -> FloatArray:
     If a misfit is larger by D with standard deviation S between places, it is z = D/S from zero; independent errors of the right model
     have S² = 2D, and D is then 2z².  That is what counts, where it is less than D.
     """
-    best = min(each, key=lambda one: one.misfit)
-    apart = np.array([one.misfit - best.misfit for one in each])
+    best = min(each, key=lambda one: float(one.misfit.sum()))
+    apart = np.array([float((one.misfit - best.misfit).sum()) for one in each])
     scatter2 = np.array([float((by_place(one, best) ** 2).sum()) for one in each])
     told: FloatArray = np.minimum(apart, 2 * apart**2 / np.maximum(scatter2, 1e-12))
     return told

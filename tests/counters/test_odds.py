@@ -10,7 +10,7 @@ from nsysmap.counters.odds import Explained, by_place, less_likely
 
 
 def one(misfit: float, squares: NDArray[np.float64]) -> Explained:
-    return Explained(misfit, squares, np.ones(len(squares)))
+    return Explained(np.array([misfit]), squares, np.ones(len(squares)))
 
 
 def test_a_difference_that_all_places_agree_on_counts_in_full() -> None:
