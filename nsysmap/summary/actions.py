@@ -35,8 +35,6 @@ _UNREPLAYED = {
     "blocking-copy": "pinned-copies",
 }
 """Rules that price idle time, and the change that is against it: where nothing can be replayed, they say what may be saved."""
-FEWER_KERNELS = ("drop-layers", "join-kernels")
-"""Changes by which the GPU has less to do."""
 _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
     "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
@@ -126,7 +124,6 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
         paste_pytorch=made.paste_pytorch,
         change=made.change,
         rules=tuple(dict.fromkeys(one.text("rule") for one in findings if f"--change {name}" in (one.maybe_text("command") or ""))),
-        after=None if name in THROUGHPUT else Figure(*(row.integer(f"{end}after_ns") for end in ("", "low_", "high_"))),
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
         host_work=runs.host_work if name == "no-host-gap" else None,

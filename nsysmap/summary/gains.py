@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns
-from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
-from nsysmap.summary.actions import FEWER_KERNELS, LEAST_SHARE, PAUSES
+from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
+from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
 from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of
 
@@ -35,7 +35,7 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}{of}{per}"
     made = _where(action) if brief else _made_of(action)
-    return f"saves {figure(action.saving)}{of}{per}{made}{_leaves(summary, action)}"
+    return f"saves {figure(action.saving)}{of}{per}{made}"
 
 
 def ways(action: Action) -> tuple[str, ...]:
@@ -55,17 +55,6 @@ def _made_of(action: Action) -> str:
     causes = [one.cause for one in action.idle] or (["host"] if action.host_work is not None else [])
     told = [f"{idle_words(cause)}{_where(action) if cause == 'host' else ''}" for cause in causes]
     return f": {', '.join(told)}" if told else ""
-
-
-def _leaves(summary: Summary, action: Action) -> str:
-    """The range of the time that remains; the ends of two ranges, of a saving and of the time before, cannot be subtracted."""
-    after, without = action.after, summary.gpu_unprofiled
-    if after is None or after.low_ns is None or after.high_ns is None:
-        return ""
-    middle, _, ends = ranged(after.ns, after.low_ns, after.high_ns).partition(" (")
-    beside = action.name not in FEWER_KERNELS and without is not None and after.low_ns < (without.busy_ns or 0)
-    why = ", as more kernels run side by side" if beside else ""
-    return f"; leaves {ends.removesuffix(')')} {middle.split()[1]}{why}"
 
 
 def _where(action: Action) -> str:

@@ -185,7 +185,6 @@ class Action:
     paste_pytorch: str | None  # the same for PyTorch if both run
     change: str | None = None  # what to change, in a sentence, where there is no line to paste
     rules: tuple[str, ...] = ()  # whose findings are about the same
-    after: Figure | None = None  # the time per unit with the change, where a replay predicts it
     idle: tuple[IdleCause, ...] = ()  # without the profiler, that the saving is made of, where it is more than the change is about
     filled: float | None = None  # share of the SMs that have a block while kernels run, where most kernels have too few
     host_work: str | None = None  # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
