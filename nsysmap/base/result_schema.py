@@ -148,7 +148,7 @@ ENGINE_FITS = Spec(
 
 
 IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
-    "launch": ("waiting for launches", "the host was still launching the next work"),
+    "launch": ("waiting for launches", "the host was enqueuing: it had not launched the next work yet"),
     "host": ("host busy elsewhere", "the host was doing something else"),
     "sync": ("in blocking waits", "the host waited in a blocking call"),
     "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
