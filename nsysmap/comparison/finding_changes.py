@@ -13,6 +13,7 @@ from nsysmap.comparison.side import Side
 
 _WORSE = 1.1  # a ratio of counts or of costs per inference
 _LEAST_NS = 500
+_NO_TRACE = "an engine file alone: nothing ran"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joi
     """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table JOINED_LAYERS."""
     rows = list(joined)
     found = _of_single_rules([_by_place(side, groups, at, scale) for at, side in enumerate(sides)])
-    skipped = [{one.rule: one.skipped for one in side.outcomes if one.skipped is not None} for side in sides]
+    skipped = [_unanswered(side, {rule for rule, _ in (*found[0], *found[1])}) for side in sides]
     result = []
     for key in dict.fromkeys([*found[1], *found[0]]):
         ours, theirs = found[0].get(key), found[1].get(key)
@@ -65,6 +66,13 @@ def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joi
             )
     order = ("new", "worse", "gone", "better", "cannot-tell")
     return tuple(sorted(result, key=lambda one: (order.index(one.change), -(one.after_ns or one.before_ns or 0), one.rule, one.place)))
+
+
+def _unanswered(side: Side, rules: set[str]) -> dict[str, str]:
+    """Which rules could not tell on this side, and why; of an engine file alone, rules about a trace were not asked."""
+    skipped = {one.rule: one.skipped for one in side.outcomes if one.skipped is not None}
+    asked = {one.rule for one in side.outcomes}
+    return skipped if side.traced else skipped | dict.fromkeys(rules - asked, _NO_TRACE)
 
 
 def _of_single_rules(found: list[dict[tuple[str, str], _Found]]) -> list[dict[tuple[str, str], _Found]]:

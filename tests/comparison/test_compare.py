@@ -327,6 +327,14 @@ def test_an_engine_file_beside_a_capture_has_its_layers_joined_and_no_times_comp
     assert sum(row.text("relation") == "one-to-one" for row in found.layers) == 56
 
 
+def test_what_only_a_trace_shows_is_neither_new_nor_gone_beside_an_engine_file_alone() -> None:
+    engine, capture = FIXTURES / "bert_trt10/engine.json", FIXTURES / "bert_trt10/sync.sqlite"
+    for sides in ((engine, capture), (capture, engine)):
+        told = {one.rule: one for one in compare(*sides).findings}
+        assert told["cuda-graph-would-help"].change == "cannot-tell"
+        assert told["cuda-graph-would-help"].told == "engine.json: an engine file alone: nothing ran"
+
+
 @pytest.mark.parametrize(("times", "told"), [(1.4, False), (2.0, True)])
 def test_repetitions_of_other_lengths_without_ranges_may_be_other_units_of_work(times: float, told: bool) -> None:
     before = side_of(analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]))
