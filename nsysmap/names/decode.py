@@ -36,7 +36,7 @@ _TACTIC = (
 )
 _FUNCTION = r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
 _DOMAIN = r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?"
-_API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl[A-Z]\w+$|Nv[A-Z]\w+::)"
+_API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl(?!(?:Dev)?Kernel_)[A-Z]\w+$|Nv[A-Z]\w+::)"
 _LAST_CODE = r"[A-Z][a-z0-9]*$"
 _FUSION = r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion"  # XLA's
 _CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")

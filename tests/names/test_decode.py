@@ -413,3 +413,11 @@ def test_what_a_name_only_makes_likely_is_called_so_in_every_table() -> None:
     assert summary(decode("__myl_bb0_24_ResNegExpResAddDivMul")) == "myelin kernel: likely silu"
     assert summary(decode("__myl_bb0_23_ResMulAddMaxSubExpSum")) == "myelin kernel: softmax-statistics"
     assert pattern_words(decode("__myl_CastMulAdd_myl0_1"))[0].startswith("perhaps ")
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("ncclDevKernel_AllReduce_Sum_f16_RING_LL", "nccl"), ("ncclKernel_SendRecv", "nccl"), ("ncclAllReduce", "api")],
+)
+def test_an_nccl_kernel_without_parameters_is_no_call_of_nccl(name: str, family: str) -> None:
+    assert decode(name).family == family
