@@ -99,7 +99,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     of_engines = [note for engine in mapped.engines for note in engine.notes if note.level != "info"]
     for note in (*mapped.trace.notes, *of_engines, *mapped.mapped.notes):
         click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
-    line = coverage_line(coverage(mapped.kernels))
+    line = coverage_line(coverage(mapped.kernels), hidden=len(mapped.trace.cuda_graph_traces) > 0)
     click.echo(line, err=bool(outputs))
     if not outputs:
         click.echo("write the map with -o FILE.csv, .parquet or .json")

@@ -76,14 +76,18 @@ def write_rows(kernels: Table, file: BinaryIO, *, as_json: bool = False) -> None
     file.write(form.end.encode())
 
 
-def coverage_line(coverage: Table) -> str:
-    """One line on schema.COVERAGE: how many kernels have a layer, in kernels and in time, and how that is known."""
+def coverage_line(coverage: Table, *, hidden: bool = False) -> str:
+    """One line on schema.COVERAGE: how many kernels have a layer, in kernels and in time, and how that is known.
+
+    If the trace has ``hidden`` kernels, in CUDA graphs traced as a whole, it says that it is about the visible ones.
+    """
+    visible = "visible " if hidden else ""
     rows = [(row.text("method"), row.integer("kernels"), row.integer("time_ns")) for row in coverage]
     kernels, time_ns = sum(row[1] for row in rows), sum(row[2] for row in rows)
     mapped = [row for row in rows if row[0] != "none"]
     share = percent(sum(row[2] for row in mapped), time_ns, 2)
     how = ", ".join(f"{method} {count:,}" for method, count, _ in rows)
-    return f"{sum(row[1] for row in mapped):,} of {kernels:,} kernels have a layer, {share} of kernel time ({how})"
+    return f"{sum(row[1] for row in mapped):,} of {kernels:,} {visible}kernels have a layer, {share} of {visible}kernel time ({how})"
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

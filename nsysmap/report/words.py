@@ -125,7 +125,9 @@ def mapping_words(report: Report) -> str:
     """How many kernels have a layer."""
     kernels, mapped = (int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped))
     time = percent(int(report.mapped.ints("time_ns").sum()), report.kernel_time_ns, 2)
-    return f"Mapping over the whole trace: {mapped:,} of {counted(kernels, 'kernel')} have a layer, {time} of kernel time"
+    visible = "visible " if report.trace.cuda_graph_trace == "graph" else ""
+    of = counted(kernels, f"{visible}kernel")
+    return f"Mapping over the whole trace: {mapped:,} of {of} have a layer, {time} of {visible}kernel time"
 
 
 def window_words(report: Report) -> str:

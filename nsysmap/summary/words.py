@@ -367,7 +367,8 @@ def _held_up(found: Slowest) -> str:
     longest, cause = found.longest, next((what for what, _ in found.more if what != WORK), None)
     if cause != "launch" or longest is None or longest.in_calls_ns is None or 2 * longest.in_calls_ns >= longest.ns:
         return ""
-    return f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it with the host in no CUDA call: preempted or blocked?)"
+    outside = rounded(longest.ns - longest.in_calls_ns)
+    return f" ({rounded(longest.ns)} at once, {outside} of it with the host in no CUDA call: preempted or blocked?)"
 
 
 def certainty(summary: Summary) -> str:

@@ -124,6 +124,9 @@ def test_the_coverage_line_never_rounds_up_to_all() -> None:
     assert "99,999 of 100,000" in line
     assert "99.99%" in line
     assert ", 100% of" in coverage_line(Table.of_rows(COVERAGE, rows[:1]))
+    assert "visible" not in line
+    told = coverage_line(Table.of_rows(COVERAGE, rows), hidden=True)
+    assert told.startswith("99,999 of 100,000 visible kernels have a layer, 99.99% of visible kernel time (")
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -234,3 +234,5 @@ def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_
     assert "99 inferences, 3 of generation.engine.json or another engine on" in hidden
     assert "generation.engine.json may or may not be the engine that ran" in hidden
     assert "96 inferences hide their kernels" in hidden
+    assert "visible kernels have a layer" in hidden
+    assert "of visible kernel time" in hidden
