@@ -367,8 +367,7 @@ def _held_up(found: Slowest) -> str:
     longest, cause = found.longest, next((what for what, _ in found.more if what != WORK), None)
     if cause != "launch" or longest is None or longest.in_calls_ns is None or 2 * longest.in_calls_ns >= longest.ns:
         return ""
-    outside = rounded(longest.ns - longest.in_calls_ns)
-    return f" ({rounded(longest.ns)} at once, {outside} of it with the host in no CUDA call: preempted or blocked?)"
+    return f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it in no CUDA call: preempted or blocked?)"
 
 
 def certainty(summary: Summary) -> str:
@@ -385,11 +384,11 @@ def with_layer(summary: Summary) -> str:
     if not mapped.kernels:
         return ""
     how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
-    visible = "visible " if summary.hidden else ""
+    kernel = "visible kernel" if summary.hidden else "kernel"
     if mapped.with_layer == mapped.kernels > 1:
-        return f"all {mapped.kernels:,} {visible}kernels have a layer{how}"
-    share = percent(mapped.share_of_time or 0, 1, 1)
-    return f"{mapped.with_layer:,} of {counted(mapped.kernels, f'{visible}kernel')} have a layer, {share} of {visible}kernel time{how}"
+        return f"all {mapped.kernels:,} {kernel}s have a layer{how}"
+    told = f"{mapped.with_layer:,} of {counted(mapped.kernels, kernel)} have a layer"
+    return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {kernel} time{how}"
 
 
 def engines_ran(summary: Summary) -> list[str]:

@@ -133,7 +133,7 @@ def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_hos
     told = "inference 2: 4.00 µs, 4.0 x median (1.00 µs): +2.00 µs waiting for launches, +1.00 µs GPU work"
     summary = analysis("bert_trt10", "sync.sqlite").summary
     late, launching = slow_third(one, ((2900, 3100),)), slow_third(one, ((2900, 4100),))
-    why = "(2.00 µs at once, 1.90 µs of it with the host in no CUDA call: preempted or blocked?)"
+    why = "(2.00 µs at once, 1.90 µs of it in no CUDA call: preempted or blocked?)"
     assert words.slowest(replace(summary, slowest=late)) == f"{told} {why}"
     assert words.slowest(replace(summary, slowest=launching)) == told
     assert "at once" not in words.slowest(replace(summary, slowest=slow_third(one, ((2900, 3100),), cause="sync")))
