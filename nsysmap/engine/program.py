@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,7 @@ _COMPILED_NAME = re.compile(
     r"CuKernelContext|CuDeviceArray|CompilerMetadata|^julia_"  # CUDA.jl and KernelAbstractions
     r"|cudapy|__main__|^cupyx?_|^cupy__|__omp_offloading_"  # Numba, CuPy; OpenMP of Clang and GCC
 )
+_COLLECTIVE = ("ncclDevKernel", "ncclKernel")  # the latter before NCCL 2.19
 _TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
 
 
@@ -48,6 +49,7 @@ class Program:
     since: Version | None = None  # where it is unknown: the first version that it can be, as names of Myelin's layers tell
     before: Version | None = None  # and the first later than it
     assumed: bool = False  # nothing shows what ran
+    collectives: bool = False  # its inferences exchange data with other GPUs, by NCCL
 
     def at_least(self, version: Version) -> bool | None:
         """Whether its TensorRT is of this version or newer; None if unknown."""
@@ -83,8 +85,13 @@ class Program:
 
     @property
     def trtexec(self) -> bool:
-        """Whether trtexec can run its engines."""
-        return self.kind in (TENSORRT, TORCH_ENGINES)
+        """Whether trtexec can run its engines, one at a time and on one GPU."""
+        return self.kind in (TENSORRT, TORCH_ENGINES) and not self.collectives
+
+
+def is_collective(kernel: str) -> bool:
+    """Whether a kernel of this name is NCCL's, by which GPUs exchange data."""
+    return kernel.startswith(_COLLECTIVE)
 
 
 def program_of(tables: Mapping[str, Table]) -> Program:
@@ -92,6 +99,11 @@ def program_of(tables: Mapping[str, Table]) -> Program:
 
     Without kernels and without any sign of TensorRT it is taken to be one of TensorRT: nothing says otherwise.
     """
+    return replace(_alone(tables), collectives=_collectives(tables))
+
+
+def _alone(tables: Mapping[str, Table]) -> Program:
+    """The same, whatever it exchanges with other GPUs."""
     capture, kernels, layers = tables["capture"], _texts(tables, "kernels", "name"), _texts(tables, "layers", "name")
     told = [*_texts(tables, "engines_with_tensors", "tensorrt_version"), *capture.text("tensorrt_version").list()]
     versions = {version_of(text) for text in told if text} - {None}
@@ -146,6 +158,15 @@ def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
 def _tensorrt_kernels(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
     """Whether kernels ran that only TensorRT has; needed if its ranges were not traced."""
     return not _TENSORRT_FAMILIES.isdisjoint(_texts(tables, "names", "family")) or any(_TRT_NAME.search(name) for name in kernels)
+
+
+def _collectives(tables: Mapping[str, Table]) -> bool:
+    """Whether NCCL's kernels ran, inside inferences where these are known."""
+    kernels = tables.get("kernels")
+    if kernels is None or not any(map(is_collective, kernels.text("name").values)):
+        return False
+    inside = kernels.take(kernels.ints("inference") != MISSING) if "inference" in kernels.columns else kernels
+    return any(map(is_collective, _texts({"kernels": inside}, "kernels", "name")))
 
 
 def _compiled(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:

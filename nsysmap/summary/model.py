@@ -168,6 +168,12 @@ class Slowest:
     later: bool  # most of its excess had passed before it began
     artefact: bool  # most of its excess is the profiler's own work
     longest: Wait | None  # the longest idle interval of the first cause, if most of its excess is in that
+    device: int | None = None  # its GPU, where inferences ran on several
+
+    @property
+    def where(self) -> str:
+        """Its GPU in words; empty where there is only one."""
+        return "" if self.device is None else f" on GPU {self.device}"
 
 
 @dataclass(frozen=True)
@@ -299,6 +305,8 @@ class Summary:
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
+    collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
+    in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
     tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names of Myelin's layers tell
 
     @property

@@ -51,6 +51,11 @@ class Way:
     since: Version = ()
     paste: bool = True
 
+    @property
+    def trtexec(self) -> bool:
+        """Whether trtexec is what makes the change: it runs no engine that exchanges data with other GPUs."""
+        return self.text.startswith("trtexec")
+
 
 @dataclass(frozen=True)
 class Change:
@@ -63,9 +68,9 @@ class Change:
 
     def way(self, kind: str, program: Program) -> Way | None:
         """The way that a program of this kind, with this one's TensorRT, makes the change; None if there is none."""
-        mine = next((self.ways[one] for one in _WAYS[kind] if one in self.ways), ())
+        ways = (way for one in _WAYS[kind] for way in self.ways.get(one, ()))
         assumed = program.tensorrt or (_OLD if program.before is not None else UNKNOWN)
-        found = next((way for way in mine if assumed >= way.since), None)
+        found = next((way for way in ways if assumed >= way.since and not (program.collectives and way.trtexec)), None)
         if found is None or program.at_least(found.since or (0,)):
             return found
         if self.unsure is not None and kind in _VERSIONED and program.before is None:
@@ -205,6 +210,7 @@ CHANGES: Mapping[str, Change] = {
             TENSORRT: (
                 _line(_GRAPH.format("context->enqueueV3(stream);"), 11),  # trtexec does it by default
                 _line("trtexec --loadEngine=model.plan --useCudaGraph"),
+                _line(_GRAPH.format("context->enqueueV3(stream);")),  # where trtexec cannot run the engine
             ),
             ONNX_RUNTIME: (
                 _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),

@@ -42,6 +42,7 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
         later=2 * later > longer > 0,
         artefact=any(what == "profiler" and 2 * ns > longer for what, ns in more),
+        device=mine.device if len(np.unique(tables["inferences"].ints("device"))) > 1 else None,
         longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
     )
 

@@ -43,6 +43,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.next_steps import next_steps
+from nsysmap.summary.ranks import in_step
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.words import short_engines
 from nsysmap.trace.steady import only_repeats
@@ -77,7 +78,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
     gpus = _gpus(tables, unit)
     use = hardware_use(tables)
-    traced, traced_gpu = _traced(tables, unit, prediction)
+    together = in_step(tables) if program.collectives else None
+    traced, traced_gpu = _traced(tables, unit, prediction, slowest_counts=together is True)
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
@@ -129,6 +131,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
         next_steps=(*next_steps(tables, program), *((better,) if (better := better_capture(use)) else ())),
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
+        collectives=program.collectives,
+        in_step=together,
         tensorrt_bound=None if version else program.bound,
     )
 
@@ -145,9 +149,9 @@ def _unit(tables: Mapping[str, Table], program: Program) -> _Unit:
     return _Unit(number, one)
 
 
-def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) -> tuple[Figure | None, int | None]:
-    """Wall time over units by the loops of the GPU that has most of them, and that GPU where others have fewer; what the replay has of the
-    trace where no loop is timed."""
+def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *, slowest_counts: bool) -> tuple[Figure | None, int | None]:
+    """Wall time over units by the loops of the GPU that has most of them (the fewest: ``slowest_counts``), and that GPU where others have
+    not as many; of GPUs alike the longest time; what the replay has of the trace where no loop is timed."""
     rates: dict[int | None, float] = {}
     for row in tables["inference_loops"]:
         if rate := row.maybe_real("per_second"):
@@ -157,7 +161,9 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None) ->
     if fastest:
         known = [rate for device, rate in rates.items() if device is not None]  # launches of hidden CUDA graphs have none
         alike = len(known) < 2 or all(rate >= (1 - _SAME_RATE) * fastest for rate in known)
-        return Figure(round(1e9 * unit.inferences / fastest)), None if alike else max(rates, key=lambda device: rates[device])
+        told = (min if slowest_counts or alike else max)(known or [fastest])
+        one = next(device for device, rate in rates.items() if rate == told and (device is not None or not known))
+        return Figure(round(1e9 * unit.inferences / told)), None if alike and not slowest_counts else one
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None
 

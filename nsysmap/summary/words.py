@@ -25,6 +25,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.paste import UNFUSED
+from nsysmap.summary.ranks import exchange, jointly, replayed_alone
 from nsysmap.trace.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
@@ -59,7 +60,7 @@ def title(summary: Summary) -> str:
         parts[0] += " or another engine" if own and own == sum(engine.in_doubt for engine in summary.engines) else ""
     names = [gpu.name for gpu in summary.gpus]
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
-    parts += [f"on {', '.join(gpus)}"] if gpus else []
+    parts += [f"on {', '.join(gpus)}{exchange(summary)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
     version = summary.tensorrt_version or summary.tensorrt_bound
     return text + (f", TensorRT {version}" if version else "") + (", PyTorch" if summary.pytorch else "")
@@ -101,8 +102,8 @@ def times(summary: Summary) -> list[str]:
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
         )
     elif summary.unprofiled:
-        predicted = figure(summary.unprofiled)
-        lines.append(f"{predicted} predicted without the profiler{_outliers(summary)}, {rate_of(summary.unprofiled)} {per_second(summary)}")
+        predicted = f"{figure(summary.unprofiled)} predicted without the profiler{_outliers(summary)}"
+        lines.append(f"{predicted}, {rate_of(summary.unprofiled)} {per_second(summary)}{replayed_alone(summary)}")
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
@@ -168,12 +169,11 @@ def together(summary: Summary) -> str:
     for place in places:
         told = dict(place)
         gpus.setdefault(told.get("GPU", ""), []).append(told.get("process", ""))
-    each = " on each GPU" if len(gpus) > 1 else ""
-    if summary.traced_gpu is not None:
+    each = jointly(summary) or (" on each GPU" if len(gpus) > 1 else "")
+    if summary.traced_gpu is not None and not summary.in_step:
         each, gpus = f" on GPU {summary.traced_gpu}", {gpu: those for gpu, those in gpus.items() if gpu == str(summary.traced_gpu)}
     most = max(gpus.values(), key=len, default=[])
-    processes = len(set(most))
-    if processes > 1:
+    if (processes := len(set(most))) > 1:
         return f"{each} ({processes} processes together)"
     return f"{each} ({len(most)} threads together)" if len(most) > 1 else each
 
@@ -349,7 +349,7 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
     engine = f" of {engine_names(summary)[found.engine]}" if found.engine is not None and len(summary.engines) > 1 else ""
-    told = f"{each(summary)} {found.inference}{engine}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
+    told = f"{each(summary)} {found.inference}{engine}{found.where}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
     told += f" ({rounded(found.usual_ns)})" if found.times_median >= OUTLIER else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import covered
 from nsysmap.base.result_schema import WHATIF, WHATIF_INFERENCES
 from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent, ranged
+from nsysmap.engine.program import is_collective
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, gpu_needs_ns
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -90,7 +92,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     plan = plan_of(model, change)
     if isinstance(plan, DoesNotApply):
         return {**row, "answer": "does-not-apply", "reason": plan.reason}
-    if reason := _interpreter_reason(model, change):
+    if reason := _communicator_reason(model, change) or _interpreter_reason(model, change):
         return {**row, "answer": "cannot-tell", "reason": reason}
     likeliest: Timeline | None = None
     ends: Finished = ()  # of its inferences
@@ -157,6 +159,20 @@ def _period(model: Model, change: Change, timeline: Timeline, before_ns: int, fi
     """Time per inference or pass of the changed timeline: where more kernels run at once, no less than the GPU needs for one."""
     needed = gpu_needs_ns(timeline) * model.window.inferences_a_pass if change.name in _MORE_AT_ONCE else 0
     return max(model.period(timeline, finished), min(round(needed), before_ns))
+
+
+def _communicator_reason(model: Model, change: Change) -> str:
+    """Why the effect of a second thread on inferences that exchange data cannot be determined; empty for other changes and programs."""
+    names = model.observed.trace.kernels.text("name")
+    if change.name != "two-in-flight" or not any(map(is_collective, names.values)):
+        return ""
+    codes = names.codes[model.window.rows(model.observed.trace.kernels)]
+    if not any(is_collective(names.values[code]) for code in distinct(codes[codes >= 0].astype(np.int64)).tolist()):
+        return ""
+    return (
+        "the inferences exchange data with other GPUs (NCCL), and the replay is of one GPU; on one communicator, both in flight must be "
+        "launched in the same order on every GPU, or they wait for each other forever"
+    )
 
 
 def _interpreter_reason(model: Model, change: Change) -> str:

@@ -123,3 +123,10 @@ def test_a_version_is_its_numbers(told: str | None, version: Version | None) -> 
 )
 def test_of_an_unknown_version_its_bounds_are_told(program: Program, said: str | None) -> None:
     assert program.bound == said
+
+
+@pytest.mark.parametrize("name", ["ncclDevKernel_AllReduce_Sum_f16_RING_LL(x)", "ncclKernel_AllGather_RING_LL_Sum_int8_t"])
+def test_trtexec_cannot_run_engines_that_exchange_data(name: str) -> None:
+    found = program_of(tables(kernels=("__myl_Fc_0x0123456789abcdef0123456789abcdef", name)))
+    assert (found.kind, found.collectives, found.trtexec) == (TENSORRT, True, False)
+    assert program_of(tables(kernels=("__myl_Fc_0x0123456789abcdef0123456789abcdef", "k"))).trtexec

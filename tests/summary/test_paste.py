@@ -200,3 +200,12 @@ def test_programs_in_other_languages_than_cuda_cpp_get_no_line_of_it(name: str) 
     assert not re.search(r"cuda[A-Z]\w+\(|<<<|std::|;$", text), text
     assert "ONNX" not in text
     assert "setAllowedFormats" not in text
+
+
+@pytest.mark.parametrize("kind", [TENSORRT, TORCH_ENGINES])
+@pytest.mark.parametrize("name", sorted(EVERYTHING))
+def test_no_line_runs_an_engine_that_exchanges_data_with_trtexec(name: str, kind: str) -> None:
+    for version in (None, (8, 5), (8, 6), (10, 3), (11,)):
+        told = said(how(EVERYTHING[name], Program(kind, version, collectives=True)))
+        assert not [text for text in told if text.startswith("trtexec")]
+        assert told or name in ("two-in-flight", "python-between")
