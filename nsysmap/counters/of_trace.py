@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from nsysmap.base.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
 from nsysmap.base.note import Note
@@ -56,7 +57,8 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
         found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
         samples = samples_of(gpu)
         capture = Capture(trace.recording.nsys_version, gpu.number)
-        shift, facts, estimates, rows = _gpu(gpu, samples, found, trace, kernels)
+        with threadpool_limits(1, "blas"):  # matrices are small: BLAS's own threads would only wait for each other
+            shift, facts, estimates, rows = _gpu(gpu, samples, found, trace, kernels)
         sampling.append(facts)
         if estimates is not None:
             by_kernel += _kernel_rows(gpu, found, kernels, estimates, capture)
