@@ -406,12 +406,10 @@ def engines_ran(summary: Summary) -> list[str]:
 
 def engine_ran(engine: EngineRan, inferences: int) -> str:
     """Whether an engine file is what ran these inferences, or how many of them; empty if nothing could be compared."""
+    build = "may be another build of" if engine.unknown_layers or engine.lacking or engine.other_tactics else "is"
     some = f"ran in {engine.inferences:,} of {counted(inferences, 'inference')}"
-    words = {
-        "ran": some if 0 < engine.inferences < inferences else "is the engine that ran",
-        "did-not-run": "is NOT the engine that ran",
-        "cannot-tell": "may or may not be the engine that ran",
-    }
+    ran = some if 0 < engine.inferences < inferences else f"{build} the engine that ran"
+    words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
     return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
 
 

@@ -230,6 +230,9 @@ def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_
     assert "sync.nsys-rep: 48 inferences of engine.json on" in shapes
     assert "engine.json is the engine that ran (26 of another shape, profile or engine)" in shapes
     assert "warning" not in shapes
+    build = screen_of("two_shapes/sync.nsys-rep", "bert_trt10/engine.json")
+    assert "engine.json may be another build of the engine that ran (26 of another shape" in build
+    assert "is the engine that ran" not in build
     hidden = screen_of("decode_loop/graph_whole.nsys-rep", "decode_loop/generation.engine.json")
     assert "99 inferences, 3 of generation.engine.json or another engine on" in hidden
     assert "generation.engine.json may or may not be the engine that ran" in hidden
