@@ -17,6 +17,7 @@ from nsysmap.engine.operations import operations, quantizes
 from nsysmap.engine.tensor_formats import TYPE_BITS, channel_multiple, data_type, elements, tensor_bytes
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
+from nsysmap.names.layers import node_row
 
 _NO_WORK = {"shape", "signal", "noop", "constant", "loop"}
 _MOVES = {"reformat", "shuffle", "slice", "concat", "gather", "scatter", "cast", "quantize"}
@@ -25,6 +26,7 @@ _PER_ELEMENT = {"softmax": 5, "normalization": 8, "pointwise": 1, "activation": 
 shift and the mean's add; a resize is taken as bilinear."""
 
 Shape = tuple[int, ...]
+_TOLD_BY_PLUGIN = {"gemm", "normalization"}  # attention works on as many tokens as each request has, which no engine file shows
 _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 
@@ -200,20 +202,31 @@ def _fits(shape: Shape, other: int, k: int, batches: set[int]) -> bool:
     return k in shape[-2:] and prod(shape) in {batch * other * k for batch in batches}
 
 
+def _plugin_operation(layer: Layer) -> str | None:
+    """The kind of layer that a plugin stands for, where its type is the name of an operation whose work follows from its tensors.
+
+    TensorRT-LLM's ``Gemm`` reads [..., K] or its transpose and K x N weights of the same type, and writes [..., N].
+    """
+    told = layer.parameters.get("PluginType") if layer.kind == "plugin" else None
+    row = node_row(told.removesuffix("_TRT").removesuffix("Plugin")) if isinstance(told, str) else None
+    return row.kind if row is not None and row.kind in _TOLD_BY_PLUGIN else None
+
+
 def _count(layer: Layer, written: Mapping[str, Shape]) -> _Count:
-    if layer.kind in ("convolution", "deconvolution") or layer.parameters.get("ParameterType") in ("Convolution", "Deconvolution"):
+    kind = _plugin_operation(layer) or layer.kind
+    if kind in ("convolution", "deconvolution") or layer.parameters.get("ParameterType") in ("Convolution", "Deconvolution"):
         return _convolution(layer)
-    if layer.kind == "attention":
+    if kind == "attention":
         return _attention(layer)
-    if layer.kind == "pooling":
+    if kind == "pooling":
         return _pooling(layer)
-    if layer.kind == "gemm":
+    if kind == "gemm":
         return _gemm(layer, written)
-    if layer.kind == "myelin_kernel":
+    if kind == "myelin_kernel":
         return _fused(layer, written)
-    if layer.kind in _MOVES:
+    if kind in _MOVES:
         return _Count(0, 0)
-    return _elementwise(layer)
+    return _elementwise(layer, kind)
 
 
 def _convolution(layer: Layer) -> _Count:
@@ -315,15 +328,17 @@ def _fused(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     return _Count(0, arithmetic * max(sizes))
 
 
-def _elementwise(layer: Layer) -> _Count:
-    each = _PER_ELEMENT.get(layer.kind)
+def _elementwise(layer: Layer, kind: str) -> _Count:
+    each = _PER_ELEMENT.get(kind)
     target = _shape_of(layer.outputs)
     if each is None:
-        return _Count(reason=f"the work of a layer of kind {layer.kind} is unknown")
+        plugin = layer.parameters.get("PluginType") if kind == "plugin" else None
+        what = f"plugin {plugin} cannot be told from its tensors" if isinstance(plugin, str) else f"layer of kind {kind} is unknown"
+        return _Count(reason=f"the work of a {what}")
     if target is None:
         return _Count(reason="a dimension is dynamic or not in the file")
-    operations = _number(layer.parameters.get("NbOperations")) if layer.kind == "pointwise" else None
-    source = _shape_of(layer.inputs) if layer.kind == "reduce" else None
+    operations = _number(layer.parameters.get("NbOperations")) if kind == "pointwise" else None
+    source = _shape_of(layer.inputs) if kind == "reduce" else None
     return _Count(0, prod(source or target) * (operations or each))
 
 

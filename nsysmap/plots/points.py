@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, FloatArray, Row
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Row
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import counted, duration
+from nsysmap.base.units import counted, duration, percent
 from nsysmap.plots.shares import below, of_engine, titles_of
 from nsysmap.summary.words import each, idle_words
 from nsysmap.timing.layer_sums import alike, common_name
+from nsysmap.timing.roofline import needed_of, peak_of
+from nsysmap.timing.totals import layer_totals
+from nsysmap.trace.steady import steady_inferences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +27,16 @@ _COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#
 _MARKS = "os^vDP*X"
 _SLOW = 1.5
 _NAMED = 5
-_NAME = 40
+_NAME = 70
 _CLEAR = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
 _APART = 2  # pixels between two names
 _ABOVE_LINES = 2.5  # matplotlib draws lines at 2, and text at 3 as well as legends at 5
+_WHY = {
+    "foreign_node": "the engine file does not show what is inside these regions",
+    "plugin": "what these plugins compute does not follow from their tensors",
+}
 _VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bound": "#ff9600", "unknown": "#d0d3d6"}
+_IN_WORDS = {"unknown": "whose limit is unknown"}
 
 
 def draw_inferences(axes: Axes, analysis: Analysis) -> str:
@@ -115,30 +123,25 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
                 rate[mine],
                 s=18,
                 color=colour,
-                label=f"{counted(int(mine.sum()), 'layer')} {verdict}",
+                marker=_MARKS[list(_VERDICTS).index(verdict)],
+                label=f"{counted(int(mine.sum()), 'layer')} {_IN_WORDS.get(verdict, verdict)}",
                 edgecolors="#495057",
                 linewidths=0.4,
             )
     counted_per_byte = _draw_counted(axes, rows, per_byte, rate)
-    peaks = sorted({peak for row in rows if (peak := row.maybe_real("peak_flops_per_s"))})
+    peaks = _peaks(analysis, rows)
     placed = np.concatenate([per_byte, counted_per_byte])
-    left, right = float(placed.min()) / 3, max(float(placed.max()) * 3, (peaks[-1] / bandwidth * 3) if peaks else 0)
-    for peak in peaks:
+    left, right = float(placed.min()) / 3, max(float(placed.max()) * 3, (max(peaks) / bandwidth * 3) if peaks else 0)
+    for peak, words in peaks.items():
         corner = peak / bandwidth
         axes.plot([max(left, corner), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
-        axes.annotate(
-            f"{peak / 1e12:,.0f} × 10¹² operations/s",
-            (right, peak / 1e9),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8,
-        )
-    top = (peaks[-1] / bandwidth) if peaks else right
+        offset = 3 if peak == max(peaks) else -10  # the line of the memory runs above the lower ones
+        axes.annotate(words, (right, peak / 1e9), xytext=(0, offset), textcoords="offset points", ha="right", fontsize=8)
+    top = (max(peaks) / bandwidth) if peaks else right
     axes.plot([left, top], [left * bandwidth / 1e9, top * bandwidth / 1e9], color="#495057", linewidth=1)
     middle = (left * top) ** 0.5
     axes.annotate(
-        f"{bandwidth / 1e12:,.2f} TB/s",
+        f"memory: {bandwidth / 1e12:,.2f} TB/s",
         (middle, middle * bandwidth / 1e9),
         xytext=(-4, 5),
         textcoords="offset points",
@@ -152,19 +155,56 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_xlim(left, right)
     axes.set_xlabel("operations per byte read and written")
     axes.set_ylabel("10⁹ operations per second")
-    below(axes)
+    totals, whole_ns = layer_totals(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
-    costly = sorted((mine for mine in groups if mine), key=lambda mine: -sum(row.integer("time_ns") for row in mine))[:_NAMED]
-    told = titles_of([common_name([row.text("name") for row in mine]) for mine in costly], _NAME)
-    points = []
-    for like, name in zip(costly, told, strict=True):
+    spent = [int(totals[[row.integer("layer_id") for row in mine]].sum()) for mine in groups]
+    costly = [number for number in np.argsort(-np.array(spent), kind="stable")[:_NAMED].tolist() if spent[number]]
+    told = titles_of([common_name([row.text("name") for row in groups[number]]) for number in costly], _NAME)
+    points, lines = [], []
+    for number, (group, name) in enumerate(zip(costly, told, strict=True), start=1):
+        like = groups[group]
         at = place[like[len(like) // 2].integer("layer_id")]
-        words = (f"{len(like)} × " if len(like) > 1 else "") + name + of_engine(analysis, like[0].maybe_integer("engine"))
-        points.append((words, float(per_byte[at]), float(rate[at])))
+        points.append((str(number), float(per_byte[at]), float(rate[at])))
+        what = (f"{len(like)} × " if len(like) > 1 else "") + name + of_engine(analysis, like[0].maybe_integer("engine"))
+        lines.append(f"{number}: {percent(spent[group], whole_ns)}, {what}")
+    for line in (*lines, *_left_out(analysis, totals, whole_ns, set(place))):
+        axes.plot([], [], linestyle="none", label=line)
+    below(axes)
     _named(axes, points)
-    without = sum(1 for row in tables.roofline if row.maybe_integer("time_ns")) - len(rows)
-    return "Roofline" + (f" ({counted(without, 'layer')} omitted: operations or bytes unknown or zero)" if without else "")
+    what = "visible kernel time" if analysis.summary.hidden else "kernel time"
+    return f"Roofline of the layers with {percent(int(totals[list(place)].sum()), whole_ns)} of the {what}"
+
+
+def _peaks(analysis: Analysis, rows: Sequence[Row]) -> dict[float, str]:
+    """The peak rates that limit these rows of `roofline`, lowest first, with the data types that they are of."""
+    needed = {row.integer("layer_id"): needed_of(row) for row in analysis.tables.work}
+    found: dict[tuple[float, bool], set[str]] = {}
+    for row in rows:
+        peak, need = row.maybe_real("peak_flops_per_s"), needed.get(row.integer("layer_id"))
+        if peak and need is not None:
+            precision, cores = peak_of(need)
+            found.setdefault((peak, cores), set()).add(precision or "")
+    words: dict[float, str] = {}
+    for (peak, cores), types in sorted(found.items()):
+        more = f"{', '.join(sorted(types))} on {'tensor' if cores else 'CUDA'} cores"
+        words[peak] = f"{words[peak]}; {more}" if peak in words else f"{peak / 1e12:,.0f} × 10¹²/s: {more}"
+    return words
+
+
+def _left_out(analysis: Analysis, totals: IntArray, whole_ns: int, shown: Set[int]) -> list[str]:
+    """For the layers that are not shown, by the reason, their share of all kernel time and how many they are; the kernels of no layer."""
+    found: dict[str, list[int]] = {}
+    for row, one in zip(analysis.tables.roofline, analysis.tables.layers, strict=True):
+        layer = row.integer("layer_id")
+        if layer not in shown and totals[layer]:
+            moves = row.maybe_integer("flops") == 0
+            why = "they only move data" if moves else _WHY.get(one.text("kind"), "the engine file does not show their operations or bytes")
+            found.setdefault(why, []).append(int(totals[layer]))
+    listed = sorted(found.items(), key=lambda item: -sum(item[1]))
+    words = [f"not shown: {percent(sum(times), whole_ns)}, {counted(len(times), 'layer')}: {why}" for why, times in listed]
+    none = whole_ns - int(totals.sum())
+    return words + ([f"not shown: {percent(none, whole_ns)}, kernels of no known layer"] if none > 0 else [])
 
 
 def _draw_counted(axes: Axes, rows: Sequence[Row], per_byte: FloatArray, rate: FloatArray) -> FloatArray:

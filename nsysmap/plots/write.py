@@ -22,7 +22,7 @@ _DRAW: Mapping[str, tuple[Callable[[Axes, Analysis], str], tuple[float, float]]]
     "layers": (draw_layers, (11, 7)),
     "idle": (draw_idle, (10, 4.6)),
     "inferences": (draw_inferences, (10, 4.5)),
-    "roofline": (draw_roofline, (9, 6)),
+    "roofline": (draw_roofline, (9, 7)),
     "what-if": (draw_changes, (10, 4)),
 }
 KINDS = tuple(_DRAW)

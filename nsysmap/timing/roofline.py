@@ -150,9 +150,8 @@ def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
     """The bounds of one layer and what limits it."""
     if device is None:
         return Limit(None, None, None, None, None, "unknown", "the trace does not describe the device")
-    product = bool(need.macs)
-    cores = need.tensor_cores != "no" if product else False  # unknown: the higher rate, so that the bound remains a lower one
-    peak = device.peak_flops_per_s(need.precision if product else need.precision or "FP32", tensor_cores=cores)
+    precision, cores = peak_of(need)
+    peak = device.peak_flops_per_s(precision, tensor_cores=cores)
     bytes_ns = _floor(need.bytes_moved, device.bandwidth_bytes_per_s)
     flops_ns = _floor(need.flops, peak)
     known = [floor for floor in (bytes_ns, flops_ns) if floor is not None]
@@ -160,6 +159,13 @@ def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
     reached = floor / measured.time_ns if floor is not None and measured.time_ns else None
     verdict, reason = _verdict(need, measured, device, (bytes_ns, flops_ns))
     return Limit(bytes_ns, flops_ns, floor, reached, peak, verdict, reason)
+
+
+def peak_of(need: Needed) -> tuple[str | None, bool]:
+    """The data type whose peak rate limits the layer, and whether it is that of tensor cores."""
+    if not need.macs:
+        return need.precision or "FP32", False
+    return need.precision, need.tensor_cores != "no"  # unknown: the higher rate, so that the bound remains a lower one
 
 
 def _verdict(need: Needed, measured: Measured, device: Device, floors: tuple[int | None, int | None]) -> tuple[str, str]:

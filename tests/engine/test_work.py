@@ -126,6 +126,34 @@ def test_weights_are_counted_from_the_file_or_inferred() -> None:
     assert layer_work(constants).macs == 192
 
 
+@pytest.mark.parametrize(
+    ("reads", "macs", "weights"),
+    [
+        ([tensor("a", 64, 1024)], 64 * 3072 * 1024, 1024 * 3072 * 2),
+        ([tensor("a", 2, 32, 1024)], 64 * 3072 * 1024, 1024 * 3072 * 2),
+        ([tensor("a", 1024, 64)], 64 * 3072 * 1024, 1024 * 3072 * 2),  # transposed
+        ([tensor("a", 64, 1024), tensor("w", 3072, 1024)], 64 * 3072 * 1024, None),  # the file shows them: they are read as an input
+    ],
+)
+def test_a_plugin_named_after_a_product_multiplies(reads: list[Tensor], macs: int, weights: int | None) -> None:
+    told = layer_work(layer("plugin", reads, [tensor("c", 64, 3072)], PluginType="Gemm"))
+    assert (told.macs, told.flops, told.weight_bytes) == (macs, 2 * macs, weights)
+    moved = 2 * (64 * 1024 + 64 * 3072 + 1024 * 3072)
+    assert told.bytes_moved == moved
+
+
+def test_what_a_plugin_computes_is_told_by_its_type_or_unknown() -> None:
+    reads, writes = [tensor("x", 64, 1024)], [tensor("y", 64, 1024)]
+    for name in ("Rmsnorm", "InstanceNormalization_TRT", "LayerNormPlugin"):
+        assert layer_work(layer("plugin", reads, writes, PluginType=name)).flops == 8 * 64 * 1024
+    for name in ("GPTAttention", "WeightOnlyQuantMatmul", "Lookup", "GemmSwiglu"):
+        unknown = layer_work(layer("plugin", reads, writes, PluginType=name))
+        assert (unknown.macs, unknown.flops, unknown.reason) == (None, None, f"the work of a plugin {name} cannot be told from its tensors")
+    assert layer_work(layer("plugin", reads, writes)).flops is None
+    dynamic = layer_work(layer("plugin", [tensor("x", -1, 1024)], [tensor("y", -1, 3072)], PluginType="Gemm"))
+    assert dynamic.flops is None
+
+
 def test_a_correlation_is_counted_from_its_weights() -> None:
     made = Layer(
         0,

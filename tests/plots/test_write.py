@@ -59,8 +59,36 @@ def test_outliers_are_named_with_their_cause(analysis: Analysis, tmp_path: Path)
 def test_the_roofline_counts_every_layer_with_time(analysis: Analysis, tmp_path: Path) -> None:
     said = texts(analysis, "roofline", tmp_path / "x.svg")
     assert any("layers latency-bound" in one for one in said)
-    assert "4.81 TB/s" in said
+    assert "memory: 4.81 TB/s" in said
     assert not any("mathdefault" in one for one in said)
+
+
+def test_the_roofline_says_of_which_data_type_its_peaks_are(analysis: Analysis, tmp_path: Path) -> None:
+    said = texts(analysis, "roofline", tmp_path / "x.svg")
+    peaks = {row.maybe_real("peak_flops_per_s") for row in analysis.tables.roofline if row.maybe_integer("flops")}
+    drawn = [one for one in said if one.endswith(" cores")]
+    assert len(drawn) == len(peaks - {None}) > 1
+    assert any(one.endswith(": FP16 on tensor cores") for one in drawn)
+    assert any(one.endswith(" on CUDA cores") for one in drawn)
+
+
+def test_the_roofline_leads_with_the_time_it_is_of_and_says_why_the_rest_is_missing(tmp_path: Path) -> None:
+    folder = FIXTURES / "decode_loop"
+    both = analyze(folder / "sync.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=())
+    said = texts(both, "roofline", tmp_path / "x.svg")
+    title = next(one for one in said if one.startswith("Roofline"))
+    shown = float(title.removeprefix("Roofline of the layers with ").removesuffix("% of the kernel time"))
+    omitted = {one.split(", ", 1)[1]: float(one.split()[2][:-2]) for one in said if one.startswith("not shown: ")}
+    assert shown > 65  # the Gemm plugins take most of the time
+    assert shown + sum(omitted.values()) == pytest.approx(100, abs=0.3)
+    assert "18 layers: the engine file does not show what is inside these regions" in omitted
+    assert "10 layers: what these plugins compute does not follow from their tensors" in omitted
+    named = [one for one in said if "Gemm" in one]
+    assert [one[:2] for one in named] == ["1:", "2:", "3:", "4:", "5:"]
+    shares = [float(one.split()[1][:-2]) for one in named]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) < shown
+    assert {"1", "2", "3", "4", "5"} <= {*said}
 
 
 def test_the_roofline_shows_measured_traffic_beside_the_modelled(analysis: Analysis, tmp_path: Path) -> None:
@@ -130,7 +158,7 @@ def test_layers_of_two_engines_with_the_same_names_are_told_apart(tmp_path: Path
     for kind in ("layers", "roofline"):
         said = [one for one in texts(both, kind, tmp_path / "x.svg") if "LLaMA" in one]
         assert len(set(said)) == len(said) > 1
-        assert any(one.endswith("(context.engine.json)") for one in said)
+        assert any(one.endswith("(generation.engine.json)") for one in said)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
