@@ -136,7 +136,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     for text in hardware.told(summary):
         yield Answered("counters", text)
     if summary.inferences:
-        yield Answered("CUDA graph", words.graph(summary), "whatif", "all changes")
+        yield Answered("CUDA graph", gains.graph(summary), "whatif", "all changes")
     yield Answered(
         "inside regions" if len(summary.regions) > 1 else "inside the region",
         words.inside(summary),

@@ -129,7 +129,7 @@ def _answer(summary: Summary) -> Iterator[str]:
     lines += [f"\n{plain(told)}\n"] if shown and (told := gains.cut_off(summary)) else []
     lines += [f"- {plain(step.why)}: {code(step.command)}" for step in summary.next_steps]
     yield "\n".join(lines)
-    rows = [("CUDA graph", answer.graph(summary))] if summary.inferences else []
+    rows = [("CUDA graph", gains.graph(summary))] if summary.inferences else []
     rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
     told = answer.doubts(summary, " (all are listed below)")
     rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", told)]

@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.table import Row, Table
+import numpy as np
+
+from nsysmap.base.table import BoolArray, IntArray, Row, Table
 from nsysmap.engine.program import Program
 from nsysmap.summary.model import Action, Figure, IdleCause
-from nsysmap.summary.paste import CHANGES, PYTHON_BETWEEN, RULES, THROUGHPUT, Change, How, how
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, THROUGHPUT, Change, How, how
 
 LEAST_SHARE = 0.01
 """Share of the time per unit that an action must save at least; less is within the difference between two runs of one program."""
@@ -45,7 +47,7 @@ _LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes 
 _FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
 PAUSES = 1.25
 """Times the time per unit, from which on the window is said to have pauses besides."""
-_MANY_GAPS = 3  # of the host in an inference: its work lies between launches, not between inferences
+_MANY_GAPS = 3  # in an inference, in which the GPU waits for the host's own work: it lies between launches, not between inferences
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,42 @@ class Runs:
     program: Program
     host_gaps: float = 0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
     host_work: str | None = None  # where most of that time was, an NVTX range or a call
+    uploads: bool = False  # data is copied to a GPU while inferences run
+
+
+def runs(tables: Mapping[str, Table], program: Program) -> Runs:
+    """What runs, in the steady-state part of a trace."""
+    gaps, copies = tables["gaps"], tables["memcpys"]
+    rows = np.flatnonzero(_steady(tables, gaps) & gaps.text("cause").equals("host"))
+    inferences = sum(row.integer("inferences") for row in tables["device_times"])
+    uploads = bool((_steady(tables, copies) & copies.text("kind").equals("HtoD")).any())
+    return Runs(program, _intervals(gaps, rows) / inferences if inferences else 0.0, _host_work(gaps.take(rows)), uploads)
+
+
+def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
+    """Which rows lie in a steady-state part."""
+    start_ns, end_ns = rows.ints("start_ns"), rows.ints("end_ns")
+    found = np.zeros(len(rows), np.bool_)
+    for part in tables["steady_state"]:
+        found |= (start_ns >= part.integer("start_ns")) & (end_ns <= part.integer("end_ns"))
+    return found
+
+
+def _intervals(gaps: Table, rows: IntArray) -> int:
+    """In how many idle intervals these rows are: the table has a row for each cause of one."""
+    start_ns, end_ns, device = (gaps.ints(name) for name in ("start_ns", "end_ns", "device"))
+    begins = np.ones(len(gaps), np.bool_)
+    begins[1:] = (start_ns[1:] != end_ns[:-1]) | (device[1:] != device[:-1])
+    return len(np.unique(np.cumsum(begins)[rows]))
+
+
+def _host_work(gaps: Table) -> str | None:
+    """The NVTX range or the call that most of the time of these gaps was in."""
+    told = gaps.text("evidence")
+    rows = np.flatnonzero(told.codes >= 0)
+    spent = np.bincount(told.codes[rows], weights=gaps.ints("dur_ns")[rows], minlength=1)
+    most = int(spent.argmax())
+    return told.values[most] if spent[most] and 2 * spent[most] >= spent.sum() else None
 
 
 @dataclass(frozen=True)
@@ -78,6 +116,8 @@ def actions(
     changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
+    if not runs.program.engine and any(one.title == PYTHON_BETWEEN.title for one in changes):  # which is a graph of the same kernels
+        changes = [one for one in changes if one.name != "cuda-graph"]
     replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
     rules = [
         found
@@ -132,8 +172,9 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
 
 def _what(change: str, runs: Runs) -> Change:
     """What to do for a change of what-if: Python's own work between launches has its own way, unlike work between inferences."""
-    python = change == "no-host-gap" and runs.program.pytorch and runs.host_gaps >= _MANY_GAPS
-    return PYTHON_BETWEEN if python else CHANGES[change]
+    if runs.program.pytorch and change == "no-host-gap":
+        return PYTHON_BETWEEN if runs.host_gaps >= _MANY_GAPS else CHANGES[change] if runs.uploads else PYTHON_ALONE
+    return EACH_ENGINE if runs.program.pytorch and runs.program.engine and change == "cuda-graph" else CHANGES[change]
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns
 from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
+from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import Action, Figure, Summary
-from nsysmap.summary.words import each, figure, idle_words, none_of, not_replayed, per_second, rate_of
+from nsysmap.summary.paste import PYTHON_BETWEEN
+from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_of, not_replayed, per_second, rate_of
 
 ACTIONS = 3
 """How many actions the answer names."""
 SEVERAL_AT_ONCE = "each takes as long as before"
 """The condition of a change that only raises throughput."""
+_SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
@@ -173,3 +177,33 @@ def cut_off(summary: Summary) -> str:
     told = f"At most {ACTIONS} are listed; each saves at least {least}, even at the low end of a predicted range, after the first {later}."
     told += " What a replay predicts (saves) comes before what a rule prices (may save up to), because all of that may be lost."
     return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"
+
+
+def graph(summary: Summary) -> str:
+    """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches, of all that it launches."""
+    told = _graph(summary)
+    if summary.program in (TORCH_TENSORRT, TORCH_ENGINES):
+        told = f"of each engine alone: {told}"
+    whole = next((action for action in summary.actions if action.title == PYTHON_BETWEEN.title), None)
+    if whole is None:
+        return told
+    sure = whole.basis == "replay"
+    saves = f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
+    told = re.sub(r"cannot tell: .*: (?=it may save )", "cannot tell: ", told)  # the reason is Python's work, which this one removes
+    alone = told if told.startswith("of ") else f"without Python's work: {told}"
+    return f"of all that Python launches: {'worth it: ' if sure else ''}{saves}; {alone}"
+
+
+def _graph(summary: Summary) -> str:
+    verdict = summary.graph
+    if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
+        told = f"{figure(verdict.saving)} per {summary.unit}"
+        if verdict.saving.low_ns > _SURE * (summary.unprofiled or verdict.saving).ns:
+            return f"worth it: saves {told}"
+        return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
+    if verdict.answer == "cannot-tell":
+        reason = in_its_words(summary, verdict.reason or "")
+        said = summary.unprofiled is None and reason and reason in not_replayed(summary)
+        where = "time" if summary.traced and not summary.blocked else "above"
+        return "cannot tell" + (f" (see {where})" if said else f": {reason}" if reason else "")
+    return in_its_words(summary, verdict.reason or "does not apply")

@@ -7,7 +7,7 @@ ONNX Runtime and TensorRT-LLM that go with that version of TensorRT.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nsysmap.engine.program import (
     CUDA,
@@ -50,6 +50,7 @@ class Way:
     text: str
     since: Version = ()
     paste: bool = True
+    release: str = ""  # the release of what makes the change, if not TensorRT's, that goes with that version
 
     @property
     def trtexec(self) -> bool:
@@ -78,7 +79,7 @@ class Change:
         old = program.before is not None
         if not found.paste or found.since < (_OLD if old else _RECENT):
             return found
-        return Way(f"{found.text}  # from TensorRT {'.'.join(map(str, found.since))} on", found.since)
+        return Way(f"{found.text}  # {found.release or f'from TensorRT {_dotted(found.since)} on'}", found.since)
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,12 @@ def how(action: Change | ByEvidence, program: Program, evidence: Sequence[Mappin
     return How(way.text)
 
 
-def _line(text: str, *since: int) -> Way:
-    return Way(text, since)
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _line(text: str, *since: int, release: str = "") -> Way:
+    return Way(text, since, release=release)
 
 
 def _say(text: str, *since: int) -> Way:
@@ -136,12 +141,15 @@ def _say(text: str, *since: int) -> Way:
 _EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
 _GRAPH = "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); {} cudaStreamEndCapture(stream, &graph);"
 _TORCH_GRAPH = "with torch.cuda.graph(graph): out = model(x)"
-_WHOLE_PASS = Way(f"{_TORCH_GRAPH}  # the whole pass, without blocking copies")
+_WHOLE_PASS = _line(f"{_TORCH_GRAPH}  # no blocking copies")
 _LLM_GRAPH = "knobs = ExtendedRuntimePerfKnobConfig(cuda_graph_mode=True); LLM(engine, extended_runtime_perf_knob_config=knobs)"
+_COMPILED = _line('model = torch.compile(model, mode="reduce-overhead")')
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
+_TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")  # a context runs one at a time
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
+_TORCH_86 = "from Torch-TensorRT 2.2 on"  # the first whose compile() takes them; it has TensorRT 8.6
 _PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
 _PATTERN = "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of norms"
 _UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
@@ -149,16 +157,10 @@ _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6"
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
 _ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
-    TENSORRT: (
-        _line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6),
-        _NO_STREAMS,
-    ),
-    ONNX_RUNTIME: (
-        _line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6),
-        _NO_STREAMS,
-    ),
+    TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
+    ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6), _NO_STREAMS),
     TORCH_TENSORRT: (
-        _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)", 8, 6),
+        _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)", 8, 6, release=_TORCH_86),
         _line("with torch.cuda.stream(side): branch = module(x)"),
     ),
     PYTORCH: (_line("with torch.cuda.stream(side): branch = module(x)"),),
@@ -174,7 +176,7 @@ _HALF = {
     ),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model.half(), inputs=inputs)", 11),
-        _line("torch_tensorrt.compile(model.half(), inputs=inputs, use_explicit_typing=True)", 10, 9),
+        _line("torch_tensorrt.compile(model.half(), inputs=inputs, use_explicit_typing=True)", 10, 9, release="from Torch-TensorRT 2.7 on"),
         _line("torch_tensorrt.compile(model, inputs=inputs, enabled_precisions={torch.half})"),
     ),
     PYTORCH: (_line("model = model.half()"),),
@@ -217,16 +219,15 @@ CHANGES: Mapping[str, Change] = {
                 _say("use ONNX Runtime 1.15 or later: its TensorRT provider has the option trt_cuda_graph_enable"),
             ),
             TENSORRT_LLM: (
-                _line(
-                    _LLM_GRAPH,
-                    10,
-                    7,
-                ),
+                _line(_LLM_GRAPH, 10, 7, release="from TensorRT-LLM 0.16 on; from 1.0 on, LLM is in tensorrt_llm._tensorrt_engine"),
                 _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
             ),
-            TORCH_TENSORRT: (_line("torch_tensorrt.runtime.set_cudagraphs_mode(True)", 10, 3), _line(_TORCH_GRAPH)),
+            TORCH_TENSORRT: (
+                _line("torch_tensorrt.runtime.set_cudagraphs_mode(True)", 10, 3, release="from Torch-TensorRT 2.5 on"),
+                _line(_TORCH_GRAPH),
+            ),
             TORCH_ENGINES: (_line(_TORCH_GRAPH),),
-            PYTORCH: (_line('model = torch.compile(model, mode="reduce-overhead")'),),
+            PYTORCH: (_COMPILED,),
             CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
             OTHER: (_say("capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy, the stream of a queue in OpenACC"),),
         },
@@ -240,10 +241,8 @@ CHANGES: Mapping[str, Change] = {
             ),
             ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
             TENSORRT_LLM: (_LLM_ASYNC,),
-            TORCH_TENSORRT: (
-                _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"),
-            ),  # a context runs one at a time
-            TORCH_ENGINES: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"),),
+            TORCH_TENSORRT: (_TWO_MODELS,),
+            TORCH_ENGINES: (_TWO_MODELS,),
             PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
             CUDA: (_line("kernel<<<grid, block, 0, streams[i % 2]>>>(...);"),),
             OTHER: (_say("run two steps at once, each on a stream (or queue) of its own"),),
@@ -288,7 +287,10 @@ CHANGES: Mapping[str, Change] = {
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
             ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
-            TORCH_TENSORRT: (_line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)", 8, 6), _say("use one stream")),
+            TORCH_TENSORRT: (
+                _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)", 8, 6, release=_TORCH_86),
+                _say("use one stream"),
+            ),
             PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
             CUDA: (_line("kernel<<<grid, block, 0, stream>>>(...);  // one stream for all"),),
             _ANY: (_ONE_STREAM,),
@@ -307,14 +309,20 @@ CHANGES: Mapping[str, Change] = {
 """What each change of what-if (the table `whatif`) does."""
 
 PYTHON_BETWEEN = Change(
-    "move Python's work out of the loop",
-    {
-        TORCH_TENSORRT: (_WHOLE_PASS,),
-        TORCH_ENGINES: (_WHOLE_PASS,),
-        PYTORCH: (_line('model = torch.compile(model, mode="reduce-overhead")'),),
-    },
+    "make one CUDA graph of all that Python launches",
+    {TORCH_TENSORRT: (_WHOLE_PASS,), TORCH_ENGINES: (_WHOLE_PASS,), PYTORCH: (_COMPILED,)},
 )
 """Instead of `no-host-gap` where the host's own work is Python's, between one launch and the next."""
+
+PYTHON_ALONE = Change(
+    CHANGES["no-host-gap"].title,
+    {PYTORCH: (_line("nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python program.py  # which Python code it is"),)},
+    around=True,
+)
+"""The same where it is none of that, and no batch is uploaded that could be prepared earlier."""
+
+EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA graph")
+"""Instead of `cuda-graph` where PyTorch has work of its own between engines."""
 
 RULES: Mapping[str, Change | ByEvidence] = {
     "attention-not-fused": Change("fuse attention", _ATTENTION, unsure="export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"),
@@ -340,16 +348,10 @@ RULES: Mapping[str, Change | ByEvidence] = {
     "pointwise-chain": Change(
         "join element-wise kernels",
         {
-            TENSORRT: (
-                _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
-                _UNCHAINED,
-            ),
-            ONNX_RUNTIME: (
-                _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
-                _UNCHAINED,
-            ),
+            TENSORRT: (_line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6), _UNCHAINED),
+            ONNX_RUNTIME: (_line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6), _UNCHAINED),
             TORCH_TENSORRT: (
-                _line("torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)", 8, 6),
+                _line("torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)", 8, 6, release=_TORCH_86),
                 _UNCHAINED,
             ),
             PYTORCH: (_line("model = torch.compile(model)"),),

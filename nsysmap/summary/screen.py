@@ -91,7 +91,7 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Seq
     named = {action.name for action in shown}
     hidden = summary.blocked and summary.graph.answer == "cannot-tell"
     if summary.inferences and not hidden and not named & {"cuda-graph", "launch-bound"}:
-        lines += _said("CUDA graph", [answer.graph(summary)], width)
+        lines += _said("CUDA graph", [gains.graph(summary)], width)
     rows = [("not fused", answer.not_fused(summary, places="places" not in left_out))] if summary.rules else []
     for word, text in (*rows, ("slowest", answer.slowest(summary, why="slowest" not in left_out)), ("how sure", answer.certainty(summary))):
         lines += _said(word, [text] if text else [], width)

@@ -8,15 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from nsysmap.base.note import SELECTED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import in_one
 from nsysmap.base.units import unit_words
 from nsysmap.engine.program import Program, program_of
 from nsysmap.names.decode import decode, pattern_words
-from nsysmap.summary.actions import Runs, UnitTime, actions
+from nsysmap.summary.actions import UnitTime, actions, runs
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.summary.kernel_sequences import what_differs
 from nsysmap.summary.model import (
@@ -84,13 +82,11 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
-    host_gaps = sum(row.integer("gaps") for row in tables["idle_totals"] if row.text("cause") == "host")
-    runs = Runs(program, host_gaps / (counted_in * unit.inferences) if counted_in else 0.0, _host_work(tables))
     basis = unprofiled or traced
     window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
     time = UnitTime(basis.ns, round(window_ns)) if basis else None
     without = _without_profiler(tables)
-    todo = actions(tables, runs, units=counted_in, unit_time=time, idle=without.idle if without else ())
+    todo = actions(tables, runs(tables, program), units=counted_in, unit_time=time, idle=without.idle if without else ())
     loops = list(tables["inference_loops"])
     return Summary(
         source=capture.text("source"),
@@ -267,19 +263,6 @@ def _without_profiler(tables: Mapping[str, Table]) -> GpuTime | None:
         copies_share=0.0,
         idle=tuple(IdleCause(cause, row.integer("time_ns"), row.real("share")) for cause, row in rows.items()),
     )
-
-
-def _host_work(tables: Mapping[str, Table]) -> str | None:
-    """The NVTX range or the call that most of the time was in for which the GPU waited while the host did something else."""
-    gaps, told = tables["gaps"], tables["gaps"].text("evidence")
-    start_ns, end_ns = gaps.ints("start_ns"), gaps.ints("end_ns")
-    measured = np.zeros(len(gaps), np.bool_)
-    for part in tables["steady_state"]:
-        measured |= (start_ns >= part.integer("start_ns")) & (end_ns <= part.integer("end_ns"))
-    rows = np.flatnonzero(measured & gaps.text("cause").equals("host") & (told.codes >= 0))
-    spent = np.bincount(told.codes[rows], weights=gaps.ints("dur_ns")[rows], minlength=1)
-    most = int(spent.argmax())
-    return told.values[most] if spent[most] and 2 * spent[most] >= spent.sum() else None
 
 
 def _kernel_ns(tables: Mapping[str, Table]) -> int:

@@ -10,7 +10,6 @@ from pathlib import PurePath
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded
-from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
@@ -30,7 +29,6 @@ from nsysmap.trace.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once
-_SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 _KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
@@ -281,31 +279,6 @@ def figure(value: Figure) -> str:
     if value.low_ns is None or value.high_ns is None:
         return rounded(value.ns)
     return ranged(value.ns, value.low_ns, value.high_ns)
-
-
-def graph(summary: Summary) -> str:
-    """Whether a CUDA graph is worth it: of an inference's enqueue, and where PyTorch runs engines, of nothing between them."""
-    if summary.program not in (TORCH_TENSORRT, TORCH_ENGINES):
-        return _graph(summary)
-    told = _graph(summary)
-    if any(action.name == "no-host-gap" for action in summary.actions):  # which asks for a graph of everything
-        told = re.sub(r"^cannot tell: .*: (?=it may save )", "cannot tell: ", told)
-    return f"engines alone: {told}"
-
-
-def _graph(summary: Summary) -> str:
-    verdict = summary.graph
-    if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
-        told = f"{figure(verdict.saving)} per {summary.unit}"
-        if verdict.saving.low_ns > _SURE * (summary.unprofiled or verdict.saving).ns:
-            return f"worth it: saves {told}"
-        return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
-    if verdict.answer == "cannot-tell":
-        reason = in_its_words(summary, verdict.reason or "")
-        said = summary.unprofiled is None and reason and reason in not_replayed(summary)
-        where = "time" if summary.traced and not summary.blocked else "above"
-        return "cannot tell" + (f" (see {where})" if said else f": {reason}" if reason else "")
-    return in_its_words(summary, verdict.reason or "does not apply")
 
 
 def of_fusion(answer: RuleAnswer) -> bool:

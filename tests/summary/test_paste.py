@@ -21,7 +21,7 @@ from nsysmap.engine.program import (
 )
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.summary.actions import RULE_GROUPS
-from nsysmap.summary.paste import CHANGES, ENGINE_FILE, PYTHON_BETWEEN, RULES, ByEvidence, How, how
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, ByEvidence, How, how
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.trtexec_options import OPTIONS, lacking
 
@@ -44,8 +44,18 @@ BY_EVIDENCE = {
     if isinstance(one, ByEvidence)
     for name, change in (*one.changes.items(), ("otherwise", one.otherwise))
 }
-EVERYTHING = {**CHANGES, **RULES, **BY_EVIDENCE, "python-between": PYTHON_BETWEEN, "engine-file": ENGINE_FILE}
+EVERYTHING = {
+    **CHANGES,
+    **RULES,
+    **BY_EVIDENCE,
+    "python-between": PYTHON_BETWEEN,
+    "python-alone": PYTHON_ALONE,
+    "each-engine": EACH_ENGINE,
+    "engine-file": ENGINE_FILE,
+}
+ONLY_SOME = ("python-between", "python-alone", "engine-file")  # of some programs
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
+_RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+ on")
 
 
 def said(made: How) -> list[str]:
@@ -53,7 +63,7 @@ def said(made: How) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [name for name in EVERYTHING if name not in ("python-between", "engine-file")])
+@pytest.mark.parametrize("name", [name for name in EVERYTHING if name not in ONLY_SOME])
 def test_each_thing_to_do_has_a_line_or_a_sentence_in_every_program_and_version(name: str, kind: str) -> None:
     for version in VERSIONS:
         made = how(EVERYTHING[name], Program(kind, version))
@@ -67,7 +77,8 @@ def test_no_line_has_an_option_that_the_version_lacks(name: str) -> None:
         for version in VERSIONS:
             for text in said(how(EVERYTHING[name], Program(kind, version))):
                 since = _SINCE.search(text)
-                assert version is None or since is None, text  # where it is known, a line that it does not have yet is not given
+                later = since or _RELEASE.search(text)
+                assert version is None or later is None, text  # where it is known, a line that it does not have yet is not given
                 told = tuple(map(int, since.group(1).split("."))) if since else (10, 0)
                 assert not lacking(text, version or told), (kind, version, text)
                 options = re.findall(r"trtexec .*?--(\w+)", text) if text.startswith("trtexec") else []
@@ -108,6 +119,11 @@ def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
         ("cuda-graph", Program(TENSORRT, (10, 14)), "trtexec --loadEngine=model.plan --useCudaGraph"),
         ("cuda-graph", Program(TORCH_TENSORRT, (10, 3)), "torch_tensorrt.runtime.set_cudagraphs_mode(True)"),
         ("cuda-graph", Program(TORCH_TENSORRT, (8, 6)), "with torch.cuda.graph(graph): out = model(x)"),
+        (
+            "cuda-graph",
+            Program(TORCH_TENSORRT, since=(10,)),
+            "torch_tensorrt.runtime.set_cudagraphs_mode(True)  # from Torch-TensorRT 2.5 on",
+        ),
         ("cuda-graph", Program(PYTORCH), 'model = torch.compile(model, mode="reduce-overhead")'),
         ("cuda-graph", Program(ONNX_RUNTIME, (8, 6)), 'providers=[("TensorrtExecutionProvider", {"trt_cuda_graph_enable": True})]'),
         ("cuda-graph", Program(TENSORRT_LLM, (9, 3)), "GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
@@ -127,6 +143,21 @@ def test_where_pytorch_and_engines_run_and_either_may_run_the_engine_both_lines_
     assert (graph.paste or "").startswith("trtexec ")
     assert graph.paste_pytorch == "with torch.cuda.graph(graph): out = model(x)"
     assert how(RULES["pointwise-chain"], Program(TORCH_ENGINES, (10, 3))).paste_pytorch is None
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_who_builds_engines_with_a_program_of_its_own_releases_is_told_the_release_of_that(name: str) -> None:
+    for kind, release in ((TENSORRT_LLM, "TensorRT-LLM"), (TORCH_TENSORRT, "Torch-TensorRT")):
+        for program in (Program(kind), Program(kind, since=(10,)), Program(kind, before=(10,))):
+            told = " ".join(said(how(EVERYTHING[name], program)))
+            assert "# from TensorRT " not in told
+            assert "  # from " not in told or f"  # from {release} " in told
+
+
+def test_a_graph_of_tensorrt_llm_has_the_release_that_the_user_can_check() -> None:
+    line = how(CHANGES["cuda-graph"], Program(TENSORRT_LLM, since=(10,))).paste or ""
+    assert line.endswith("  # from TensorRT-LLM 0.16 on; from 1.0 on, LLM is in tensorrt_llm._tensorrt_engine")
+    assert "# from" not in (how(CHANGES["cuda-graph"], Program(TENSORRT_LLM, (10, 7))).paste or "")
 
 
 def test_what_a_version_cannot_do_is_a_sentence_of_what_it_can() -> None:
@@ -208,4 +239,4 @@ def test_no_line_runs_an_engine_that_exchanges_data_with_trtexec(name: str, kind
     for version in (None, (8, 5), (8, 6), (10, 3), (11,)):
         told = said(how(EVERYTHING[name], Program(kind, version, collectives=True)))
         assert not [text for text in told if text.startswith("trtexec")]
-        assert told or name in ("two-in-flight", "python-between")
+        assert told or name in ("two-in-flight", "python-between", "python-alone")

@@ -390,43 +390,11 @@ def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another
     assert "1,800,000" in told and "2,500,000) per second" in told, told  # 2 / 800 ns, and not 1 / (1000 - 800) ns
 
 
-@pytest.mark.parametrize(
-    ("kind", "gaps", "line"),
-    [
-        ("tensorrt", 1, "auto next = std::async("),
-        ("cuda", 1, "auto next = std::async("),
-        ("torch-tensorrt", 1, "for x in DataLoader("),
-        ("torch-tensorrt", 12, "with torch.cuda.graph(graph): out = model(x)  # the whole pass"),
-        ("pytorch", 12, "model = torch.compile("),
-        ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
-    ],
-)
-def test_the_line_against_host_work_changes_the_program_that_ran(kind: str, gaps: float, line: str) -> None:
-    runs = Runs(Program(kind), gaps, "range preprocess")
-    (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
-    assert (action.paste or "").startswith(line)
-    assert (action.title == "move host work out of the loop") == (gaps == 1 or kind == "tensorrt-llm")
-    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith(": host busy elsewhere (in NVTX range preprocess)")
-
-
 def test_an_action_without_a_line_to_paste_says_what_to_change() -> None:
     priced = outcome("unfused-quantize", "precision", 5000)
     (action,) = actions(tables([], [priced], [finding("unfused-quantize")]), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert action.paste is None
     assert (action.change or "").startswith("let nothing but the layer that quantises read the tensor")
-
-
-def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> None:
-    summary = analysis("bert_trt10", "sync.sqlite").summary
-    assert words.graph(replace(summary, program="torch-tensorrt")) == f"engines alone: {words.graph(summary)}"
-    assert words.graph(replace(summary, program="pytorch")) == words.graph(summary)
-
-
-def test_beside_a_graph_of_everything_the_verdict_on_the_engines_alone_is_short() -> None:
-    summary = analysis("torch_mixed", "sync.nsys-rep", engine=False).summary
-    assert [one.name for one in summary.actions] == ["no-host-gap"]
-    assert re.fullmatch(r"engines alone: cannot tell: it may save -\d+ to \d+ µs", words.graph(summary))
-    assert "Python's own work" in words.graph(replace(summary, actions=()))
 
 
 def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() -> None:

@@ -85,8 +85,8 @@ def test_launches_of_cuda_graphs_among_repetitions_are_repetitions_too_unless_an
 def test_a_cause_told_above_is_not_said_to_stand_beside_a_time_that_is_not_there() -> None:
     summary = replace(eager(), unprofiled=None, doubts=(Doubt(("what-if async", "what-if cuda-graph"), "too few"),))
     summary = replace(summary, graph=replace(summary.graph, answer="cannot-tell", reason="too few"))
-    assert words.graph(summary) == "cannot tell (see time)"
-    assert words.graph(replace(summary, traced=None)) == "cannot tell (see above)"
+    assert gains.graph(summary) == "cannot tell (see time)"
+    assert gains.graph(replace(summary, traced=None)) == "cannot tell (see above)"
 
 
 def test_idle_time_between_inferences_is_a_share_of_the_time_with_its_pauses() -> None:
@@ -138,7 +138,7 @@ def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
 def test_a_graph_is_worth_it_where_it_is_sure_to_save_a_percent(low_ns: int, told: str) -> None:
     summary = replace(eager(), unprofiled=Figure(1_000, 900, 1_100))
     verdict = replace(summary.graph, answer="answered", saving=Figure(30, low_ns, 90))
-    assert words.graph(replace(summary, graph=verdict)).partition(":")[0] == told
+    assert gains.graph(replace(summary, graph=verdict)).partition(":")[0] == told
 
 
 def test_where_no_kernel_ran_nothing_is_said_of_tensorrt() -> None:

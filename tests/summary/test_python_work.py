@@ -1,0 +1,87 @@
+"""Where Python works between launches: what to do, and whether a CUDA graph is worth it, of everything or of each engine alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nsysmap.base.table import Table
+from nsysmap.engine.program import Program
+from nsysmap.summary import gains, words
+from nsysmap.summary.actions import Runs, UnitTime, actions, runs
+from tests.reports import analysis
+from tests.summary.test_summarize import answered, tables
+
+
+@pytest.mark.parametrize(
+    ("kind", "gaps", "line"),
+    [
+        ("tensorrt", 1, "auto next = std::async("),
+        ("cuda", 1, "auto next = std::async("),
+        ("torch-tensorrt", 1, "for x in DataLoader("),
+        ("torch-tensorrt", 12, "with torch.cuda.graph(graph): out = model(x)  # no blocking copies"),
+        ("pytorch", 12, "model = torch.compile("),
+        ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
+    ],
+)
+def test_the_line_against_host_work_changes_the_program_that_ran(kind: str, gaps: float, line: str) -> None:
+    runs = Runs(Program(kind), gaps, "range preprocess", uploads=True)
+    (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
+    assert (action.paste or "").startswith(line)
+    assert (action.title == "move host work out of the loop") == (gaps == 1 or kind == "tensorrt-llm")
+    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith(": host busy elsewhere (in NVTX range preprocess)")
+
+
+def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_loading_batches_earlier() -> None:
+    replayed = tables([answered("no-host-gap", 400, 300, 500)], [], [])
+    for kind in ("pytorch", "torch-tensorrt", "pytorch-with-engines"):
+        (action,) = actions(replayed, Runs(Program(kind), 1), units=10, unit_time=UnitTime(1000, 1000))
+        assert (action.paste or "").startswith("nsys profile --python-sampling=true")
+    (action,) = actions(replayed, Runs(Program("cuda"), 1), units=10, unit_time=UnitTime(1000, 1000))
+    assert (action.paste or "").startswith("auto next")
+
+
+def test_of_two_ways_to_make_one_graph_of_pytorchs_kernels_the_one_without_its_python_is_told() -> None:
+    replayed = tables([answered("no-host-gap", 400, 300, 500), answered("cuda-graph", 200, 100, 300)], [], [])
+    for kind, told in (
+        ("pytorch", ["make one CUDA graph of all that Python launches"]),
+        ("torch-tensorrt", ["make one CUDA graph of all that Python launches", "run each engine as a CUDA graph"]),
+        ("tensorrt", ["move host work out of the loop", "run it as a CUDA graph"]),
+    ):
+        found = actions(replayed, Runs(Program(kind), 12), units=10, unit_time=UnitTime(1000, 1000))
+        assert [one.title for one in found] == told
+
+
+def test_an_idle_interval_counts_once_however_many_calls_the_host_made_in_it() -> None:
+    held = analysis("torch_mixed", "sync.nsys-rep", engine=False).tables.by_name()
+    whole = runs(held, Program("pytorch"))
+    gaps = held["gaps"]
+    start, end = gaps.ints("start_ns"), gaps.ints("end_ns")
+    middle = (start + end) // 2
+    order = np.repeat(np.arange(len(gaps)), 2)
+    first = np.arange(len(order)) % 2 == 0
+    ends = {"start_ns": np.where(first, start[order], middle[order]), "end_ns": np.where(first, middle[order], end[order])}
+    halves = Table(gaps.spec, {**gaps.take(order).columns, **ends})
+    assert runs({**held, "gaps": halves}, Program("pytorch")) == whole
+    assert 3 < whole.host_gaps < 17.5  # it has 35 pieces of GPU work in two inferences
+    assert whole.uploads
+
+
+def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite").summary
+    assert gains.graph(replace(summary, program="torch-tensorrt")) == f"of each engine alone: {gains.graph(summary)}"
+    assert gains.graph(replace(summary, program="pytorch")) == gains.graph(summary)
+
+
+def test_where_python_works_between_launches_the_verdict_is_on_a_graph_of_everything_and_on_each_engines() -> None:
+    summary = analysis("torch_mixed", "sync.nsys-rep", engine=False).summary
+    (action,) = summary.actions
+    assert action.title == "make one CUDA graph of all that Python launches"
+    everything, alone = gains.graph(summary).split("; ")
+    assert everything == f"of all that Python launches: worth it: saves {words.figure(action.saving)}"
+    assert re.fullmatch(r"of each engine alone: cannot tell: it may save -\d+ to \d+ µs", alone)
+    assert gains.graph(replace(summary, program="pytorch")).split("; ")[1] == alone.replace("of each engine alone", "without Python's work")
+    assert "Python's own work" in gains.graph(replace(summary, actions=()))
