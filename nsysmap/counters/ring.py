@@ -14,7 +14,6 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 16
 """Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling numpy takes longer than computing."""
-_LARGE = 64
 _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
 
 
@@ -275,10 +274,11 @@ def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
             carried = turned(coupling[block - 1, ..., :size]) @ pushed[block - 1]
             own[block] -= carried[..., :size]
             coupling[block, ..., size:] -= carried[..., size:]
-        inverses[block] = _inverse(own[block])
+        inverses[block] = np.linalg.inv(own[block])
         np.matmul(inverses[block], coupling[block], out=pushed[block])
     last -= (turned(coupling[..., size:]) @ pushed[..., size:]).sum(axis=0)
-    return Factor(inverses, coupling, pushed, _inverse(last))
+    rest: FloatArray = np.linalg.inv(last).astype(np.float64, copy=False)
+    return Factor(inverses, coupling, pushed, rest)
 
 
 def _by_block(values: FloatArray, blocks: Blocks) -> FloatArray:
@@ -306,24 +306,6 @@ def _diagonal(values: FloatArray) -> FloatArray:
     at = np.arange(values.shape[-1])
     full[..., at, at] = values
     return full
-
-
-def _inverse(matrices: FloatArray) -> FloatArray:
-    """Of symmetric matrices; large ones by halves, as products of matrices are quicker than elimination."""
-    size = matrices.shape[-1]
-    if size <= _LARGE:
-        small: FloatArray = np.linalg.inv(matrices).astype(np.float64, copy=False)
-        return small
-    half = size // 2
-    first = _inverse(matrices[..., :half, :half])
-    across = first @ matrices[..., :half, half:]
-    second = _inverse(matrices[..., half:, half:] - turned(matrices[..., :half, half:]) @ across)
-    inverse: FloatArray = np.empty_like(matrices)
-    inverse[..., half:, half:] = second
-    inverse[..., :half, half:] = beside = -across @ second
-    inverse[..., half:, :half] = turned(beside)
-    inverse[..., :half, :half] = first - beside @ turned(across)
-    return inverse
 
 
 def turned(matrices: FloatArray) -> FloatArray:

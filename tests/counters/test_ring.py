@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.near_inverse import spreads, weighted
-from nsysmap.counters.ring import LEAST_BLOCK, Gram, Systems
+from nsysmap.counters.ring import LEAST_BLOCK, Gram, Systems, gram_of_dense
 
 Array = NDArray[np.float64]
 
@@ -102,6 +102,20 @@ def test_spreads_of_sums_are_those_of_the_whole_inverse(size: int, reach: int, s
     plain = np.zeros((size, 13))
     np.add.at(plain, (column, number), weight)
     assert np.allclose(found, np.einsum("ik,mij,jk->mk", plain, np.linalg.inv(full), plain))
+
+
+def test_solutions_are_exact_where_long_samples_hardly_determine_the_rates_of_short_kernels() -> None:
+    size, long = 500, 90  # each sample covers 90 columns, as one of 100 µs does where kernels take 3 µs
+    random = np.random.default_rng(1)
+    share = np.zeros((400, size))
+    for row in range(len(share)):
+        share[row, (int(random.integers(size - 1)) + np.arange(long)) % (size - 1)] = 1 / long
+    made = Systems(gram_of_dense(share.T @ share), np.full((1, size), 1e-6), np.zeros((1, size - 2)))
+    assert made.gram.blocks.size >= long
+    rates = random.uniform(0, 100, (1, size))
+    target = made.times(rates)
+    off = made.times(made.factor().solve(target)) - target
+    assert np.abs(off).max() < 1e-9 * np.abs(target).max()
 
 
 @given(**sizes)
