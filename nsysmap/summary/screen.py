@@ -45,7 +45,7 @@ def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line
     see = [(command, what) for what, command in commands(summary, given, None if width == WHOLE else width - _WORD)]
     short = [one for one in see if columns(one[0]) + _WORD <= width or one[1] in ("layers", "regions", "")]
     layers = any(what in ("layers", "regions") for _, what in short)
-    goes = int(short[0][1] == "")  # the first command is a cd
+    goes = int(bool(short) and short[0][1] == "")  # the first command is a cd
     below = len(list(_see(short[: 2 + goes], width))) if layers else 3 + goes  # layers, names; or names and the table's heading
     for shown, left_out in _choices(summary):
         lines = _answer(summary, shown, width, left_out)

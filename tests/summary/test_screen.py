@@ -239,3 +239,11 @@ def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_
     assert "96 inferences hide their kernels" in hidden
     assert "visible kernels have a layer" in hidden
     assert "of visible kernel time" in hidden
+
+
+def test_a_trace_without_any_work_has_a_screen_without_commands() -> None:
+    told = held("pytorch")
+    nothing = replace(told.summary, kernels=(), engines=(), layers=(), slowest=None, blocked=("no CUDA events were recorded",))
+    assert commands(nothing) == []
+    lines = report_text(replace(told, summary=nothing), width=80, given=["report.nsys-rep"]).splitlines()
+    assert any("no CUDA events were recorded" in line for line in lines)
