@@ -94,6 +94,11 @@ def is_collective(kernel: str) -> bool:
     return kernel.startswith(_COLLECTIVE)
 
 
+def is_tensorrt(family: str, kernel: str) -> bool:
+    """Whether only TensorRT has a kernel of this name, of this family (see names.decode)."""
+    return family in _TENSORRT_FAMILIES or _TRT_NAME.search(kernel) is not None
+
+
 def program_of(tables: Mapping[str, Table]) -> Program:
     """The program of an analysis, or of an engine file alone, from its tables by name.
 
@@ -157,7 +162,7 @@ def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
 
 def _tensorrt_kernels(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
     """Whether kernels ran that only TensorRT has; needed if its ranges were not traced."""
-    return not _TENSORRT_FAMILIES.isdisjoint(_texts(tables, "names", "family")) or any(_TRT_NAME.search(name) for name in kernels)
+    return any(is_tensorrt(family, "") for family in _texts(tables, "names", "family")) or any(is_tensorrt("", name) for name in kernels)
 
 
 def _collectives(tables: Mapping[str, Table]) -> bool:

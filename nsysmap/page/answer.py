@@ -10,7 +10,7 @@ from nsysmap.base.units import duration, percent, ranged, rounded
 from nsysmap.names.decode import decode
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
-from nsysmap.summary import gains, hardware, words
+from nsysmap.summary import gains, hardware, whose, words
 from nsysmap.summary.costs import Cost, cost_rows
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
@@ -148,7 +148,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     slowest = summary.slowest
     yield Answered("slowest", words.slowest(summary), "inferences", "all inferences", slowest.inference if slowest else None)
     for number, engine in enumerate(summary.engines):
-        verdict = words.engine_ran(engine, summary.inferences)
+        verdict = whose.engine_ran(summary, engine)
         told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
         yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
     sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)

@@ -33,6 +33,7 @@ from nsysmap.report.words import window_words
 from nsysmap.summary import words
 from nsysmap.summary.costs import other_name
 from nsysmap.summary.model import INFERENCE, REPETITION, Summary
+from nsysmap.summary.whose import engine_names
 from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.totals import layer_totals
@@ -85,7 +86,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "methods": METHODS,
         "part_by": PART_BY,
         "engines": [escaped(engine.source) for engine in analysis.engines],
-        "short_engines": [escaped(name) for name in words.engine_names(analysis.summary)],
+        "short_engines": [escaped(name) for name in engine_names(analysis.summary)],
         "unit": unit.words,
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
         "one": REPETITION if REPETITION in analysis.summary.unit else INFERENCE,

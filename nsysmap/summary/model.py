@@ -8,6 +8,9 @@ UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
 """The unit of times: a repetition if no range, graph launch or engine file shows that it is an inference."""
 
+PASS_OF_ONE = "pass of 1 inference"
+"""The unit where so much runs outside the inferences that the time from one to the next is not that of an inference."""
+
 REPLAY = "replay"
 """The window of a GPU whose time is that of the replay, without the profiler."""
 
@@ -110,6 +113,17 @@ class OtherKernels:
     kernels: float  # per unit, as their time
     time_ns: int  # per unit; over the trace if no inference is known
     share_of_all_kernel_time: float
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What the inferences' processes run outside the inferences, in the steady-state part; shares are of the time of all their kernels."""
+
+    kernels: float  # per unit
+    share: float
+    tensorrt: float  # share of kernels that only TensorRT has by their names: of an engine that is not given
+    pytorch: float
+    span_ns: int | None  # from an inference's first kernel to its last, the median; None where there are several kinds
 
 
 @dataclass(frozen=True)
@@ -250,6 +264,7 @@ class EngineRan:
     other_kernels: int = 0  # of its inferences: run other kernels in its layers than those that the file describes
     other_tactics: int = 0  # layers whose tactic names another kernel than the one that ran
     lacking: int = 0  # layers that must run kernels, and ran none
+    by_order: bool = False  # no range names its layers: another engine of the same structure would fit as well
     unknown_layers: int = 0  # layers named by the ranges of its inferences that the file does not have
 
 
@@ -268,7 +283,7 @@ class Summary:
     """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise."""
 
     source: str
-    unit: str  # the unit of times: "inference", "repetition", or "pass of 2 inferences"
+    unit: str  # the unit of times: "inference", "repetition", "pass of 2 inferences", or PASS_OF_ONE
     inferences: int
     steady: int
     tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
@@ -287,6 +302,7 @@ class Summary:
     counted_limits: tuple[tuple[str, float], ...]  # verdicts that rest on counters, with their share of the layers' time
     layers: tuple[LayerGroup, ...]  # the most time first
     other_kernels: tuple[OtherKernels, ...]  # the same; their shares and the layers' add up to 1, their times to kernel_ns
+    outside: Outside | None  # what runs outside the inferences; None if unknown
     kernel_ns: int  # time of all kernels, with a layer or without, per unit; kernels side by side count each, copies not
     units: float  # of how many units these are the mean, and the rules' costs; 0 if no inference is known
     hidden: bool  # the trace hides kernels, inside CUDA graphs traced as a whole
@@ -308,6 +324,11 @@ class Summary:
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
     in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
     tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names of Myelin's layers tell
+
+    @property
+    def one_a_unit(self) -> bool:
+        """Whether a unit has one inference, or is one repetition."""
+        return self.unit in (INFERENCE, REPETITION, PASS_OF_ONE)
 
     @property
     def per_second(self) -> float | None:

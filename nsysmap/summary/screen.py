@@ -13,6 +13,7 @@ from nsysmap.summary import words as answer
 from nsysmap.summary.commands import commands
 from nsysmap.summary.costs import cost_rows, costs_heading, kernel_titles, other_costs
 from nsysmap.summary.model import Action, Region, Summary
+from nsysmap.summary.whose import engine_names
 
 _SCREEN = 24  # lines of the smallest terminal
 _DETAILS = ("places", "order", "idle", "slowest")
@@ -202,7 +203,7 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
         return _kernels(summary, width)
     several = len({group.engine for group in summary.layers}) > 1
     found = cost_rows(summary)
-    engines = told_apart([escaped(name) for name in answer.engine_names(summary)], _ENGINE)
+    engines = told_apart([escaped(name) for name in engine_names(summary)], _ENGINE)
     kinds_too = width >= _KINDS_FROM
     cells = []
     shown = [cost for cost in found[:_TOP_LAYERS] if cost.share >= _LEAST_LAYER or not summary.regions]

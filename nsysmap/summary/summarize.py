@@ -20,6 +20,7 @@ from nsysmap.summary.kernel_sequences import what_differs
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
+    PASS_OF_ONE,
     REPETITION,
     REPLAY,
     UNKNOWN_GPU,
@@ -43,7 +44,7 @@ from nsysmap.summary.model import (
 from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.ranks import in_step
 from nsysmap.summary.slowest import slowest
-from nsysmap.summary.words import short_engines
+from nsysmap.summary.whose import NO_GIVEN, is_much, outside_of, short_engines
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
@@ -62,10 +63,11 @@ class _Unit:
 
     inferences: int
     one: str  # the word for one of them
+    among: bool = False  # one of them, and much that runs outside it
 
     @property
     def words(self) -> str:
-        return unit_words(self.inferences, self.one)
+        return PASS_OF_ONE if self.among else unit_words(self.inferences, self.one)
 
 
 def summarize(tables: Mapping[str, Table]) -> Summary:
@@ -73,6 +75,9 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     capture = tables["capture"].only()
     program = program_of(tables)
     unit = _unit(tables, program)
+    counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
+    outside = outside_of(tables, unit.inferences) if unit.one == INFERENCE else None
+    unit = replace(unit, among=unit.inferences == 1 and is_much(outside))
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
     gpus = _gpus(tables, unit)
     use = hardware_use(tables)
@@ -81,7 +86,6 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
-    counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
     basis = unprofiled or traced
     window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
     time = UnitTime(basis.ns, round(window_ns)) if basis else None
@@ -108,6 +112,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         counters=use,
         counted_limits=counted_limits(tables),
         layers=_layers(tables, counted_in),
+        outside=outside,
         kernel_ns=round(_kernel_ns(tables) / (counted_in or 1)),
         units=counted_in,
         hidden=capture.text("cuda_graph_trace") == "graph",
@@ -173,15 +178,17 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
     groups = list(tables["inference_groups"])
     loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
     sources = short_engines([row.text("source") for row in tables["engines"]])
+    whose = len(sources) > 1 or len({row.maybe_integer("engine") is None for row in groups}) > 1  # told only where it differs
     found = []
     for row in groups:
         engine = row.maybe_integer("engine")
         alike = [
             other for other in groups if other.maybe_integer("engine") == engine and other.integer("loop_id") == row.integer("loop_id")
         ]
-        what = sources[engine] if engine is not None and len(sources) > 1 else ""
+        what = "" if not whose else NO_GIVEN if engine is None else sources[engine]
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
+        what = "" if hidden and engine is None else what
         if not hidden and (told := what_differs(tables, alike).get(row.integer("group_id"))):
             what += f"{' with' if what else OF_SO_MANY} {told}"
         if hidden and not what and not place:
@@ -406,6 +413,7 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 other_kernels=_number(fit, "other_kernels"),
                 other_tactics=_number(fit, "tactics") - _number(fit, "tactics_ran"),
                 lacking=_number(fit, "lacking"),
+                by_order=fit is not None and fit.maybe_integer("known") is None,
                 unknown_layers=_number(fit, "compared") - _number(fit, "known") if fit and fit["known"] is not None else 0,
             )
         )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import PurePath
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
@@ -13,10 +11,10 @@ from nsysmap.base.units import counted, multiple, of_repetitions, percent, range
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
+    PASS_OF_ONE,
     REPETITION,
     UNKNOWN_GPU,
     WORK,
-    EngineRan,
     Figure,
     GpuTime,
     RuleAnswer,
@@ -25,6 +23,7 @@ from nsysmap.summary.model import (
 )
 from nsysmap.summary.paste import UNFUSED
 from nsysmap.summary.ranks import exchange, jointly, replayed_alone
+from nsysmap.summary.whose import among, engines_ran, outside, whose_slowest
 from nsysmap.trace.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
@@ -56,6 +55,7 @@ def title(summary: Summary) -> str:
         known = own == summary.inferences or not own
         parts[0] += f" of {' and '.join(ran)}" if known else f", {own:,} of {' and '.join(ran)}"
         parts[0] += " or another engine" if own and own == sum(engine.in_doubt for engine in summary.engines) else ""
+    parts[0] += among(summary)
     names = [gpu.name for gpu in summary.gpus]
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}{exchange(summary)}"] if gpus else []
@@ -95,6 +95,7 @@ def times(summary: Summary) -> list[str]:
     if summary.traced and summary.per_second:
         mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} per {unit} in the trace"
         lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{together(summary)}")
+        lines += [told] if (told := outside(summary)) else []
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
@@ -116,7 +117,7 @@ def not_replayed(summary: Summary) -> str:
 
 def _median(summary: Summary, mean_ns: int) -> str:
     """The median, where all inferences are of one kind and it is not the mean."""
-    if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION) or summary.kinds[0].median_ns is None:
+    if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION, PASS_OF_ONE) or summary.kinds[0].median_ns is None:
         return ""
     median_ns = summary.kinds[0].median_ns
     mean, median = (rounded(one).split() for one in (mean_ns, median_ns))
@@ -321,8 +322,8 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
     if found is None:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
-    engine = f" of {engine_names(summary)[found.engine]}" if found.engine is not None and len(summary.engines) > 1 else ""
-    told = f"{each(summary)} {found.inference}{engine}{found.where}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
+    which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}"
+    told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
     told += f" ({rounded(found.usual_ns)})" if found.times_median >= OUTLIER else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
@@ -362,49 +363,6 @@ def with_layer(summary: Summary) -> str:
         return f"all {mapped.kernels:,} {kernel}s have a layer{how}"
     told = f"{mapped.with_layer:,} of {counted(mapped.kernels, kernel)} have a layer"
     return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {kernel} time{how}"
-
-
-def engines_ran(summary: Summary) -> list[str]:
-    """Whether each engine file is what ran; one sentence if all are."""
-    if not summary.engines and summary.mapped.with_layer:
-        return ["no engine file was given"]
-    told = [engine for engine in summary.engines if engine.verdict]
-    own = sum(engine.inferences for engine in told)
-    why = "hide their kernels" if summary.hidden else "are of no given engine, as far as their kernels show"
-    others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
-    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
-        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran", *others]
-    return [*(engine_ran(engine, summary.inferences) for engine in told), *others]
-
-
-def engine_ran(engine: EngineRan, inferences: int) -> str:
-    """Whether an engine file is what ran these inferences, or how many of them; empty if nothing could be compared."""
-    build = "may be another build of" if engine.unknown_layers or engine.lacking or engine.other_tactics else "is"
-    some = f"ran in {engine.inferences:,} of {counted(inferences, 'inference')}"
-    ran = some if 0 < engine.inferences < inferences else f"{build} the engine that ran"
-    words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
-    return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
-
-
-def _but(engine: EngineRan) -> str:
-    """How many of its inferences may be of another engine or optimization profile, if any."""
-    but = [f"{engine.in_doubt:,} may be another engine's"] if 0 < engine.in_doubt < engine.inferences else []
-    but += [f"{engine.other_kernels:,} of another shape, profile or engine"] if engine.other_kernels else []
-    but += [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"] if engine.unknown_layers else []
-    but += [f"{counted(engine.lacking, 'layer')} of the file ran nothing"] if engine.lacking else []
-    but += [f"{counted(engine.other_tactics, 'layer')} ran other tactics"] if engine.other_tactics else []
-    return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
-
-
-def engine_names(summary: Summary) -> list[str]:
-    """The engine files, without a suffix that all of several share."""
-    return short_engines([engine.source for engine in summary.engines])
-
-
-def short_engines(names: Sequence[str]) -> list[str]:
-    """Names of engine files without a suffix that all of several share."""
-    endings = {"".join(PurePath(name).suffixes) for name in names}
-    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else list(names)
 
 
 def replayed(summary: Summary) -> str:

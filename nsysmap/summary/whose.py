@@ -1,0 +1,138 @@
+"""Whose the inferences and the time are: which engine files ran, and what runs outside the inferences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+import numpy as np
+
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.units import counted, percent, rounded
+from nsysmap.engine.program import is_tensorrt
+from nsysmap.summary.model import EngineRan, Outside, Slowest, Summary
+
+_MUCH = 0.1
+"""Share of the kernel time outside the inferences, from which the time from one to the next is not called that of an inference: below
+it, as with the sampling kernels after each step of a language model (7 %), the two are about the same."""
+_LEAST_MORE = 0.01  # share of the kernel time from which TensorRT's kernels outside the inferences are another engine's
+NO_GIVEN = "no given engine"
+"""Whose inferences and kernels are that no engine file given explains."""
+
+
+def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
+    """What the inferences' processes run on their GPUs outside the inferences, in the steady-state part; ``a_pass``: inferences per unit.
+
+    None where the trace hides kernels, and where no inference is known.
+    """
+    kernels, inferences = tables["kernels"], tables["inferences"]
+    if tables["capture"].only().text("cuda_graph_trace") == "graph" or not len(tables["device_times"]):
+        return None
+    start, device = kernels.ints("start_ns"), kernels.ints("device")
+    inside = np.zeros(len(kernels), np.bool_)
+    for row in tables["steady_state"]:
+        begin, end = row.integer("start_ns"), row.integer("end_ns")
+        inside |= (device == (row.maybe_integer("device") or 0)) & (start >= begin) & (start <= end)
+    rows = np.flatnonzero(inside & np.isin(kernels.ints("process"), inferences.ints("process")))
+    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    others = kernels.ints("inference")[rows] == MISSING
+    codes = kernels.text("name").codes[rows]
+    family = {row.text("name"): row.text("family") for row in tables["names"]}
+    values = kernels.text("name").values
+    tensorrt = np.array([is_tensorrt(family.get(name, ""), name) for name in values], np.bool_)
+    pytorch = np.array([family.get(name) == "pytorch" for name in values], np.bool_)
+    whole = max(int(took.sum()), 1)
+    shares = [int(took[others & of[codes]].sum()) / whole if len(values) else 0.0 for of in (tensorrt, pytorch)]
+    span = [row.maybe_integer("gpu_span_median_ns") for row in tables["inference_groups"] if row.integer("steady")]
+    between = sum(row.integer("inferences") - 1 for row in tables["device_times"])  # two inferences
+    return Outside(
+        kernels=int(others.sum()) * a_pass / max(between, 1),
+        share=int(took[others].sum()) / whole,
+        tensorrt=shares[0],
+        pytorch=shares[1],
+        span_ns=span[0] if len(span) == 1 else None,
+    )
+
+
+def is_much(found: Outside | None) -> bool:
+    """Whether so much runs outside the inferences that the time from one to the next is not that of an inference."""
+    return found is not None and found.share >= _MUCH
+
+
+def among(summary: Summary) -> str:
+    """That inferences are not all that runs, for the title."""
+    return " among other kernels" if _told(summary) is not None else ""
+
+
+def outside(summary: Summary) -> str:
+    """How long an inference is by itself, and what else runs; empty where that is little."""
+    found = _told(summary)
+    if found is None:
+        return ""
+    given = f", of {NO_GIVEN}" if any(engine.inferences for engine in summary.engines) else ""
+    classes = (("at least ", found.tensorrt, f"TensorRT's{given}"), ("", found.pytorch, "PyTorch's"))
+    parts = "; ".join(f"{least}{percent(share, 1, 0)} {what}" for least, share, what in classes if share)
+    kernels = f"{counted(max(round(found.kernels), 1), 'kernel')} outside inferences: {percent(found.share, 1, 0)} of the kernel time"
+    span = f"{rounded(found.span_ns)} from an inference's first kernel to its last; " if found.span_ns is not None else ""
+    return f"{span}{kernels}{f' ({parts})' if parts else ''}"
+
+
+def _told(summary: Summary) -> Outside | None:
+    """What runs outside the inferences, where it is told: not of passes of several inferences, unless it is another engine's."""
+    found = summary.outside
+    return found if found is not None and is_much(found) and (summary.one_a_unit or found.tensorrt) else None
+
+
+def whose_slowest(summary: Summary, found: Slowest) -> str:
+    """The engine of the slowest inference, where inferences are not all of one."""
+    own = sum(engine.inferences for engine in summary.engines)
+    alone = len(summary.engines) == 1 and own == summary.inferences
+    if not own or alone or (found.engine is None and summary.hidden):
+        return ""
+    return f" of {NO_GIVEN if found.engine is None else engine_names(summary)[found.engine]}"
+
+
+def engines_ran(summary: Summary) -> list[str]:
+    """Whether each engine file is what ran; one sentence if all are."""
+    if not summary.engines and summary.mapped.with_layer:
+        return ["no engine file was given"]
+    told = [engine for engine in summary.engines if engine.verdict]
+    own = sum(engine.inferences for engine in told)
+    why = "hide their kernels" if summary.hidden else f"are of {NO_GIVEN}, as far as their kernels show"
+    others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
+    more = summary.outside is not None and summary.outside.tensorrt >= _LEAST_MORE
+    others += [f"other TensorRT kernels are of {NO_GIVEN}: give the file of their engine too"] if own and more else []
+    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
+        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran", *others]
+    return [*(engine_ran(summary, engine) for engine in told), *others]
+
+
+def engine_ran(summary: Summary, engine: EngineRan) -> str:
+    """Whether an engine file is what ran the inferences, or how many of them; empty if nothing could be compared."""
+    build = "may be another build of" if engine.unknown_layers or engine.lacking or engine.other_tactics else "is"
+    some = f"ran in {engine.inferences:,} of {counted(summary.inferences, 'inference')}"
+    ran = some if 0 < engine.inferences < summary.inferences else f"{build} the engine that ran"
+    ran += ", or one of the same structure" if engine.by_order and build == "is" else ""
+    words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
+    return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
+
+
+def _but(engine: EngineRan) -> str:
+    """How many of its inferences may be of another engine or optimization profile, if any."""
+    but = [f"{engine.in_doubt:,} may be another engine's"] if 0 < engine.in_doubt < engine.inferences else []
+    but += [f"{engine.other_kernels:,} of another shape, profile or engine"] if engine.other_kernels else []
+    but += [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"] if engine.unknown_layers else []
+    but += [f"{counted(engine.lacking, 'layer')} of the file ran nothing"] if engine.lacking else []
+    but += [f"{counted(engine.other_tactics, 'layer')} ran other tactics"] if engine.other_tactics else []
+    return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
+
+
+def engine_names(summary: Summary) -> list[str]:
+    """The engine files, without a suffix that all of several share."""
+    return short_engines([engine.source for engine in summary.engines])
+
+
+def short_engines(names: Sequence[str]) -> list[str]:
+    """Names of engine files without a suffix that all of several share."""
+    endings = {"".join(PurePath(name).suffixes) for name in names}
+    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else list(names)
