@@ -1,0 +1,97 @@
+"""Whose the inferences and the time are, with one of two engine files, both, the wrong one or none; against each kernel's known engine."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+
+from nsysmap.analysis import analyze
+from nsysmap.summary import whose, words
+from nsysmap.summary.model import PASS_OF_ONE, Summary
+from tests.places import FIXTURES
+
+MIXED = ("backbone", "head")
+
+
+@cache
+def summary(report: str, *engines: str) -> Summary:
+    folder = FIXTURES / report.partition("/")[0]
+    return analyze(FIXTURES / f"{report}.nsys-rep", [folder / f"{name}.engine.json" for name in engines], rules=()).summary
+
+
+def ran() -> list[tuple[int, int, int]]:
+    """Start, duration and engine (-1: none) of each kernel of torch_mixed/nonvtx; the engines in the order of MIXED."""
+    from nsysmap.trace.open_report import open_trace
+
+    kernels = open_trace(FIXTURES / "torch_mixed/nonvtx.nsys-rep").kernels
+    took = dict(zip(kernels.ints("start_ns").tolist(), (kernels.ints("end_ns") - kernels.ints("start_ns")).tolist(), strict=True))
+    with (FIXTURES / "torch_mixed/nonvtx.kernels.tsv").open(newline="") as rows:
+        return [(start := int(row["start_ns"]), took[start], int(row["engine"])) for row in csv.DictReader(rows, delimiter="\t")]
+
+
+@pytest.mark.parametrize("file", MIXED)
+def test_with_one_of_two_engines_and_no_ranges_a_pass_is_not_called_an_inference(file: str) -> None:
+    found = summary("torch_mixed/nonvtx", file)
+    number = MIXED.index(file)
+    own = [(start, took) for start, took, engine in ran() if engine == number]
+    inside = [row for row in ran() if own[0][0] <= row[0] <= own[-1][0]]
+    others = [(took, engine) for _, took, engine in inside if engine != number]
+    whole = sum(took for _, took, _ in inside)
+    size = len(own) // 40
+    spans = [own[at + size - 1][0] + own[at + size - 1][1] - own[at][0] for at in range(0, len(own), size)]
+    assert (found.inferences, found.unit, found.outside is None) == (40, PASS_OF_ONE, False)
+    assert found.outside is not None
+    assert found.outside.kernels == pytest.approx(len(others) / 39)
+    assert found.outside.share == pytest.approx(sum(took for took, _ in others) / whole)
+    other_engine = sum(took for took, engine in others if engine == 1 - number) / whole
+    assert 0.4 * other_engine < found.outside.tensorrt <= other_engine  # at least, as the names tell
+    assert found.outside.pytorch <= sum(took for took, engine in others if engine < 0) / whole
+    assert found.outside.span_ns == pytest.approx(np.median(spans), rel=0.001)
+    assert words.title(found).startswith(f"nonvtx.nsys-rep: 40 inferences of {file}.engine.json among other kernels on ")
+    told = words.times(found)
+    assert " mean per pass of 1 inference in the trace, " in told[0] and told[0].endswith(" passes/s")
+    assert f"an inference's first kernel to its last; {round(len(others) / 39)} kernels outside inferences: " in told[1]
+    assert "TensorRT's, of no given engine" in told[1]
+    assert "other TensorRT kernels are of no given engine: give the file of their engine too" in words.certainty(found)
+
+
+def test_with_both_files_no_kernel_of_tensorrt_is_left_and_a_pass_is_of_two_inferences() -> None:
+    for report in ("nonvtx", "sync"):
+        found = summary(f"torch_mixed/{report}", *MIXED)
+        assert found.unit == "pass of 2 inferences"
+        assert found.outside is not None and found.outside.tensorrt == 0
+        assert "outside" not in "".join(words.times(found)) and "among" not in words.title(found)
+        assert "both engines ran" in words.certainty(found)
+
+
+@pytest.mark.parametrize(("report", "engines"), [
+    ("decode_loop/sync", ("generation", "context")), ("decode_loop/nonvtx", ("generation", "context")), ("torch_mixed/sync", ()),
+])  # fmt: skip
+def test_little_outside_the_inferences_is_not_told(report: str, engines: Sequence[str]) -> None:
+    found = summary(report, *engines)
+    assert "outside" not in "".join(words.times(found)) and found.unit != PASS_OF_ONE
+
+
+@pytest.mark.parametrize("report", ["torch_mixed/sync", "decode_loop/sync", "decode_loop/nonvtx"])
+def test_each_kind_of_inferences_has_its_engine_or_none(report: str) -> None:
+    engine, own, every = ("head", 40, 80) if "mixed" in report else ("generation", 96, 99)
+    told = words.kinds(summary(report, engine))
+    assert f"{engine}.engine.json: " in told and f"({own}x)" in told
+    assert f"{whose.NO_GIVEN}: " in told and f"({every - own}x)" in told
+
+
+def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
+    found = summary("decode_loop/graph_whole", "context")
+    assert words.kinds(found).startswith("mean with waits: CUDA graphs: ")
+    assert "context.engine.json: " in words.kinds(found)
+    assert whose.NO_GIVEN not in words.kinds(found) + words.slowest(found) + words.certainty(found)
+    assert found.outside is None
+
+
+def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
+    assert "ran in 40 of 80 inferences;" in words.certainty(summary("torch_mixed/sync", "head"))
+    assert "is the engine that ran, or one of the same structure;" in words.certainty(summary("torch_mixed/nonvtx", "head"))
