@@ -47,11 +47,16 @@ class Timed:
     time_ns: int | None  # without the profiler
     low_ns: int | None  # on a faster host and driver
     high_ns: int | None  # on a slower one
-    recorded_ns: int | None  # as the trace has it
+    recorded_ns: int | None  # as the trace has it, without those held up
     per_second: float | None
     effective: float | None  # effective number of independent inferences
     drift_ns: int | None
     profiled: str  # why the profiler's overhead is included; empty if it is not
+
+    @property
+    def with_outliers_ns(self) -> int | None:
+        """The mean of all steady-state inferences as the trace has it, held up or not."""
+        return None if self.recorded_ns is None else self.recorded_ns + (self.held_up_ns or 0)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from nsysmap.comparison.shares import (
 from nsysmap.timing.device_times import hides_work
 from nsysmap.timing.idle_causes import CAUSES
 from nsysmap.timing.replayed_idle import Idle
+from nsysmap.whatif.model import regression_slope
 
 HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
 """Causes of idle time that depend on the speed of the host."""
@@ -109,7 +110,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     kernels = kernel_sums(tables["kernels"], counted, kinds)
     recorded = _together([one.recorded for one in estimates])
     lasts = [one.loop for one in found]
-    return Pace(
+    pace = Pace(
         kinds=kinds,
         process=process,
         device=device,
@@ -133,6 +134,21 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
         kernel_excess=_excess(tables, replayed, kinds) * (weight @ (kernels > 0)) if without is not None else np.zeros(kinds.layers),
         steady_span_ns=(min(int(one.begin_ns[0]) for one in lasts), max(int(one.end_ns[-1]) for one in lasts)),
     )
+    return pace if without is None or only is not None else _as_predicted(pace, tables["whatif"])
+
+
+def _as_predicted(pace: Pace, whatif: Table) -> Pace:
+    """The pace with the time without the profiler, and its range, that what-if starts from: every page shows that one figure.
+
+    What-if has the same estimator, over inferences that it finds held up by a rule of its own.
+    """
+    row = next((row for row in whatif if row.maybe_integer("before_ns")), None)
+    if row is None:
+        return pace
+    likely, quick, slow = (row.integer(f"{end}before_ns") / row.integer("inferences") for end in ("", "low_", "high_"))
+    factor = likely / pace.likely
+    noise = replace(pace.noise, value=likely, error=pace.noise.error * factor, drift=pace.noise.drift * factor)
+    return replace(pace, likely=likely, quick=quick, slow=slow, parts=pace.parts * factor, noise=noise)
 
 
 def _nothing(kinds: Kinds) -> Pace:
@@ -366,9 +382,7 @@ def _within(values: FloatArray, kind: IntArray) -> FloatArray:
 
 
 def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
-    centred = was - weight @ was
-    spread = float(weight @ centred**2)
-    return float(np.clip(weight @ (centred * likely) / spread, 0.0, 1.0)) if spread > 0 else 1.0
+    return regression_slope(was - weight @ was, likely - weight @ likely, weight)
 
 
 def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> _Without:

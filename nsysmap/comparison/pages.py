@@ -150,7 +150,8 @@ def _answer(found: Comparison) -> Iterator[str]:
     unit = _unit(found)
     share = percent(abs(found.difference_ns), before.time_ns)
     way = "less" if found.difference_ns < 0 else "more"
-    with_profiler = " as recorded, profiler included" if before.profiled else "" if not before.inferences else " without the profiler"
+    recorded = f" as recorded, profiler included{', without outliers' if before.held_up or after.held_up else ''}"
+    with_profiler = recorded if before.profiled else "" if not before.inferences else " without the profiler"
     times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
     change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (f" ({share})" if before.time_ns else "")
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
@@ -259,7 +260,9 @@ def _times(found: Comparison) -> Grid:
         row("engine", told_apart([escaped(", ".join(side.engines)) for side in sides], _LONGEST_NAME))
     row(f"time per {_unit(found)}", [duration(side.time_ns) for side in sides])
     row("  on a faster to a slower host", [_range(side) for side in sides])
-    row("  as recorded, profiler included", [duration(side.recorded_ns) for side in sides])
+    row("  as recorded, profiler included", [duration(side.with_outliers_ns) for side in sides])
+    if any(side.held_up for side in sides):
+        row("  as recorded, without outliers", [duration(side.recorded_ns) for side in sides])
     row("per second", ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides])
     row("runs" if found.before.runs > 1 else "inferences counted", [f"{side.inferences:,}" if side.inferences else "–" for side in sides])
     return Grid("Before and after", ("", "before", "after"), tuple(rows), "lrr")

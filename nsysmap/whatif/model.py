@@ -19,7 +19,7 @@ from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled
 from nsysmap.whatif.read_timeline import read_timeline
-from nsysmap.whatif.replay import Finished, period_ns, recorded, replay
+from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
 from nsysmap.whatif.timeline import Step, Timeline, Work, host_time
 from nsysmap.whatif.window import NoWindow, Window, steady_window
@@ -64,7 +64,6 @@ class Model:
     profiler: ProfilerCosts
     recorded_ns: int
     error: float
-    scale: float  # of all times, where the replayed inferences take another time than all of the run
     python: bool  # PyTorch runs: the host's own work is Python's
     without: dict[Machine, Timeline]  # without the profiler, on each machine; the likely one first
 
@@ -101,14 +100,49 @@ class Model:
         return self.without[self.machines[0]]
 
     def period(self, timeline: Timeline, finished: Finished | None = None) -> int:
-        """Time per inference, or per pass, in nanoseconds, corrected in proportion for the error of the replay, which may be given."""
-        return round(self._replayed_ns(timeline, finished) * self._correction * self.scale)
+        """Time per inference, or per pass, in nanoseconds, over all inferences of the run that count.
+
+        It is that of the replay, whose end of each inference may be given, corrected in proportion for the error of the replay, and for how
+        the replayed inferences differ from all as recorded.
+        """
+        ends = finished or replay(timeline)
+        return round(self._replayed_ns(timeline, ends) * self._correction + self._of_all_ns(timeline, ends))
 
     @cached_property
     def _correction(self) -> float:
         """The factor that corrects the likely time without a change for the error of the replay with the profiler."""
         likely = self._replayed_ns(self.likely)
-        return 1 - self.error * self.recorded_ns / self.scale / likely if likely > 0 else 1.0
+        return 1 - self.error * self.recorded_ns / self.window.of_all / likely if likely > 0 else 1.0
+
+    def _of_all_ns(self, timeline: Timeline, finished: Finished) -> float:
+        """How much longer all inferences of the run that count take in this timeline than the replayed ones.
+
+        The classical regression estimator: where two recorded times differ by a nanosecond, those of the timeline differ by its slope.  If
+        all take another time than any sample of them would, as after a change in the run, both times have the same ratio as recorded.
+        """
+        of_all = self.window.of_all
+        longer = self.recorded_ns * (1 - 1 / of_all)
+        if abs(of_all - 1) > TOLERANCE:
+            return self._replayed_ns(timeline, finished) * self._correction * (of_all - 1)
+        return longer * (self._slope(timeline, finished) if len(timeline.threads) == len(self.timeline.threads) else self._slope_now)
+
+    @cached_property
+    def _slope_now(self) -> float:
+        """The slope without a change on the likely machine."""
+        return self._slope(self.likely, self.finished)
+
+    def _slope(self, timeline: Timeline, finished: Finished) -> float:
+        """By how much the times of two inferences in this timeline differ if the recorded ones differ by one."""
+        was, now, weight = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
+        lengths = lengths_ns(self.timeline, recorded(self.timeline)), lengths_ns(timeline, finished)
+        for before, after, weights in zip(*lengths, self.timeline.weights, strict=True):
+            mine = [one for one in before if one in after]
+            if sum(weights[one] for one in mine) > 0:
+                weight.append(np.array([weights[one] for one in mine]))
+                for found, times in ((was, before), (now, after)):
+                    took = np.array([times[one][1] - times[one][0] for one in mine], np.float64)
+                    found.append(took - np.average(took, weights=weight[-1]))
+        return regression_slope(*(np.concatenate(each) for each in (was, now, weight)))
 
     def _replayed_ns(self, timeline: Timeline, finished: Finished | None = None) -> float:
         return period_ns(timeline, finished or replay(timeline)) * self.window.inferences_a_pass
@@ -174,21 +208,26 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     if math.isnan(wanted) or math.isnan(replayed):
         return NoModel("fewer than two of the inferences after the warm-up have GPU work with a launch call in the trace")
     error = replayed / wanted - 1
-    scale = window.of_all if abs(window.of_all - 1) > TOLERANCE else 1.0
     if abs(error) > TOLERANCE:
         return NoModel(
             f"the replay does not reproduce this trace: {rounded(replayed)} per {window.unit} instead of {rounded(wanted)}; "
             "its time depends on something that the trace does not show",
-            recorded_ns=round(wanted * scale),
+            recorded_ns=round(wanted * window.of_all),
             error=error,
         )
     python = has_pytorch(trace)
     without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
-    model = Model(observed, facts, window, timeline, profiler, round(wanted * scale), error, scale, python, without)
+    model = Model(observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without)
     if python and model.outside_share(model.likely) >= PYTHON_PACED:
         without = {machine: unprofiled(timeline, profiler, machine) for machine in as_python(machines)}
         model = replace(model, without=without)
     return model
+
+
+def regression_slope(was: FloatArray, now: FloatArray, weight: FloatArray) -> float:
+    """By how much replayed times differ where recorded ones differ by one, between 0 and 1; both are differences from their mean."""
+    spread = float(weight @ was**2)
+    return float(np.clip(weight @ (was * now) / spread, 0.0, 1.0)) if spread > 0 else 1.0
 
 
 def _hides_work(trace: Trace, window: Window | None = None) -> str:

@@ -404,7 +404,7 @@ def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() 
     assert summary.traced.ns == pytest.approx(loop.integer("window_ns") / loop.integer("steady"), rel=0.005)
     (gpu,) = summary.gpus
     assert gpu.busy_ns == pytest.approx((gpu.busy_share or 0) * summary.traced.ns, rel=0.01)
-    assert words.times(summary)[1].endswith("predicted without the profiler and outliers, 3,200 per second")
+    assert words.times(summary)[1].endswith("predicted without the profiler and outliers, 3,100 per second")
 
 
 def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thing_once() -> None:

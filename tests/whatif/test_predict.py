@@ -64,8 +64,9 @@ def test_times_are_of_all_inferences_of_a_run_whose_replayed_ones_are_not_like_t
     assert window.of_all == pytest.approx(1 + 0.4 * (~replayed).mean(), rel=0.05)
     model = read_model(observed, facts, MACHINES)
     assert isinstance(model, Model)
-    longer = replace(model, scale=window.of_all, recorded_ns=round(model.recorded_ns * window.of_all))
-    assert list(longer.before.values()) == pytest.approx([window.of_all * ns for ns in model.before.values()], rel=1e-3)
+    ratio = window.of_all / model.window.of_all
+    longer = replace(model, window=replace(model.window, of_all=window.of_all), recorded_ns=round(model.recorded_ns * ratio))
+    assert list(longer.before.values()) == pytest.approx([window.of_all * ns for ns in model.before.values()], rel=3e-3)
 
 
 @pytest.mark.parametrize("slow", [1, 15])
@@ -441,4 +442,6 @@ def test_what_the_replay_misses_of_the_trace_is_in_no_prediction() -> None:
     replayed = tables.replayed_inferences
     length, weight = replayed.ints("end_ns") - replayed.ints("begin_ns"), replayed.floats("weight")
     missed = float(str(row["replay_error"])) * int(str(row["recorded_ns"]))
-    assert int(str(row["before_ns"])) == pytest.approx((length * weight).sum() / weight.sum() - missed, abs=2)
+    assert abs(missed) > 200
+    moved = 2e-3 * int(str(row["before_ns"]))  # at most, for how the others differ from those replayed
+    assert int(str(row["before_ns"])) == pytest.approx((length * weight).sum() / weight.sum() - missed, abs=min(moved, abs(missed) / 2))
