@@ -39,7 +39,7 @@ def export_command(*, files: tuple[str, ...], folder: str, force: bool, quiet: b
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.trex import trex_files, trex_name, trex_words, write_trex
 
-    engine_file, report = one_engine(files)
+    engine_file, report = one_engine(files, lambda given, name: f"nsysmap export --trex {name}/ {given}")
     if report is None:
         raise NsysmapError(engine_file, "is an engine without a run of it", "give the report too")
     with progress(quiet=quiet) as tell:

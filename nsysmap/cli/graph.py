@@ -66,7 +66,7 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
     from nsysmap.picture.model import picture, times_of
     from nsysmap.picture.write import SUFFIXES, write_graph
 
-    engine_file, report = one_engine(files)
+    engine_file, report = one_engine(files, lambda given, name: f"nsysmap graph {given} -o {name}{Path(outputs[0]).suffix}")
     written = [Path(path) for path in outputs]
     for path in written:
         check_output(path, SUFFIXES, [Path(given) for given in (engine_file, report, profile) if given])

@@ -12,7 +12,7 @@ from nsysmap.base.groups import distinct, numbered
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, repeated
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.streams import Streams, align_streams, no_streams
-from nsysmap.mapping.twins import SEVERAL, Ran, twins_of, which_ran
+from nsysmap.mapping.twins import SEVERAL, Ran, twins_in, which_ran
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
@@ -203,8 +203,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
         home, judged = _choose(shapes, tried)
         chosen = [_engine_of(shape, shapes, tried, home) if place < _MOST else None for place, shape in enumerate(shapes)]
-        for twins in twins_of(engines):
-            _tell_apart(shapes, chosen, tried, twins)
+        _tell_apart(shapes, chosen, tried)
         found = [_settled(verdict, chosen[place]) for place, verdict in judged]
         verdicts.extend(found)
         for place, shape in enumerate(shapes):
@@ -233,8 +232,11 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
         _place_streams(streams, engines, asked.wanted, SURE, (layer, confidence, by_tactic, reason, reasons))
         refused |= streams.asked & (streams.layer < 0)
         for one in streams.verdicts:
-            kind = one.kind
-            verdicts.append(EngineVerdict(*one.home, kind.runs, kind.engine, kind.match, kind.believed and not kind.several, kind.several))
+            kind, several = one.kind, bool(one.kind.several)
+            verdicts.extend(
+                EngineVerdict(*one.home, kind.runs, engine, kind.match, kind.believed and not several, several)
+                for engine in kind.several or (kind.engine,)
+            )
     why = Text(reason, tuple(reasons))
     return Placed(layer, confidence, by_tactic, refused, why, tuple(verdicts), asked.wanted, packed(known), streams)
 
@@ -282,8 +284,7 @@ def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     home, _ = _choose(shapes, tried)
     place, shape = next((place, shape) for place, shape in enumerate(shapes) if (shape.rows == kernel).any())
     chosen = [_engine_of(one, shapes, tried, home) if at < _MOST else None for at, one in enumerate(shapes)]
-    for twins in twins_of(engines):
-        _tell_apart(shapes, chosen, tried, twins)
+    _tell_apart(shapes, chosen, tried)
     engine = chosen[place]
     if engine is None or engine < 0:
         return None
@@ -428,17 +429,18 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
     return home if near.share >= _NEAR and near.evidence > 0 else None
 
 
-def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried, twins: Sequence[int]) -> None:
+def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried) -> None:
     """Writes which of engines with the same layers ran each shape that one of them did, -1 where nothing tells."""
-    mine = [at for at, engine in enumerate(chosen) if engine is not None and engine in twins]
-    sequences = []
-    for at in mine:
-        shape = shapes[at]
-        aligned = _aligned(shape, shapes, (tried, chosen[at] or 0), np.full(len(shape.codes), -1, np.int64))
-        facts = zip(aligned.layer.tolist(), shape.facts, strict=True)
-        sequences.append([Ran(layer, fact.name, fact.duration_ns) for layer, fact in facts if layer >= 0])
-    for at, engine in zip(mine, which_ran(sequences, [tried.engines[number] for number in twins]), strict=True):
-        chosen[at] = -1 if engine is None else twins[engine]
+    for twins in twins_in([(engine, shape.facts) for shape, engine in zip(shapes, chosen, strict=True)], tried.engines):
+        mine = [at for at, engine in enumerate(chosen) if engine is not None and engine in twins]
+        sequences = []
+        for at in mine:
+            shape = shapes[at]
+            aligned = _aligned(shape, shapes, (tried, chosen[at] or 0), np.full(len(shape.codes), -1, np.int64))
+            facts = zip(aligned.layer.tolist(), shape.facts, strict=True)
+            sequences.append([Ran(layer, fact.name, fact.duration_ns) for layer, fact in facts if layer >= 0])
+        for at, engine in zip(mine, which_ran(sequences, [tried.engines[number] for number in twins]), strict=True):
+            chosen[at] = -1 if engine is None else twins[engine]
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:

@@ -36,6 +36,8 @@ _TOKENS = {"one": "one token of each sequence", "many": "many tokens of each seq
 _COMPILED = "Myelin compiled other kernels than in other inferences with the same layers: another optimization profile, or another engine"
 
 
+_NO_TENSORRT = "no TensorRT is in this trace, neither its ranges nor a kernel that only it has"
+
 OTHER_KERNELS = "of another input shape or optimization profile, or of another engine with the same layers"
 """What inferences may be that run other kernels in an engine's layers."""
 
@@ -311,10 +313,11 @@ def _of_most_kernels(kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray
     return np.where(of_engine.any(axis=1), best, np.int64(MISSING))
 
 
-def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed, whose: Whose) -> Table:
+def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed, whose: Whose, *, tensorrt: bool) -> Table:
     """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels, else by the order of the kernels.
 
-    Beside that stands what of the trace the file explains, and what speaks against it.
+    ``tensorrt``: something in the trace shows TensorRT, its ranges or kernels that only it has.  Beside the verdict stands what of the
+    trace the file explains, and what speaks against it.
     """
     by_ranges = {fit.engine: fit for fit in fits if fit.ranges}
     used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
@@ -330,6 +333,8 @@ def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Pl
             row = {"verdict": DID_NOT_RUN, "compared": len(engine.layers), "how": how}
         else:
             row = {"verdict": CANNOT_TELL, "how": "no inferences were found in the trace: nothing in it repeats"}
+        if row["verdict"] == DID_NOT_RUN and not tensorrt:
+            row["how"] = _NO_TENSORRT
         tactics = any(layer.tactic for layer in engine.layers)
         rows.append({"engine": number, "source": engine.source, **row, **_explained(row, (number, tactics), whose)})
     return Table.of_rows(ENGINE_FITS, rows)
@@ -386,7 +391,11 @@ def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
             if row["trace_layer"] is not None and row["engine_layer"] is not None:
                 seen, its = (shortened(str(row[name]), _SHOWN) for name in ("trace_layer", "engine_layer"))
                 both = f" (the trace names {seen}, the file {its})"
-            notes.append(Note("error", f"{source} is not the engine that ran: {row['how']}{both}; give the engine file of this run."))
+            if row["how"] == _NO_TENSORRT:
+                notes.append(Note("error", f"{source} did not run: {row['how']}; leave it out."))
+            else:
+                told = f"{source} is not the engine that ran: {row['how']}{both}; give the engine file of this run."
+                notes.append(Note("error", told))
         elif row["verdict"] == CANNOT_TELL and row["compared"] is not None:
             notes.append(Note("warning", f"Whether {source} ran here cannot be determined: {row['how']}."))
         elif row["in_doubt"]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.terminal import pasted
 from nsysmap.engine.tool_file import head_of, is_binary
 from nsysmap.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC
 from nsysmap.nsys.json_lines import is_json_lines
@@ -52,11 +53,15 @@ def engines_and_report(paths: Sequence[str]) -> tuple[tuple[str, ...], str | Non
     return given.engines, given.report
 
 
-def one_engine(paths: Sequence[str]) -> tuple[str, str | None]:
-    """The same of a command about one engine."""
+def one_engine(paths: Sequence[str], command: Callable[[str, str], str]) -> tuple[str, str | None]:
+    """The same of a command about one engine: an error about a second one says the ``command`` for each, with these files, and a name."""
     engines, report = engines_and_report(paths)
     if len(engines) > 1:
-        raise NsysmapError(engines[1], "is a second engine file", "give one engine file, and the report that it ran in")
+        names = [PurePath(engine).name.partition(".")[0] for engine in engines]
+        names = names if len(set(names)) == len(names) else [f"{name}{number}" for number, name in enumerate(names, 1)]
+        files = [" ".join(map(pasted, (engine, *([] if report is None else [report])))) for engine in engines]
+        each = [command(mine, pasted(name)) for mine, name in zip(files, names, strict=True)]
+        raise NsysmapError(engines[1], "is a second engine file, and this takes one", f"run it once for each: {'; '.join(each)}")
     return engines[0], report
 
 

@@ -15,6 +15,7 @@ from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, 
 from nsysmap.base.units import counted
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import OnnxModel
+from nsysmap.engine.program import is_tensorrt
 from nsysmap.engine.tables import layers_table
 from nsysmap.mapping.by_order import Asked, Placed, place_by_order
 from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inferences
@@ -23,7 +24,7 @@ from nsysmap.mapping.parts import Settled, either, find_parts
 from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
 from nsysmap.mapping.streams import Streams
 from nsysmap.mapping.twins import SEVERAL, settle_ranges
-from nsysmap.names.decode import layer_kind, matches_tactic
+from nsysmap.names.decode import decode, layer_kind, matches_tactic
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -127,7 +128,7 @@ def map_kernels(
             "part_by": parts.by,
         },
     )
-    fits = engine_fits(engines, resolved.fits, placed, whose)
+    fits = engine_fits(engines, resolved.fits, placed, whose, tensorrt=_shows_tensorrt(trace, tensorrt))
     notes = fit_notes(fits, whose, found.table.ints("kernels") > 0)
     if tensorrt.never_closed:
         notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
@@ -142,6 +143,11 @@ class _Places:
     place: IntArray  # per kernel
     layer: IntArray  # per kernel
     unknown: BoolArray  # per kernel: in a layer range that no engine has
+
+
+def _shows_tensorrt(trace: Trace, tensorrt: TensorRtRanges) -> bool:
+    names = trace.kernels.text("name").values
+    return len(tensorrt.layers) + len(tensorrt.calls) > 0 or any(is_tensorrt(decode(name).family, name) for name in names)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from nsysmap.mapping.recurring import (
 )
 from nsysmap.mapping.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, kept, likeliest_runs, run_of, sureness
-from nsysmap.mapping.twins import Ran, twins_of, which_ran
+from nsysmap.mapping.twins import Ran, twins_in, which_ran
 
 _ROUNDS = 4  # alignments, each of which learns from the one before
 _SEVERAL, _ENOUGH = 2, 4  # runs that tell what is usual; runs of a track that habits can be learnt from
@@ -106,7 +106,7 @@ class RunKind:
     match: EngineMatch  # of what most of them launch
     believed: bool
     unproved: bool  # nothing speaks against the engine, or for it
-    several: bool = False  # another file given has the same layers, and nothing tells which of them ran
+    several: tuple[int, ...] = ()  # the engines that have the same layers, where nothing tells which of them ran
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
@@ -405,7 +405,9 @@ def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judge
 def _told_apart(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]) -> _Judged:
     """The same with each run in its own engine's lane, where several engines have the same layers."""
     track, told_kinds = judged.runs.track.copy(), list(judged.kinds)
-    for twins in twins_of(engines):
+    launched = [[kernels.facts[row] for cell in usual for row in cell] for _, usual in judged.usual]
+    ran = ((kind.engine, facts) for kind, facts in zip(judged.kinds, launched, strict=True) if kind.believed)
+    for twins in twins_in(ran, engines):
         mine = [at for at, one in enumerate(judged.kinds) if one.believed and one.engine in twins]
         sequences = [_ran(kernels, lanes[judged.usual[at][0]], judged.usual[at][1]) for at in mine]
         for at, engine in zip(mine, which_ran(sequences, [engines[number] for number in twins]), strict=True):
@@ -419,7 +421,7 @@ def _told_apart(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, 
                 track[judged.kind == at] = own[0]
                 told_kinds[at] = replace(judged.kinds[at], engine=lanes[own[0]].engine)
             else:
-                told_kinds[at] = replace(judged.kinds[at], several=True)
+                told_kinds[at] = replace(judged.kinds[at], several=tuple(twins))
     return replace(judged, runs=replace(judged.runs, track=track), kinds=tuple(told_kinds))
 
 

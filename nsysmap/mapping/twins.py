@@ -1,11 +1,12 @@
-"""Which of several engine files with the same layer names ran: the context and the generation engine of one network, say."""
+"""Which of several engine files with the same layers ran: the context and the generation engine of one network, say."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,12 @@ from nsysmap.trace.launch_order import launch_order
 from nsysmap.trace.model import Trace
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges
 
-SEVERAL = "several engine files have this layer, and nothing shows which of them ran"
+if TYPE_CHECKING:
+    from nsysmap.mapping.scores import KernelFacts
 
+SEVERAL = "several engine files have this layer or one like it, and nothing shows which of them ran"
+
+_TELLS = 3.0  # nats, which is 20 to 1: by how much better an engine must explain the kernels of an inference to be told from another
 _TACTICS = 2  # matching tactics that an engine must be ahead of the others
 _LARGER = 1.2  # times longer or larger: less says nothing
 _ONE_TOKEN = re.compile(r"masked_multihead|mmha|singledecode|batchdecode|decode_attention|decoder_masked", re.IGNORECASE)
@@ -47,6 +52,39 @@ def twins_of(engines: Sequence[Engine]) -> list[list[int]]:
     for number, engine in enumerate(engines):
         groups.setdefault(tuple(layer.name for layer in engine.layers), []).append(number)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def twins_in(ran: Iterable[tuple[int | None, Sequence[KernelFacts]]], engines: Sequence[Engine]) -> list[list[int]]:
+    """The same groups, joined by engines that explain kernels which ran layer by layer as well as the engine said to have run them.
+
+    ``ran``: the engine of each sequence of kernels, and its kernels in launch order.  Names of layers tell nothing here: kernels bear
+    none of those that come from the model.
+    """
+    groups = [set(group) for group in twins_of(engines)]
+    for engine, kernels in ran:
+        if engine is None:
+            continue
+        for other in range(len(engines)):
+            known = engine == other or any({engine, other} <= group for group in groups)
+            if not known and _explain_alike(kernels, engines[engine], engines[other]):
+                joined = [group for group in groups if group & {engine, other}]
+                groups = [group for group in groups if group not in joined] + [{engine, other}.union(*joined)]
+    return [sorted(group) for group in groups]
+
+
+def _explain_alike(kernels: Sequence[KernelFacts], one: Engine, other: Engine) -> bool:
+    """Whether two engines can both have run these kernels, each in the same layer, and neither explains them noticeably better."""
+    if len(one.layers) != len(other.layers):
+        return False
+    from nsysmap.mapping.kernel_alignment import align_inference, engine_match
+
+    matches = [engine_match(kernels, engine) for engine in (one, other)]
+    if not all(match.accepted or match.undecided for match in matches):
+        return False
+    if abs(matches[0].evidence - matches[1].evidence) * len(kernels) >= _TELLS:
+        return False
+    mine, its = (align_inference(kernels, engine) for engine in (one, other))
+    return bool((mine.layer == its.layer).all() and (mine.by_tactic == its.by_tactic).all())
 
 
 def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> list[int | None]:

@@ -55,7 +55,7 @@ def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line
     room = len(short) if layers or width == WHOLE else max(_SCREEN - len(lines) - 2, 1 + goes)
     lines += _see(short[:room], width)
     lines += [styled(""), *_costliest(summary, width)]
-    lines += _see([one for one in see if one not in short[:room]], width)
+    lines += _see([one for one in see if one not in short[:room]], width, "see also" if room else "see")
     lines += _next_steps(summary, shown, width) if not summary.blocked else []
     lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
     for text in summary.warnings:
@@ -266,11 +266,11 @@ def _inside(region: Region, width: int) -> list[Line]:
     return [styled(f"  inside {name}{whole}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
 
 
-def _see(commands: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
+def _see(commands: Sequence[tuple[str, str]], width: int, word: str = "see") -> Iterator[Line]:
     """The commands that show more, each with its purpose as a comment, so that the line can be pasted."""
     longest = max((columns(command) for command, _ in commands if columns(command) + _WORD + _WHAT <= width), default=0)
     for i, (command, what) in enumerate(commands):
-        lead = (f"{'see' if i == 0 else '':<{_WORD}}", "bold")
+        lead = (f"{word if i == 0 else '':<{_WORD}}", "bold")
         *first, last = _folded(command, width - _WORD)
         for line in first:
             yield ((lead[0], "bold"), (f"{line} \\", "yellow"))

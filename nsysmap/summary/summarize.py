@@ -44,7 +44,7 @@ from nsysmap.summary.model import (
 from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.ranks import in_step
 from nsysmap.summary.slowest import slowest
-from nsysmap.summary.whose import NO_GIVEN, is_much, outside_of, short_engines
+from nsysmap.summary.whose import is_much, outside_of, short_engines, without_engine
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
@@ -178,14 +178,16 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
     groups = list(tables["inference_groups"])
     loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
     sources = short_engines([row.text("source") for row in tables["engines"]])
-    whose = len(sources) > 1 or len({row.maybe_integer("engine") is None for row in groups}) > 1  # told only where it differs
+    known = {row.maybe_integer("engine") for row in groups}
+    whose = known != {None} and (len(sources) > 1 or len(known) > 1)  # told only where it differs
+    none = without_engine(row.text("verdict") for row in tables["engine_fits"])
     found = []
     for row in groups:
         engine = row.maybe_integer("engine")
         alike = [
             other for other in groups if other.maybe_integer("engine") == engine and other.integer("loop_id") == row.integer("loop_id")
         ]
-        what = "" if not whose else NO_GIVEN if engine is None else sources[engine]
+        what = "" if not whose else none if engine is None else sources[engine]
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
         what = "" if hidden and engine is None else what

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 import numpy as np
@@ -18,6 +18,11 @@ it, as with the sampling kernels after each step of a language model (7 %), the 
 _LEAST_MORE = 0.01  # share of the kernel time from which TensorRT's kernels outside the inferences are another engine's
 NO_GIVEN = "no given engine"
 """Whose inferences and kernels are that no engine file given explains."""
+
+
+def without_engine(verdicts: Iterable[str | None]) -> str:
+    """Whose inferences without an engine are, where these are the verdicts on the engine files: which of those ran may be open."""
+    return "unknown engine" if "cannot-tell" in verdicts else NO_GIVEN
 
 
 def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
@@ -89,7 +94,8 @@ def whose_slowest(summary: Summary, found: Slowest) -> str:
     alone = len(summary.engines) == 1 and own == summary.inferences
     if not own or alone or (found.engine is None and summary.hidden):
         return ""
-    return f" of {NO_GIVEN if found.engine is None else engine_names(summary)[found.engine]}"
+    none = without_engine(engine.verdict for engine in summary.engines)
+    return f" of {none if found.engine is None else engine_names(summary)[found.engine]}"
 
 
 def engines_ran(summary: Summary) -> list[str]:
@@ -98,17 +104,24 @@ def engines_ran(summary: Summary) -> list[str]:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
     own = sum(engine.inferences for engine in told)
-    why = "hide their kernels" if summary.hidden else f"are of {NO_GIVEN}, as far as their kernels show"
+    none = without_engine(engine.verdict for engine in told)
+    why = "hide their kernels" if summary.hidden else f"are of {none}, as far as their kernels show"
     others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
     more = summary.outside is not None and summary.outside.tensorrt >= _LEAST_MORE
     others += [f"other TensorRT kernels are of {NO_GIVEN}: give the file of their engine too"] if own and more else []
     if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
         return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran", *others]
+    open_ones = [engine.source for engine in told if engine.verdict == "cannot-tell"]
+    if len(open_ones) > 1:
+        told = [engine for engine in told if engine.verdict != "cannot-tell"]
+        others = [f"which of {' and '.join(open_ones)} ran, if any, cannot be told", *others]
     return [*(engine_ran(summary, engine) for engine in told), *others]
 
 
 def engine_ran(summary: Summary, engine: EngineRan) -> str:
     """Whether an engine file is what ran the inferences, or how many of them; empty if nothing could be compared."""
+    if engine.verdict == "did-not-run" and not summary.tensorrt:
+        return f"{engine.source} did not run: the trace shows no TensorRT"
     build = "may be another build of" if engine.unknown_layers or engine.lacking or engine.other_tactics else "is"
     some = f"ran in {engine.inferences:,} of {counted(summary.inferences, 'inference')}"
     ran = some if 0 < engine.inferences < summary.inferences else f"{build} the engine that ran"

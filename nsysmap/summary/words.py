@@ -39,6 +39,7 @@ _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
 _ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something else: what could run at the same time
 _PARTS = 5  # of a region
+_NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
 _NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 _NOT_SAMPLED = "no hardware counters were sampled ("
 _PLACE_WIDTH = 44  # of the layers in which something was not fused
@@ -46,7 +47,8 @@ _PLACE_WIDTH = 44  # of the layers in which something was not fused
 
 def title(summary: Summary) -> str:
     """What ran, where."""
-    ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
+    ran = [engine.source for engine in summary.engines if engine.verdict == "ran" or engine.inferences]
+    perhaps = [engine.source for engine in summary.engines if engine.verdict not in ("ran", "did-not-run") and not engine.inferences]
     parts = [counted(summary.inferences, "inference") if summary.inferences else f"{none_of(summary)} recognised"]
     if summary.inferences and REPETITION in summary.unit:
         parts = [f"{counted(summary.inferences, REPETITION)} of {_sequences(summary)} (no range marks an inference)"]
@@ -55,6 +57,7 @@ def title(summary: Summary) -> str:
         known = own == summary.inferences or not own
         parts[0] += f" of {' and '.join(ran)}" if known else f", {own:,} of {' and '.join(ran)}"
         parts[0] += " or another engine" if own and own == sum(engine.in_doubt for engine in summary.engines) else ""
+    parts[0] += f", perhaps of {' or '.join(perhaps)}" if perhaps and summary.inferences else ""
     parts[0] += among(summary)
     names = [gpu.name for gpu in summary.gpus]
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
@@ -299,12 +302,12 @@ def not_fused(summary: Summary, *, places: bool = True) -> str:
     if not mine:
         return "no rule ran"
     if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
-        return "cannot tell: the engine file is not of the engine that ran"
+        return f"cannot tell: {'the engine file is not of the engine that ran' if summary.tensorrt else _NO_TENSORRT}"
     if not clean:
         if summary.blocked:
             return "cannot tell"
         if not summary.tensorrt:
-            return "cannot tell: only TensorRT is checked, and the trace shows none"
+            return f"cannot tell: {_NO_TENSORRT}"
         return "cannot tell: " + ("the engine file does not show its layers' tensors" if summary.engines else "no engine file was given")
     return f"nothing found by {counted(len(clean), 'rule')}" + (f"; {len(skipped)} could not tell" if skipped else "")
 
@@ -352,7 +355,7 @@ def certainty(summary: Summary) -> str:
 def with_layer(summary: Summary) -> str:
     """How many kernels have a layer."""
     mapped = summary.mapped
-    if mapped.kernels and not mapped.with_layer and not summary.engines:
+    if mapped.kernels and not mapped.with_layer and not (summary.engines and summary.tensorrt):
         why = "there is no engine file, and no range names a layer" if summary.tensorrt else "the trace shows no TensorRT"
         return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: {why}"
     if not mapped.kernels:

@@ -63,9 +63,13 @@ def test_an_empty_path_is_named_for_what_it_is() -> None:
 
 def test_of_a_command_about_one_engine_the_report_may_be_missing_and_the_engine_may_not() -> None:
     report = str(CAPTURE / "sync.sqlite")
-    assert one_engine([ENGINE]) == (ENGINE, None)
-    assert one_engine([report, ENGINE]) == one_engine([ENGINE, report]) == (ENGINE, report)
+    assert one_engine([ENGINE], str.__add__) == (ENGINE, None)
+    assert one_engine([report, ENGINE], str.__add__) == one_engine([ENGINE, report], str.__add__) == (ENGINE, report)
     with pytest.raises(NsysmapError, match="is a report, not an engine"):
-        one_engine([report])
-    with pytest.raises(NsysmapError, match="is a second engine file"):
-        one_engine([ENGINE, report, ENGINE])
+        one_engine([report], str.__add__)
+    with pytest.raises(NsysmapError, match="is a second engine file") as told:
+        one_engine(["a b.engine.json", report, "b.json"], lambda files, name: f"nsysmap graph {files} -o {name}.svg")
+    pair = f"nsysmap graph 'a b.engine.json' {report} -o 'a b'.svg; nsysmap graph b.json {report} -o b.svg"
+    assert str(told.value).endswith(f"run it once for each: {pair}")
+    with pytest.raises(NsysmapError, match=r"-o engine1; .* -o engine2$"):
+        one_engine(["a/engine.json", report, "b/engine.json"], lambda files, name: f"{files} -o {name}")

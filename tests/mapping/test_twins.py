@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from nsysmap.base.table import MISSING
 from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.reader import read_engine
+from nsysmap.mapping.mapped_trace import map_trace
 from nsysmap.mapping.twins import Ran, twins_of, which_ran
+from nsysmap.trace.open_report import open_trace
+from tests.places import FIXTURES
 
 ATTENTION = "layers/0/attention/PLUGIN_V2_GPTAttention_0"
 
@@ -53,3 +63,69 @@ def test_what_nothing_tells_is_not_told() -> None:
     assert which_ran([ran()], [engine(1), engine(64)]) == [None]  # nothing to compare with
     assert which_ran([ran(scale=3.0), ran()], [engine(8), engine(8)]) == [None, None]  # equal tensors
     assert which_ran([ran(scale=3.0), ran()], [engine(1, dims=False), engine(64, dims=False)]) == [None, None]
+
+
+def renamed(path: str, words: Sequence[tuple[str, str]]) -> Engine:
+    """The engine of a file with other names of its model's nodes: another model of the same structure."""
+    engine = read_engine(FIXTURES / path)
+
+    def told(text: str) -> str:
+        for old, new in words:
+            text = text.replace(old, new)
+        return text
+
+    layers = [replace(layer, name=told(layer.name), onnx=tuple(told(node) for node in layer.onnx)) for layer in engine.layers]
+    return replace(engine, source="twin.json", layers=tuple(layers))
+
+
+HEAD = (("/head/layer.", "/text_model/encoder/h."), ("attention/self", "self_attn"), ("intermediate/dense", "mlp/fc1"))
+BERT = (("/bert/encoder/layer.", "/vision/blocks."), ("attention/self", "attn"), ("output/dense", "proj"))
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("report", "file", "words"), [
+    ("torch_mixed/nonvtx.nsys-rep", "torch_mixed/head.engine.json", HEAD), ("two_shapes/nonvtx.nsys-rep", "two_shapes/engine.json", BERT),
+])  # fmt: skip
+def test_engines_of_the_same_structure_are_not_told_apart_by_the_names_of_their_layers(
+    report: str, file: str, words: Sequence[tuple[str, str]], first: bool
+) -> None:
+    right, twin = read_engine(FIXTURES / file), renamed(file, words)
+    assert sum(one.name != other.name for one, other in zip(right.layers, twin.layers, strict=True)) > len(right.layers) / 4
+    given = [twin, right] if first else [right, twin]
+    result = map_trace(open_trace(FIXTURES / report), given)
+    assert set(result.mapped.engine_fits.text("verdict").list()) == {"cannot-tell"}
+    assert (result.kernels.ints("layer_id") == MISSING).all()
+    assert not [note for note in result.mapped.notes if note.level == "error"]
+    assert sum("so does another given file" in note.text for note in result.mapped.notes) == 2
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_another_engine_beside_twins_keeps_its_inferences(first: bool) -> None:
+    twins = [renamed("torch_mixed/head.engine.json", HEAD), read_engine(FIXTURES / "torch_mixed/head.engine.json")]
+    backbone = read_engine(FIXTURES / "torch_mixed/backbone.engine.json")
+    given = [backbone, *twins] if first else [*twins, backbone]
+    result = map_trace(open_trace(FIXTURES / "torch_mixed/nonvtx.nsys-rep"), given)
+    own = given.index(backbone)
+    assert [row["verdict"] for row in result.mapped.engine_fits.records()] == ["ran" if at == own else "cannot-tell" for at in range(3)]
+    assert (result.inferences.ints("engine") == own).sum() == 40
+    assert (result.kernels.ints("engine") == own).sum() == 40 * 19
+
+
+def test_where_ranges_name_the_layers_a_twin_did_not_run() -> None:
+    right, twin = read_engine(FIXTURES / "torch_mixed/head.engine.json"), renamed("torch_mixed/head.engine.json", HEAD)
+    result = map_trace(open_trace(FIXTURES / "torch_mixed/sync.nsys-rep"), [twin, right])
+    assert [row["verdict"] for row in result.mapped.engine_fits.records()] == ["did-not-run", "ran"]
+
+
+def test_engines_of_other_structure_are_no_twins() -> None:
+    """Each capture's own engine keeps its verdict beside every other file of the captures."""
+    others = [
+        read_engine(FIXTURES / path) for path in ("bert_trt10/engine.json", "bert_split_trt10/engine.json", "aux_streams/engine.json")
+    ]
+    for report, file in (
+        ("torch_mixed/nonvtx.nsys-rep", "torch_mixed/head.engine.json"),
+        ("two_shapes/nonvtx.nsys-rep", "two_shapes/engine.json"),
+    ):
+        right = read_engine(FIXTURES / file)
+        result = map_trace(open_trace(FIXTURES / report), [*others, right])
+        assert [row["verdict"] for row in result.mapped.engine_fits.records()] == ["did-not-run"] * 3 + ["ran"]

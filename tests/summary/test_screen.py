@@ -158,7 +158,7 @@ def test_full_says_by_what_the_first_actions_are_chosen_and_what_comes_next() ->
 def commands_on(text: str) -> list[str]:
     """The commands on a screen after `see`, each in one line and without its comment."""
     joined = re.sub(r" \\\n +", " ", text)
-    found = re.findall(r"^(?:see| {3}) {8}((?:nsysmap|cd) .*?)(?: +# [a-z ]+)?$", joined, re.MULTILINE)
+    found = re.findall(r"^(?:see also|see {5}| {8}) {3}((?:nsysmap|cd) .*?)(?: +# [a-z ]+)?$", joined, re.MULTILINE)
     assert found
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,3 +96,31 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
 def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
     assert "ran in 40 of 80 inferences;" in words.certainty(summary("torch_mixed/sync", "head"))
     assert "is the engine that ran, or one of the same structure;" in words.certainty(summary("torch_mixed/nonvtx", "head"))
+
+
+@pytest.mark.parametrize("file", ["bert_trt85", "bert_trt10", "aux_streams"])
+def test_a_file_beside_a_program_without_tensorrt_is_told_so_and_nothing_else(file: str) -> None:
+    result = analyze(FIXTURES / "torch_encoder/eager.nsys-rep", FIXTURES / file / "engine.json")
+    found = result.summary
+    none = "engine.json did not run: no TensorRT is in this trace, neither its ranges nor a kernel that only it has; leave it out."
+    assert found.blocked == (none,)
+    assert "engine.json did not run: the trace shows no TensorRT" in words.certainty(found)
+    assert "no layers are known for the " in words.certainty(found)
+    assert words.not_fused(found) == "cannot tell: only TensorRT is checked, and the trace shows none"
+    assert "%" not in result.tables.engine_fits.only().text("how")
+
+
+def test_which_of_two_files_with_the_same_layers_ran_is_left_open(tmp_path: Path) -> None:
+    right = FIXTURES / "torch_mixed/head.engine.json"
+    twin = tmp_path / "tail.engine.json"
+    twin.write_text(right.read_text(encoding="utf-8").replace("/head/", "/tail/"), encoding="utf-8")
+    for files in ([right, twin], [twin, right]):
+        found = analyze(FIXTURES / "torch_mixed/nonvtx.nsys-rep", files, rules=()).summary
+        names = [path.name for path in files]
+        assert f"perhaps of {' or '.join(names)} on " in words.title(found)
+        assert f"which of {' and '.join(names)} ran, if any, cannot be told" in words.certainty(found)
+        assert not found.layers
+    backbone = FIXTURES / "torch_mixed/backbone.engine.json"
+    found = analyze(FIXTURES / "torch_mixed/nonvtx.nsys-rep", [twin, backbone, right], rules=()).summary
+    assert "80 inferences, 40 of backbone.engine.json, perhaps of tail.engine.json or head.engine.json on " in words.title(found)
+    assert words.kinds(found).count("unknown engine: ") == 1 and whose.NO_GIVEN not in words.kinds(found) + words.certainty(found)
