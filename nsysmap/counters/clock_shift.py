@@ -10,15 +10,13 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.odds import Explained, by_place, explained, less_likely
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
-from nsysmap.counters.problem import coarse_enough, in_sequence_order
+from nsysmap.counters.problem import FAR_SAMPLES, TOGETHER, coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
 from nsysmap.counters.shares import BusyTime, Layout, Parts, Shares, busy_time, gram, overlapping, parts_of, shares_in, touched
 
-_FAR_SAMPLES = 64  # the offset is searched within this many sample lengths in either direction
-_MOST_SAMPLES = 10_000  # that the search looks at …
 _FEWEST_SAMPLES = 50
-_STRETCHES = 8  # … in so many stretches spread over the run
+_STRETCHES = 8  # that the search looks at, spread over the run
 _ALIKE = 0.97  # share of the best agreement: sequences repeat, and the smallest offset with as good an agreement is taken
 _AGREES = 0.15  # correlation of activity and busy time below which busy time does not determine the offset
 _EXPLAINED = 0.8  # residual standard deviation relative to the samples', in the metric explained best: above this the rates explain nothing
@@ -139,7 +137,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     if not stretches:
         return None
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
-    margin = (_FAR_SAMPLES + 1) * samples.period_ns
+    margin = (FAR_SAMPLES + 1) * samples.period_ns
     begins, ends = (np.array([each.start_ns[0] for each in stretches]), np.array([each.end_ns[-1] for each in stretches]))
     work = in_sequence_order(work.some(overlapping(work, begins - margin, ends + margin)))[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
@@ -203,10 +201,10 @@ def _offset_error(search: _Search, shift: Shift, best: float) -> float:
     own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
     weight = bend / bend.sum()
     apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
-    ticks = _TICK_NS**2 / max(len(np.unique(search.scene.work.repeat[search.scene.work.repeat >= 0])), 1)
+    ticks = _TICK_NS**2 / max(len(search.scene.work.spans_ns[0]), 1)
     pull = by_place(before, after) / (2 * step)
     error = float(np.sqrt(ticks + apart + max(1.0 / bend.sum(), float(pull @ pull) / bend.sum() ** 2)))
-    return min(error, _FAR_SAMPLES * search.period_ns)  # in which the offset was searched
+    return min(error, FAR_SAMPLES * search.period_ns)  # in which the offset was searched
 
 
 def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
@@ -240,17 +238,22 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
     inside = work.group >= 0
     if not inside.any():
         return []
-    within = _near(work, inside, samples, _FAR_SAMPLES * samples.period_ns)
+    within = _near(work, inside, samples, FAR_SAMPLES * samples.period_ns)
     for row in activity:
         within &= np.isfinite(samples.values[row])
     near = np.flatnonzero(within)
     if len(near) < _FEWEST_SAMPLES:
         return []
     count = min(_STRETCHES, max(len(near) // 200, 1))
-    length = min(_MOST_SAMPLES // count, len(near) // count)
-    found = []
+    length = min(_STRETCHES * TOGETHER // count, len(near) // count)
+    lost = np.flatnonzero(samples.start_ns[near[1:]] != samples.end_ns[near[:-1]]) + 1
+    bounds = np.concatenate([[0], lost, [len(near)]])
+    found, reached = [], 0
     for first in np.linspace(0, len(near) - length, count).astype(np.int64).tolist():
-        part = near[first : first + length]
+        number = int(np.searchsorted(lost, first, "right"))
+        without_hole = min(first, int(bounds[number + 1]) - length)
+        begin = without_hole if without_hole >= max(bounds[number], reached) else first
+        part, reached = near[begin : begin + length], begin + length
         found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], np.stack([samples.values[row][part] for row in activity])))
     return found
 
@@ -270,13 +273,13 @@ def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> Boo
 
 def _by_busy_time(work: Work, stretches: list[_Stretch], period: float, origin: float) -> Shift | None:
     """The shift at which activity correlates best with busy time; None if it does not correlate, as on a GPU that is never idle."""
-    lags = np.arange(-2 * _FAR_SAMPLES, 2 * _FAR_SAMPLES + 1)
+    lags = np.arange(-2 * FAR_SAMPLES, 2 * FAR_SAMPLES + 1)
     standard = [each.standard for each in stretches]
-    times = [busy_time(_around(work, each, (_FAR_SAMPLES + 1) * period)) for each in stretches]
+    times = [busy_time(_around(work, each, (FAR_SAMPLES + 1) * period)) for each in stretches]
     agreement = np.stack([_agreement(*one, lags * period / 2) for one in zip(times, stretches, standard, strict=True)], axis=1)
     at = np.array([float(each.start_ns.mean()) for each in stretches]) - origin
     span = max(float(np.ptp(at)), period)
-    slopes = np.arange(-_FAR_SAMPLES, _FAR_SAMPLES + 1) if len(stretches) > 2 else np.zeros(1, np.int64)  # half samples over the run
+    slopes = np.arange(-FAR_SAMPLES, FAR_SAMPLES + 1) if len(stretches) > 2 else np.zeros(1, np.int64)  # half samples over the run
     total = np.array([_along(agreement, np.round(slope * at / span).astype(np.int64)) for slope in slopes.tolist()])
     if total.max() < _AGREES:
         return None

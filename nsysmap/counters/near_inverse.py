@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.base.groups import distinct
 from nsysmap.base.table import FloatArray, IntArray
 from nsysmap.counters.ring import Factor, Gram, turned
 
@@ -52,7 +53,7 @@ def weighted(matrix: Gram, column: IntArray, number: IntArray, weight: FloatArra
     for at in range(blocked + 1):
         mine = order[begins[at] : begins[at + 1]]
         mine = mine[last[number[mine]] <= at + 1]
-        sums = np.unique(number[mine])
+        sums = distinct(number[mine])
         place[sums] = np.arange(len(sums))
         middle = size if at < blocked else border
         row = column[mine] - at * size

@@ -9,6 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nsysmap.base.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
+from nsysmap.base.groups import distinct
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.counters.both import both
@@ -17,6 +18,7 @@ from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.problem import enough_of
 from nsysmap.counters.run_facts import Joined, clock_run, during_inferences, filled, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import overlapping
@@ -53,8 +55,15 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
     ends: list[dict[str, object]] = []
     whole: list[dict[str, object]] = []
     copies: list[dict[str, object]] = []
-    for gpu in trace.gpu_metrics.samples:
-        found = repeated_work(trace, kernels, inferences, of_call, gpu.device)
+    works: dict[int, Repeated] = {}
+
+    def of(device: int) -> Repeated:
+        if device not in works:
+            works[device] = repeated_work(trace, kernels, inferences, of_call, device)
+        return works[device]
+
+    for gpu in trace.gpu_metrics.enough(lambda device, period_ns: enough_of(of(device).work, period_ns)):
+        found = of(gpu.device)
         samples = samples_of(gpu)
         capture = Capture(trace.recording.nsys_version, gpu.number)
         with threadpool_limits(1, "blas"):  # matrices are small: BLAS's own threads would only wait for each other
@@ -155,14 +164,14 @@ def _gpu(
         "device": gpu.device,
         "frequency_hz": gpu.frequency_hz,
         "metrics": len(gpu.metrics),
-        "samples": len(gpu.start_ns),
+        "samples": gpu.count,
         "used": 0 if estimates is None else estimates.samples,
         "outliers": 0 if estimates is None else estimates.outliers,
         "left_out": 0 if estimates is None else estimates.left_out,
         "holes": gpu.holes,
         "lost_share": gpu.lost_share,
         "mistrusted": gpu.mistrusted,
-        "thinned": estimates is not None and estimates.thinned,
+        "thinned": gpu.part_of is not None or (estimates is not None and estimates.thinned),
         "inferences": sampled,
         "clock_offset_ns": None if shift is None else shift.offset_ns,
         "clock_offset_error_ns": None if shift is None else shift.error_ns,
@@ -181,14 +190,14 @@ def _activity(samples: Samples) -> tuple[int, ...]:
 
 def _sampled(gpu: GpuSamples, found: Repeated) -> int:
     """The number of inferences with samples."""
-    covered = found.work.repeat[overlapping(found.work, gpu.start_ns, gpu.end_ns)]
+    covered = found.work.repeat[overlapping(found.work, *gpu.stretches_ns)]
     return int(np.count_nonzero(np.bincount(covered[covered >= 0])))
 
 
 def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int, trace: Trace) -> str | None:
     """Why nothing can be estimated by kernel."""
-    if len(gpu.start_ns) < _FEWEST_SAMPLES:
-        return f"{len(gpu.start_ns)} samples are too few"
+    if gpu.count < _FEWEST_SAMPLES:
+        return f"{gpu.count} samples are too few"
     capture = Capture(trace.recording.nsys_version, gpu.number)
     elsewhere = trace.kernels.ints("device")
     if not (elsewhere == gpu.device).any():
@@ -261,7 +270,7 @@ def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]
     layer = np.full(len(found.kernel), MISSING, np.int64)
     known = found.kernel >= 0
     layer[known] = kernels.ints("layer_id")[found.kernel[known]]
-    layers = np.unique(layer[layer >= 0])
+    layers = distinct(layer[layer >= 0])
     return layers, np.where(layer >= 0, np.searchsorted(layers, layer), -1)
 
 

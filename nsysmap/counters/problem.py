@@ -13,6 +13,7 @@ from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import MOST_PARTS, Layout, Shares, change_in, gram, layout_of, overlapping, parts_of, shares_in, touched
+from nsysmap.trace.gpu_metrics import Enough
 
 PARTS_PER_SAMPLE = 16.0
 """Kernels are divided into parts of a sample's length divided by this …"""
@@ -31,6 +32,11 @@ ENOUGH_SAMPLES = 50_000
 """More samples than that, and than this many per part, are thinned by whole stretches: errors are then below the counters' resolution …"""
 ENOUGH_FOR_PART = 25
 """… and in no case are more than MOST_SAMPLES used."""
+TOGETHER = 1250
+"""Samples that follow one another and are looked at together where clocks are aligned."""
+FAR_SAMPLES = 64
+"""The offset of the clocks is at most that many samples."""
+_REPETITIONS = 4  # of the sequence, that stretches of samples last if that is longer
 _STRETCHES = 64
 _CLUSTERS = 64  # clusters of whole repetitions: the errors come from their differences
 _AROUND = 10  # samples before the first kernel and after the last that are used
@@ -156,6 +162,19 @@ def _near(work: Work, samples: Samples, shift: Shift) -> range:
     rows = range(len(samples.start_ns))
     first = bisect_right(rows, begin, key=lambda row: float(shift.moved(samples.end_ns[row])))
     return range(first, max(first, bisect_left(rows, finish, key=lambda row: float(shift.moved(samples.start_ns[row])))))
+
+
+def enough_of(work: Work, period_ns: float) -> Enough:
+    """The samples that suffice for estimates by kernel, for the clocks' offset, and for means over whole repetitions."""
+    inside = work.group >= 0
+    if not inside.any():
+        return Enough(0.0, 0.0, MOST_SAMPLES, TOGETHER)
+    around = FAR_SAMPLES * period_ns
+    begin, end = work.spans_ns
+    repetition = float(np.median(end - begin)) / period_ns if len(begin) else 0.0
+    most = _enough(work, period_ns)
+    together = int(max(TOGETHER, min(_REPETITIONS * repetition, most / 8)))
+    return Enough(float(work.start_ns[inside].min()) - around, float(work.end_ns[inside].max()) + around, most, together)
 
 
 def _enough(work: Work, period_ns: float) -> int:

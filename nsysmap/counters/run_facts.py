@@ -121,6 +121,10 @@ def during_inferences(values: FloatArray, samples: Joined) -> DuringInferences |
     seen = samples.inside[1] - samples.inside[0] if told.all() else samples.by_repetition(told)
     if not seen.any():
         return None
+    begin, end = np.sort(samples.work.spans_ns[0]), samples.work.spans_ns[1][np.argsort(samples.work.spans_ns[0], kind="stable")]
+    whole = seen + 1 >= (end - begin) / float((samples.end - samples.start).mean())
+    if whole[seen > 0].any():
+        seen = np.where(whole, seen, 0)
     means = samples.by_repetition(values if told.all() else np.where(told, values, 0.0))[seen > 0] / seen[seen > 0]
     low, high = np.quantile(means, (_TWENTIETH, 1 - _TWENTIETH))
     idle = samples.idle & told

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import numbered, runs
+from nsysmap.base.groups import distinct, numbered, runs
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.counters.model import Work
 from nsysmap.trace.gpu_work import gpu_work
@@ -111,7 +111,7 @@ def _regular(inference: IntArray, mine: BoolArray, sequence: IntArray) -> BoolAr
     count = np.bincount(inference[mine], minlength=len(sequence))
     usual = np.full(len(sequence), MISSING, np.int64)
     present = np.flatnonzero(count)
-    for one in np.unique(sequence[present]).tolist():
+    for one in distinct(sequence[present]).tolist():
         of_one = present[sequence[present] == one]
         usual[of_one] = np.bincount(count[of_one]).argmax()
     regular = np.zeros(len(inference), np.bool_)

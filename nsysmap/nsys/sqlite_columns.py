@@ -20,8 +20,8 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.memory import give_back_large_arrays
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, CodeArray, IntArray, Text
-from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, read_blocks, read_table
-from nsysmap.nsys.tables import NsysTables, decoded, numbering, spelling
+from nsysmap.nsys.sqlite_pages import Passed, Stored, UnsupportedError, leaves_of, read_blocks, read_table
+from nsysmap.nsys.tables import ROW, NoPiecesError, NsysTables, Pieces, decoded, numbering, spelling
 
 if TYPE_CHECKING:
     from nsysmap.nsys.program import Progress
@@ -93,6 +93,26 @@ class Database:
         whole = read_rows(self.path, table, integers, ())
         yield {name: data[done:] for name, data in whole.items() if not isinstance(data, Text)}
 
+    def pieces(self, table: str) -> Pieces | None:
+        """The pages of a table; None if SQLite must be asked for its rows."""
+        stored = self.stored.get(table)
+        if stored is None or stored.rowid is not None or ROW in stored.columns:
+            return None
+        try:
+            leaves = leaves_of(self.path, stored)
+        except (UnsupportedError, OSError):
+            return None
+
+        def read(begin: int, end: int, integers: Sequence[str]) -> dict[str, IntArray]:
+            some = replace(stored, rowid=ROW, leaves=leaves[begin:end])
+            try:
+                blocks = list(read_blocks(self.path, some, integers))
+            except UnsupportedError as error:
+                raise NoPiecesError(str(error)) from error
+            return {name: np.concatenate([block[name] for block in blocks]) for name in integers}
+
+        return Pieces(len(leaves), read)
+
 
 def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables:
     """The tables of an SQLite export; NsysmapError as :meth:`Database.open`.  ``progress`` is told how many percent are read."""
@@ -107,7 +127,9 @@ def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables
         if views
         else ()
     )
-    return NsysTables(path, "SQLite", spelling(database.columns), database.read, notes=notes, fetch_blocks=database.blocks)
+    return NsysTables(
+        path, "SQLite", spelling(database.columns), database.read, notes=notes, fetch_blocks=database.blocks, fetch_pieces=database.pieces
+    )
 
 
 def _percent(size: int, progress: Progress) -> Passed:

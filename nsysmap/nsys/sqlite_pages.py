@@ -49,6 +49,7 @@ class Stored:
     rowid: str | None  # the INTEGER PRIMARY KEY: it is the row's number, and not in the record
     reals: frozenset[str]  # columns of REAL affinity, in which 3.0 is stored as the integer 3
     defaults: frozenset[str]  # columns that are not NULL where a record ends before them, by ALTER TABLE ADD COLUMN
+    leaves: IntArray | None = None  # the pages that are read: those of all rows, if none are given
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,12 @@ def read_blocks(path: Path, stored: Stored, integers: Sequence[str], passed: Pas
         yield {name: repeated(np.int64(of), batch.rows) if isinstance(of, int) else np.asarray(of, np.int64) for name, of in held}
 
 
+def leaves_of(path: Path, stored: Stored) -> IntArray:
+    """The pages with the rows of a table, in their order.  UnsupportedError where SQLite must be asked."""
+    with FileIO(path) as file:
+        return _leaves(_pages(path, file), stored.root)
+
+
 def _batches(
     path: Path, stored: Stored, integers: Sequence[str], texts: Mapping[str, dict[bytes, int]], passed: Passed | None
 ) -> Iterator[_Batch]:
@@ -156,7 +163,8 @@ def _batches(
     try:
         with FileIO(path) as file:
             pages = _pages(path, file)
-            leaves, buffer = _leaves(pages, stored.root), _new_buffer(pages)
+            leaves = _leaves(pages, stored.root) if stored.leaves is None else stored.leaves
+            buffer = _new_buffer(pages, len(leaves))
             step = _BATCH_BYTES // pages.size
             for batch in (leaves[begin : begin + step] for begin in range(0, len(leaves), step)):
                 _load(pages, batch, buffer)
@@ -194,11 +202,8 @@ def _pages(path: Path, file: FileIO) -> _Pages:
     return _Pages(file, size, min(told or in_file, in_file))
 
 
-# --- pages ----------------------------------------------------------------------------------------------------------
-
-
-def _new_buffer(pages: _Pages) -> Bytes:
-    return np.zeros(max(_BATCH_BYTES, pages.size) + _SPARE, np.uint8)
+def _new_buffer(pages: _Pages, most: int) -> Bytes:
+    return np.zeros(max(min(_BATCH_BYTES, most * pages.size), pages.size) + _SPARE, np.uint8)
 
 
 def _load(pages: _Pages, numbers: IntArray, buffer: Bytes) -> None:
@@ -213,10 +218,8 @@ def _load(pages: _Pages, numbers: IntArray, buffer: Bytes) -> None:
 
 def _leaves(pages: _Pages, root: int) -> IntArray:
     """The numbers of a table's leaf pages, in the order of its rows."""
-    buffer = _new_buffer(pages)
-    step = _BATCH_BYTES // pages.size
-    visited = np.zeros(pages.number + 1, np.bool_)
-    level = np.array([root], np.int64)
+    buffer, step = _new_buffer(pages, pages.number), _BATCH_BYTES // pages.size
+    visited, level = np.zeros(pages.number + 1, np.bool_), np.array([root], np.int64)
     for depth in range(_MAX_DEPTH):
         if len(level) > pages.number or level.min() < 1 or level.max() > pages.number:
             raise UnsupportedError("a page number out of range")
@@ -282,9 +285,6 @@ def _varints(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
         byte = np.zeros_like(byte)
         byte[rows] = next_byte
     return value, at
-
-
-# --- records --------------------------------------------------------------------------------------------------------
 
 
 def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool) -> _Records:

@@ -25,6 +25,26 @@ Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
 FetchBlocks = Callable[[str, Sequence[str]], Iterator[Mapping[str, IntArray]]]
 """The same of integer columns, some rows after the other: the whole of a large table takes much memory."""
 
+ROW = "row"
+"""The column of the numbers of rows in pieces of a table."""
+
+
+class NoPiecesError(Exception):
+    """The pieces of a table are not as they are expected to be: all of it must be read."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A table any part of which can be read: pieces of some rows that follow one another."""
+
+    count: int
+    read: Callable[[int, int, Sequence[str]], Mapping[str, IntArray]]
+    """From one piece up to another these integer columns, one of which may be ROW; may raise NoPiecesError."""
+
+
+FetchPieces = Callable[[str], Pieces | None]
+"""The pieces of a table; None if only all of it can be read."""
+
 KNOWN_MAJORS = (2, 3)
 NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
 """Versions of the export schema that are known: of newer ones a note says so."""
@@ -48,6 +68,7 @@ class NsysTables:
     written_by: str | None = None  # version of the nsys that captured it, where this form tells
     notes: tuple[Note, ...] = ()  # what the reader must know of this form
     fetch_blocks: FetchBlocks | None = None  # where this form can be read piece by piece
+    fetch_pieces: FetchPieces | None = None  # where any part can be read without what is before it
 
     def has(self, table: str, column: str | None = None) -> bool:
         """Whether there is that table, and that column in it."""
@@ -81,6 +102,20 @@ class NsysTables:
             return
         for found in self.fetch_blocks(own_name, [own[name.lower()] for name in integers]):
             yield {name: found[own[name.lower()]] for name in integers}
+
+    def pieces(self, table: str) -> Pieces | None:
+        """The pieces of one table, whose columns are named as in ``read``; None if only all of it can be read."""
+        own_name, own = self.spelled.get(table.lower(), ("", {}))
+        found = None if self.fetch_pieces is None else self.fetch_pieces(own_name)
+        if found is None:
+            return None
+
+        def read(begin: int, end: int, integers: Sequence[str]) -> dict[str, IntArray]:
+            named = {name: ROW if name == ROW else own[name.lower()] for name in integers}
+            columns = found.read(begin, end, list(named.values()))
+            return {name: columns[theirs] for name, theirs in named.items()}
+
+        return Pieces(found.count, read)
 
 
 def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[str, str]]]:

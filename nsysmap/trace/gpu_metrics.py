@@ -7,7 +7,8 @@ as 32 bits with a sign: negative.  The first sample of a run is of nothing whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.groups import distinct
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, uniform
 from nsysmap.names.metric_names import Metric, metric
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.nsys.tables import ROW, NoPiecesError, NsysTables, Pieces
 
 _GPU = 0xFF
 _END = "EndTimestamp"
@@ -27,6 +28,10 @@ _WRAP = 1 << 32
 _MOST_PERCENT = 200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
 _CLOSE = 1 << 20
 _MOST_TYPES = 1 << 10  # a GPU has two, and there are at most 256
+_LONG = 2  # times as many samples as are wanted: of fewer, all are read
+_STRETCHES = 64  # of a long run that are read, where they need not be longer
+_FEW_PIECES = 16  # that are read where a hole is in them
+_MOST_LOOKS = 0.1  # of the pieces: with more, all are read
 _MOST_EMPTY = 64  # places for values for each value: nsys writes all metrics of a moment
 _ROWS_AT_ONCE = 1 << 16  # that stay in the processor's cache
 _FEW_ROWS = 1 << 10  # that are sorted where one is out of order
@@ -45,11 +50,44 @@ class GpuSamples:
     mistrusted: int  # samples left out because nsys says so
     lost_share: float = 0.0  # of the time from the first sample to the last, how much those holes take
     number: int = 0  # nsys's own of this GPU, for its options
+    part_of: PartOf | None = None  # None: these are all
 
     @property
     def frequency_hz(self) -> float:
         """How often was sampled."""
         return 1e9 / float((self.end_ns - self.start_ns).mean()) if len(self.start_ns) else 0.0
+
+    @property
+    def count(self) -> int:
+        """The number of samples in the trace."""
+        return len(self.start_ns) if self.part_of is None else self.part_of.samples
+
+    @property
+    def stretches_ns(self) -> tuple[IntArray, IntArray]:
+        """Begin and end of the stretches of time that were sampled without a hole."""
+        if self.part_of is not None:
+            return self.part_of.begin_ns, self.part_of.end_ns
+        apart = np.flatnonzero(self.start_ns[1:] != self.end_ns[:-1])
+        return self.start_ns[np.append(0, apart + 1)[: len(self.start_ns)]], self.end_ns[np.append(apart, -1)[: len(self.end_ns)]]
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """All samples of a run of which a part was read."""
+
+    samples: int
+    begin_ns: IntArray  # of the stretches without a hole
+    end_ns: IntArray
+
+
+@dataclass(frozen=True)
+class Enough:
+    """How many samples suffice of a time: ``most``, in stretches of ``together`` that follow one another."""
+
+    begin_ns: float
+    end_ns: float
+    most: int
+    together: int
 
 
 @dataclass(frozen=True)
@@ -62,6 +100,14 @@ class GpuMetrics:
     def samples(self) -> tuple[GpuSamples, ...]:
         """The samples of every GPU that was sampled."""
         return () if self.tables is None else read_gpu_metrics(self.tables)
+
+    def enough(self, wanted: Callable[[int, float], Enough]) -> tuple[GpuSamples, ...]:
+        """The samples of every GPU; of a long run in a file of which parts can be read, no more than are wanted.
+
+        ``wanted`` is asked with the GPU's CUDA device ordinal and the time between samples in ns.
+        """
+        part = None if self.tables is None else _part(self.tables, wanted)
+        return self.samples if part is None else (part,)
 
     def number_of(self, device: int) -> int:
         """nsys's own number of a GPU, which its options take."""
@@ -92,13 +138,13 @@ class _Moments:
         if self._in_order(rows):
             return
         if len(rows[0]) > max(_FEW_ROWS, 4 * (0 if self.which is None else len(self.which))):
-            self.add(_part(rows, 0, len(rows[0]) // 2))
-            self.add(_part(rows, len(rows[0]) // 2, None))
+            self.add(_some(rows, 0, len(rows[0]) // 2))
+            self.add(_some(rows, len(rows[0]) // 2, None))
             return
         whole = int(np.argmax(rows[0] != rows[0][0]))  # where the next moment begins, of which nothing may be missing
         if whole:
-            self._leave(_part(rows, 0, whole))
-            rows = _part(rows, whole, None)
+            self._leave(_some(rows, 0, whole))
+            rows = _some(rows, whole, None)
         if not whole or not self._in_order(rows):
             self._leave(rows)
 
@@ -162,7 +208,7 @@ def _damaged(path: Path, told: str) -> NsysmapError:
     return NsysmapError(str(path), f"its table GPU_METRICS {told}", "the file is damaged: copy it again, or export the report again")
 
 
-def _part(rows: _Rows, begin: int, end: int | None) -> _Rows:
+def _some(rows: _Rows, begin: int, end: int | None) -> _Rows:
     return rows[0][begin:end], rows[1][begin:end], rows[2][begin:end]
 
 
@@ -190,10 +236,7 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
     """The samples of every GPU that was sampled."""
     if not has_gpu_metrics(tables):
         return ()
-    told = tables.read("TARGET_INFO_GPU_METRICS", ("typeId", "metricId"), ("metricName",))
-    ids = zip(told["typeId"].tolist(), told["metricId"].tolist(), strict=True)
-    names = dict(zip(ids, (name or "" for name in told["metricName"].list()), strict=True))
-    time = "timestamp" if tables.has("GPU_METRICS", "timestamp") else "rawTimestamp"
+    names, time = _names(tables), _time(tables)
     ends = [kind for (kind, _), name in names.items() if name == _END]
     moments: dict[int, _Moments] = {}
     for block in tables.blocks("GPU_METRICS", (time, "typeId", "metricId", "value")):
@@ -218,6 +261,18 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
             sampled = _samples(tables.path, device, {at: name for (of, at), name in names.items() if of == kind}, held, doubtful)
             found.append(replace(sampled, number=kind & _GPU))
     return tuple(found)
+
+
+def _names(tables: NsysTables) -> dict[tuple[int, int], str]:
+    """The name of each metric, by type and number."""
+    told = tables.read("TARGET_INFO_GPU_METRICS", ("typeId", "metricId"), ("metricName",))
+    ids = zip(told["typeId"].tolist(), told["metricId"].tolist(), strict=True)
+    return dict(zip(ids, (name or "" for name in told["metricName"].list()), strict=True))
+
+
+def _time(tables: NsysTables) -> str:
+    """The column of the time."""
+    return "timestamp" if tables.has("GPU_METRICS", "timestamp") else "rawTimestamp"
 
 
 def _ordinals(tables: NsysTables) -> dict[int, int]:
@@ -275,3 +330,158 @@ def _within(moments: IntArray, stretches: list[_Rows]) -> BoolArray:
         for first, last in zip(begin.tolist(), end.tolist(), strict=True):
             inside[np.searchsorted(moments, first) : np.searchsorted(moments, last)] = True
     return inside
+
+
+# --- a part of a long run ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A moment of a file in which each has a row for every metric."""
+
+    piece: int  # in which it begins
+    number: int  # of the moment, from 0
+    time: int
+    row: int  # within the piece
+
+
+@dataclass
+class _Long:
+    """A file that has moments of one GPU alone, all of the same metrics."""
+
+    pieces: Pieces
+    time: str
+    kind: int
+    which: IntArray
+    looked: dict[int, _Moment] = field(default_factory=dict)
+
+    def first(self, piece: int) -> _Moment:
+        """The first moment that begins in the piece."""
+        if piece not in self.looked:
+            if len(self.looked) > _MOST_LOOKS * self.pieces.count + 2 * _FEW_PIECES:
+                raise NoPiecesError("too many holes")
+            rows = self.pieces.read(piece, piece + 1, (ROW, self.time))
+            number = -(-(int(rows[ROW][0]) - 1) // len(self.which))
+            row = number * len(self.which) - int(rows[ROW][0]) + 1
+            time = rows[self.time]
+            if row >= len(time) or (row and time[row] == time[row - 1]):
+                raise NoPiecesError("moments that have other rows than the first")
+            self.looked[piece] = _Moment(piece, number, int(time[row]), row)
+        return self.looked[piece]
+
+    def latest(self) -> _Moment:
+        """The last moment."""
+        last = self.pieces.count - 1
+        number, time = (self.pieces.read(last, last + 1, (ROW, self.time))[name] for name in (ROW, self.time))
+        if int(number[-1]) % len(self.which) or time[-1] != time[-min(len(self.which), len(time))]:
+            raise NoPiecesError("an incomplete last moment")
+        return _Moment(last, int(number[-1]) // len(self.which) - 1, int(time[-1]), 0)
+
+    def from_time(self, time_ns: float) -> int:
+        """The last piece whose first moment is not after that time, or the first."""
+        return max(bisect_right(range(self.pieces.count), time_ns, key=lambda piece: self.first(piece).time) - 1, 0)
+
+    def rows(self, begin: int, end: int) -> _Rows:
+        """The rows of whole moments that begin in these pieces."""
+        columns = self.pieces.read(begin, end, (self.time, "typeId", "metricId", "value"))
+        time, which, value = (columns[name][self.first(begin).row :] for name in (self.time, "metricId", "value"))
+        whole = len(time) // len(self.which) * len(self.which)
+        if (columns["typeId"] != self.kind).any() or not whole or MISSING in (time.min(), value.min()):
+            raise NoPiecesError("rows of several types or without a value")
+        return time[:whole], which[:whole], value[:whole]
+
+    def holes(self, one: _Moment, other: _Moment, period_ns: float) -> list[tuple[int, int]]:
+        """The holes between two moments: none, if as many moments are between them as there is time for."""
+        missing = (other.time - one.time) / period_ns - (other.number - one.number)
+        if abs(missing) < _MOST_APART - 1:
+            return []
+        if other.piece - one.piece > _FEW_PIECES:
+            middle = self.first((one.piece + other.piece) // 2)
+            return self.holes(one, middle, period_ns) + self.holes(middle, other, period_ns)
+        time = self.rows(one.piece, min(other.piece + 2, self.pieces.count))[0][:: len(self.which)]
+        return _holes(time[(time >= one.time) & (time <= other.time)], period_ns)
+
+
+def _holes(time: IntArray, period_ns: float) -> list[tuple[int, int]]:
+    """Begin and end of the intervals between these moments that are too long."""
+    at = np.flatnonzero(np.diff(time) > _MOST_APART * period_ns)
+    return list(zip(time[at].tolist(), time[at + 1].tolist(), strict=True))
+
+
+def _part(tables: NsysTables, wanted: Callable[[int, float], Enough]) -> GpuSamples | None:
+    """A part of the samples; None if it is simpler to read all."""
+    names = _names(tables)
+    pieces = tables.pieces("GPU_METRICS") if len({kind for kind, _ in names}) == 1 else None
+    if pieces is None or pieces.count < 4 * _FEW_PIECES or _END in names.values():
+        return None
+    try:
+        return _read_part(tables, pieces, names, wanted)
+    except NoPiecesError:
+        return None
+
+
+def _read_part(
+    tables: NsysTables, pieces: Pieces, names: Mapping[tuple[int, int], str], wanted: Callable[[int, float], Enough]
+) -> GpuSamples | None:
+    """A part of the samples, and how many there are in all, from pages of an export in which nothing is unusual.
+
+    Row numbers tell how many moments are between two pages, and if as much time is between them, nothing was lost there.
+    """
+    ((kind, _), *_) = names
+    time = _time(tables)
+    begun = pieces.read(0, _FEW_PIECES, (time, "metricId", "value"))
+    which = _metrics_of_a_moment((begun[time], begun["metricId"], begun["value"]))
+    if which is None:
+        return None
+    long = _Long(pieces, time, kind, which)
+    earliest = long.rows(0, _FEW_PIECES)[0][:: len(which)]
+    usual = float(np.median(np.diff(earliest)))
+    device = _ordinals(tables).get(kind & _GPU, kind & _GPU)
+    enough = wanted(device, usual)
+    starts = _stretches(long, enough)
+    if starts is None:
+        return None
+    held = _Moments(which)
+    ends: list[tuple[_Moment, _Moment]] = []
+    for begin, end in starts:
+        rows = long.rows(begin, end)
+        held.add(rows)
+        first = long.first(begin)
+        last = _Moment(max(end - 2, begin), first.number + len(rows[0]) // len(which) - 1, int(rows[0][-1]), 0)
+        ends.append((first, last))
+    if held.others or held.rest is not None:
+        raise NoPiecesError("moments that have other rows than the first")
+    told = [of for of, _ in held.regular]
+    apart = np.concatenate([np.diff(of) for of in told])
+    period = float(apart[apart <= _MOST_APART * np.median(apart)].mean())
+    start, finish = long.first(0), long.latest()
+    holes = [hole for of in told for hole in _holes(of, period)]
+    joints = [start, *(moment for both in ends for moment in both), finish]
+    for one, other in zip(joints[::2], joints[1::2], strict=True):
+        holes += long.holes(one, other, period) if other.number > one.number else []
+    holes = sorted({hole for hole in holes if hole[0] > start.time})
+    begin_ns = np.array([int(earliest[1]), *(end for _, end in holes)])
+    end_ns = np.array([*(begin for begin, _ in holes), finish.time])
+    some = end_ns > begin_ns
+    whole = PartOf(finish.number - start.number - 1 - len(holes), begin_ns[some], end_ns[some])
+    lost = sum(end - begin for begin, end in holes) / (finish.time - start.time)
+    found = _samples(tables.path, device, {at: name for (_, at), name in names.items()}, held, [])
+    return replace(found, holes=len(holes), lost_share=lost, number=kind & _GPU, part_of=whole)
+
+
+def _stretches(long: _Long, enough: Enough) -> list[tuple[int, int]] | None:
+    """The pieces that are read, from one up to another; None for all."""
+    low, high = long.from_time(enough.begin_ns), long.from_time(enough.end_ns) + 1
+    last = long.first(long.pieces.count - 1).number
+    inside = (long.first(high).number if high < long.pieces.count else last) - long.first(low).number
+    if inside <= _LONG * enough.most or not inside:
+        return None
+    together = max(enough.most // _STRETCHES, enough.together)
+    length = -(-together * long.pieces.count // max(last, 1)) + 1  # pieces are about equally full
+    count = max(enough.most // together, 2)
+    if count * length >= high - low:
+        return None
+    step = (high - length - low) / (count - 1)
+    before, after = int(low // step), int((long.pieces.count - high) // step)
+    begins = [round(low + at * step) for at in range(-before, count + after)]
+    return [(max(begin, 0), min(begin + length, long.pieces.count)) for begin in begins]

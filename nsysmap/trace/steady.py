@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from nsysmap.base.groups import distinct
 from nsysmap.base.intervals import union_ns
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.base.trace_schema import STEADY_STATE
@@ -17,7 +16,7 @@ def steady_windows(inferences: Table) -> Table:
     rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
     starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
     parts = []
-    for device in np.unique(rows.ints("device")):
+    for device in distinct(rows.ints("device")).tolist():
         mine = rows.ints("device") == device
         spans = rows.take(mine & (rows.ints("gpu_start_ns") != MISSING) & (rows.ints("gpu_end_ns") != MISSING))
         start, end = int(starts[mine].min()), int(ends[mine].max())
@@ -55,7 +54,7 @@ _LONGEST_TURN = 8  # inferences of a pass
 
 def inferences_a_pass(sequence: IntArray) -> int:
     """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in the same turn throughout; else 1."""
-    kinds = len(np.unique(sequence))
+    kinds = len(distinct(sequence))
     for period in range(2, _LONGEST_TURN + 1):
         if kinds < 2 or len(sequence) < 3 * period:
             return 1

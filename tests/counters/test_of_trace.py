@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import pytest
 
 from nsysmap.analysis import analyze
 from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.counters import problem
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
+from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from tests.exports import exported
@@ -193,3 +197,39 @@ def test_long_kernels_without_repetition_are_told_of_the_whole_gpu_if_the_sample
     (run,) = counters_of(trace, of_none, bert.inferences.take(np.zeros(0, np.int64)), bert.found.of_call).gpu_sampling
     assert "only repeated inferences show" in run.text("reason")
     assert run.maybe_real("sm_percent") == (pytest.approx(active) if known else None)
+
+
+def test_of_a_long_run_enough_stretches_tell_what_all_samples_tell(
+    tmp_path: Path, bert: MappedTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.sqlite"
+    held = sampled(bert.trace.kernels, lost=slice(700, 800))
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA page_size = 512")
+        for table, texts in (("GPU_METRICS", ()), ("TARGET_INFO_GPU_METRICS", ("metricName",))):
+            names = list(held.spelled[table.lower()][1].values())
+            columns = held.fetch(table, [name for name in names if name not in texts], texts)
+            rows = zip(
+                *(each.list() if isinstance(each, Text) else each.tolist() for each in (columns[name] for name in names)), strict=True
+            )
+            file.execute(f"CREATE TABLE {table} ({', '.join(names)})")
+            file.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", rows)
+        file.commit()
+    trace = replace(bert.trace, gpu_metrics=GpuMetrics(sqlite_tables(path)))
+
+    def counters() -> Counters:
+        return counters_of(trace, bert.kernels, bert.inferences, bert.found.of_call)
+
+    whole = counters()
+    for name, value in {"ENOUGH_SAMPLES": 400, "ENOUGH_FOR_PART": 0, "TOGETHER": 50}.items():
+        monkeypatch.setattr(problem, name, value)
+    part = counters()
+    (one,), (other,) = whole.gpu_sampling, part.gpu_sampling
+    assert other.flag("thinned") and not one.flag("thinned")
+    assert other.integer("used") < 500 < one.integer("used")
+    for name in ("samples", "holes", "inferences"):
+        assert one.integer(name) == other.integer(name)
+    assert one.real("lost_share") == pytest.approx(other.real("lost_share"))
+    every, some = whole.kernel_counters.pandas(), part.kernel_counters.pandas()
+    apart: list[float] = ((every.value - some.value) / np.hypot(every.error, some.error)).tolist()
+    assert len(every) > 100 and np.sqrt(np.mean(np.square(apart))) < 1.0

@@ -18,7 +18,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace import gpu_metrics
-from nsysmap.trace.gpu_metrics import _Moments, read_gpu_metrics
+from nsysmap.trace.gpu_metrics import Enough, GpuMetrics, _Moments, read_gpu_metrics
 
 KIND = 281479271677952
 NAMES = ["GPC Clock Frequency [MHz]", "SM Active [Throughput %]"]
@@ -196,3 +196,87 @@ def test_a_small_file_cannot_take_all_memory(tmp_path: Path, row: Callable[[int]
     tables = export(tmp_path / "a.sqlite", [row(at) for at in range(5000)], named())
     with pytest.raises(NsysmapError, match=f"GPU_METRICS has .*{told}"):
         read_gpu_metrics(tables)
+
+
+def long_run(moments: int, lost: Iterable[tuple[int, int]], seed: int) -> list[Row]:
+    """A long run at 200 kHz whose moments jitter, without those lost."""
+    random = np.random.default_rng(seed)
+    time = 5000 * np.arange(moments) + random.integers(-40, 41, moments) + (np.arange(moments) * 5e-3 * seed).astype(np.int64)
+    kept = np.ones(moments, np.bool_)
+    for begin, end in lost:
+        kept[begin:end] = False
+    rows = zip(time[kept].tolist(), random.integers(0, 101, int(kept.sum())).tolist(), strict=True)
+    return [row for at, value in rows for row in ((at, KIND, 0, 1_500_000_000), (at, KIND, 1, value))]
+
+
+def enough_for(*, begin: float = 0.0, end: float = np.inf, most: int = 6000) -> Callable[[int, float], Enough]:
+    def wanted(device: int, period_ns: float) -> Enough:
+        assert device == 0 and period_ns == pytest.approx(5000, abs=2)
+        return Enough(begin * 5000, end * 5000, most, 500)
+
+    return wanted
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        (),
+        ((0, 5),),
+        ((20_000, 31_000),),
+        ((3, 4), (7, 90), (11_000, 11_001), (39_990, 39_999)),
+        tuple((at, at + 2) for at in range(100, 2000, 70)),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_part_of_a_long_run_tells_of_all_what_reading_all_tells(tmp_path: Path, lost: tuple[tuple[int, int], ...], seed: int) -> None:
+    tables = export(tmp_path / "a.sqlite", long_run(40_000, lost, seed), named())
+    (part,), (whole,) = GpuMetrics(tables).enough(enough_for()), read_gpu_metrics(tables)
+    assert part.part_of is not None and whole.part_of is None
+    assert 4000 < len(part.start_ns) < 9000
+    assert (part.count, part.holes, part.device, part.number) == (whole.count, whole.holes, whole.device, whole.number)
+    assert part.lost_share == pytest.approx(whole.lost_share, rel=1e-9)
+    assert [each.tolist() for each in part.stretches_ns] == [each.tolist() for each in whole.stretches_ns]
+    at = np.searchsorted(whole.start_ns, part.start_ns)
+    assert (whole.start_ns[at] == part.start_ns).all() and (whole.end_ns[at] == part.end_ns).all()
+    assert (whole.values[:, at] == part.values).all()
+    tenths = np.bincount(10 * (part.start_ns - whole.start_ns[0]) // (whole.end_ns[-1] - whole.start_ns[0]), minlength=10)
+    assert tenths.min() > 0.2 * len(part.start_ns) / 10 or lost
+
+
+def test_the_wanted_time_is_read_as_densely_as_wanted_and_the_rest_too(tmp_path: Path) -> None:
+    tables = export(tmp_path / "a.sqlite", long_run(60_000, (), 0), named())
+    (part,) = GpuMetrics(tables).enough(enough_for(begin=30_000, end=50_000))
+    wanted = (part.start_ns >= 30_000 * 5000) & (part.end_ns <= 50_000 * 5000)
+    assert 5500 < wanted.sum() < 8500
+    assert 11_000 < (~wanted).sum() < 17_000
+
+
+Change = Callable[[list[Row]], object]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows.pop(30_001),
+        lambda rows: rows.insert(30_000, rows[30_000]),
+        lambda rows: rows.__setitem__(30_000, (rows[30_000][0], KIND, 5, 1)),
+        lambda rows: rows.__setitem__(slice(30_000, 30_500), rows[30_000:30_500][::-1]),
+        lambda rows: rows.pop(),
+        lambda rows: rows.insert(40_000, (rows[40_000][0], KIND + 512, 0, 1)),
+        lambda rows: rows.extend((at, KIND + 1, metric, value) for at, _, metric, value in rows[:100]),
+    ],
+)
+def test_nothing_is_taken_for_granted_of_pages_that_were_not_read(tmp_path: Path, change: Change) -> None:
+    rows = long_run(40_000, (), 0)
+    change(rows)
+    tables = export(tmp_path / "a.sqlite", rows, named())
+    part, whole = GpuMetrics(tables).enough(enough_for(most=1000)), read_gpu_metrics(tables)
+    assert [(each.count, each.holes, each.number) for each in part] == [(each.count, each.holes, each.number) for each in whole]
+
+
+def test_short_runs_and_several_gpus_are_read_as_a_whole(tmp_path: Path) -> None:
+    rows = long_run(5000, (), 0)
+    other: list[Row] = [(at, KIND + 1, metric, value) for at, _, metric, value in rows]
+    for name, held, names in (("a", rows, named()), ("b", [*rows, *other], [*named(), *named(KIND + 1)])):
+        tables = export(tmp_path / f"{name}.sqlite", held, names)
+        assert all(each.part_of is None for each in GpuMetrics(tables).enough(enough_for(most=3000)))
