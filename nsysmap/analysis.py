@@ -204,6 +204,7 @@ class EngineRun:
     source: str  # the report's file name
     times: Measured | None
     notes: tuple[Note, ...]  # beside the engines' own
+    summary: Summary | None = None  # the answer of the report, if asked for
 
 
 def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
@@ -215,8 +216,11 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
     reader: Reader = "auto",
     selection: Selection | None = None,
     progress: Progress | None = None,
+    summarised: bool = False,
 ) -> tuple[EngineRun, ...]:
     """The engines of these files, with their times measured in a report; of a single file with several, the one that ran, or the last.
+
+    With ``summarised`` each has the answer of the report, without what rules find.
 
     Raises NsysmapError for input that cannot be used.
     """
@@ -226,10 +230,11 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
     engines = read_engines(engine_files, profile=profile)
     model = onnx_model(onnx) if onnx is not None else None
     mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
+    summary = analyze_mapped(mapped, rules=[], progress=progress).summary if summarised else None
     times, own = measured(mapped), {note for engine in mapped.engines for note in engine.notes}
     notes = tuple(note for note in notes_of(mapped) if note not in own)
     shown = mapped.engines if len(engine_files) > 1 else mapped.engines[:1]
-    return tuple(EngineRun(engine, number, mapped.trace.source, times, notes) for number, engine in enumerate(shown))
+    return tuple(EngineRun(engine, number, mapped.trace.source, times, notes, summary) for number, engine in enumerate(shown))
 
 
 def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:

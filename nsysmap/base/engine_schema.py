@@ -46,6 +46,7 @@ LAYERS = Spec(
         ),
         integer("median_ns", "the same, the median", "ns", null=True),
         real("share_of_kernel_time", "share of the engine's GPU time", null=True),
+        real("share_of_all_kernel_time", "share of the time of all kernels in the steady-state part, of any engine or none", null=True),
         integer("kernels", "median number of its kernels per inference", null=True),
     ),
     key=("layer_id",),

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 )
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings: also run the rules in this folder. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings: set a rule's parameter. Repeatable.")
-@click.option("--sort", type=click.Choice(["index", "time", "name"]), default="index", help="The order of the layers.")
+@click.option(
+    "--sort",
+    type=click.Choice(["index", "time", "name"]),
+    default="index",
+    help="The order of the layers; by time, what costs most of the report comes first, as analyze has it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @reader_option
 @selecting
@@ -65,9 +70,11 @@ def layers(  # noqa: PLR0913  # one parameter an option
       nsysmap layers engine.json report.nsys-rep --precision
       nsysmap layers engine.json report.nsys-rep --findings
     """
+    from dataclasses import replace
+
     from nsysmap.analysis import analyze, engine_outcomes, engine_runs
     from nsysmap.mapping.given_files import engines_and_report
-    from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
+    from nsysmap.report.layers import OfTrace, costs_text, layers_json, layers_text, precision_text
 
     engine_files, report = engines_and_report(files if trace is None else (*files, trace))
     if findings:
@@ -94,20 +101,25 @@ def layers(  # noqa: PLR0913  # one parameter an option
         raise click.UsageError("--onnx needs the report of a run too.")
     if chosen() is not None and report is None:
         raise click.UsageError("What selects a part of a report needs the report too.")
+    first = sort == "time" and report is not None and not precision and not as_json
     with progress() as tell:
-        runs = engine_runs(engine_files, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell)
-    pages = [
-        # what holds for the trace is said once, at the end
-        (run.engine, OfTrace(run.source, run.times, run.notes if as_json or run is runs[-1] else (), run.number) if run.times else None)
-        for run in runs
-    ]
+        runs = engine_runs(
+            engine_files, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell, summarised=first
+        )
+    pages = [(run.engine, OfTrace(run.source, run.times, run.notes, run.number) if run.times else None) for run in runs]
+    if sort == "time":
+        pages.sort(key=lambda page: -(page[1].share if page[1] else 0.0))
+    if not as_json:  # what holds for the trace is said once, at the end
+        pages[:-1] = [(engine, replace(of_trace, notes=()) if of_trace else None) for engine, of_trace in pages[:-1]]
     if as_json:
         import json
 
         values = [layers_json(engine, of_trace, precision=precision) for engine, of_trace in pages]
         click.echo(json.dumps(values[0] if len(values) == 1 else {"engines": values}, indent=1))
         return
-    texts = [
+    answer = runs[0].summary
+    texts = [costs_text(answer, width=width())] if answer is not None and answer.layers else []
+    texts += [
         precision_text(engine, of_trace, width=width()) if precision else layers_text(engine, of_trace, sort=sort, width=width())
         for engine, of_trace in pages
     ]

@@ -11,7 +11,7 @@ from nsysmap.names.decode import decode
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import gains, hardware, whose, words
-from nsysmap.summary.costs import Cost, cost_rows
+from nsysmap.summary.costs import Cost, cost_rows, costs_heading
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
@@ -83,6 +83,7 @@ class Told:
     without: str  # the profiler: where the time goes, as replayed
     no_action: str
     costs: tuple[Costly, ...]
+    costs_of: str  # what their shares are of
     kernels: tuple[str, ...]
     rows: tuple[Answered, ...]
 
@@ -105,6 +106,7 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
         words.unprofiled(summary),
         gains.no_action(summary),
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs, titles), strict=True)),
+        costs_heading(summary).partition(", ")[2],
         tuple(told_apart([escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])], _NAME)),
         tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
     )

@@ -36,8 +36,7 @@ from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.summary.whose import engine_names
 from nsysmap.timing.layer_sums import NUMBER, alike, common_name
 from nsysmap.timing.measured import Measured
-from nsysmap.timing.totals import layer_totals
-from nsysmap.trace.steady import OUTLIER, steady_inferences
+from nsysmap.trace.steady import OUTLIER
 from nsysmap.whatif.change import ABOUT_LAYERS, chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
 
@@ -240,7 +239,6 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
     tables = analysis.tables
     titles = _titles(analysis)
     limits = {row.integer("layer_id"): row for row in tables.roofline}
-    totals, whole_ns = layer_totals(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     measured = of_layers(tables.layer_counters)
     repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
     blocks: dict[tuple[int | None, int | None], str] = {
@@ -273,7 +271,7 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "origin": _text(row, "origin"),
                 "trtexec": row.maybe_integer("trtexec_ns"),
                 "time": None if time is None else unit.of(time, engine),
-                "share": None if time is None else int(totals[number]) / max(whole_ns, 1),
+                "share": row.maybe_real("share_of_all_kernel_time"),
                 "kernels": None if (kernels := row.maybe_integer("kernels")) is None else kernels * runs,
                 "repeat": repeat_of.get(number),
                 "block": blocks.get((engine, index)),

@@ -19,6 +19,9 @@ from nsysmap.engine.tensor_formats import tensor_bytes
 from nsysmap.names.decode import decode, summary
 from nsysmap.report import precision as report_precision
 from nsysmap.report.precision import Rows
+from nsysmap.summary.costs import cost_rows
+from nsysmap.summary.model import Summary
+from nsysmap.summary.screen import costs_table
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.precision import engine_precision_table
 
@@ -53,8 +56,14 @@ class OfTrace:
 
     @property
     def time_words(self) -> str:
-        """What the times are."""
-        return f"mean of {counted(self.inferences, 'inference')}" if self.inferences else "total over the trace"
+        """What the times and shares are."""
+        mean = f"mean of {counted(self.inferences, 'inference')} of this engine" if self.inferences else "total over the trace"
+        return f"{mean}; shares are of all kernel time"
+
+    @property
+    def share(self) -> float:
+        """The share of all kernel time that the engine's layers have."""
+        return sum(row.maybe_real("share_of_all_kernel_time") or 0.0 for row in self.of(self.times.layers))
 
     def of(self, table: Table) -> Iterator[Row]:
         """The rows of the engine."""
@@ -68,11 +77,20 @@ def layers_text(engine: Engine, measured: OfTrace | None = None, *, sort: Sort =
     """
     room = _room(width)
     times = _times(engine, measured)
-    order = _order(engine, times, sort)
-    body = _layer_lines(times, order, room) if engine.detailed or times else _name_lines(order, room)
+    shares = _shares(engine, measured)
+    order = _order(engine, times, shares, sort)
+    body = _layer_lines(times, shares, order, room) if engine.detailed or times else _name_lines(order, room)
     regions = _region_lines(measured, room) if measured else ()
     parts = [_heading(engine, measured, room), body, *regions, _kind_lines(engine, times), _note_lines(engine, measured, room)]
     return _text(parts)
+
+
+def costs_text(summary: Summary, *, width: int | None = None) -> str:
+    """Where the kernel time of the whole report goes, as the answer has it: layers of all engines, and kernels without a layer.
+
+    Layers whose names differ only in numbers are one row; a * stands for the numbers.
+    """
+    return _text([costs_table(summary, cost_rows(summary), _room(width))])
 
 
 def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: int | None = None) -> str:
@@ -111,7 +129,10 @@ def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: b
         values = _layer_json(engine, layer)
         if measured:
             row = rows.get(layer.index)
-            values |= {name: None if row is None else row[name] for name in ("time_ns", "share_of_kernel_time", "kernels")}
+            values |= {
+                name: None if row is None else row[name]
+                for name in ("time_ns", "share_of_kernel_time", "share_of_all_kernel_time", "kernels")
+            }
         layers.append(values)
     notes = [*engine.notes, *(measured.notes if measured else ())]
     value: dict[str, object] = {
@@ -217,11 +238,11 @@ def _see(engine: Engine, room: int) -> Iterator[Line]:
         yield styled(f"{command:<{longest}}{comment}" if longest + len(comment) <= room else command, "dim")
 
 
-def _order(engine: Engine, times: Mapping[str, Sequence[int | None]], sort: Sort) -> list[Layer]:
-    """The layers by index, by the first column of times (the most first), or by name."""
+def _order(engine: Engine, times: Mapping[str, Sequence[int | None]], shares: Sequence[float | None], sort: Sort) -> list[Layer]:
+    """The layers by index, by share or, where there is none, by the first column of times (the most first), or by name."""
     if sort == "name":
         return sorted(engine.layers, key=lambda layer: layer.name)
-    column = next(iter(times.values()), None)
+    column: Sequence[float | None] | None = shares or next(iter(times.values()), None)
     if sort == "index" or column is None:
         return list(engine.layers)
     return sorted(engine.layers, key=lambda layer: -(column[layer.index] or 0))
@@ -240,11 +261,21 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
     return times
 
 
-def _layer_lines(times: Mapping[str, Sequence[int | None]], order: Sequence[Layer], room: int) -> list[Line]:
+def _shares(engine: Engine, measured: OfTrace | None) -> list[float | None]:
+    """Per layer its share of all kernel time; empty if the trace shows no kernel of the engine."""
+    rows = measured.layers if measured else {}
+    known = {index: row.maybe_real("share_of_all_kernel_time") for index, row in rows.items()}
+    return [known.get(layer.index) for layer in engine.layers] if any(share is not None for share in known.values()) else []
+
+
+def _layer_lines(
+    times: Mapping[str, Sequence[int | None]], shares: Sequence[float | None], order: Sequence[Layer], room: int
+) -> list[Line]:
     """One line per layer under a heading; the names take the remaining width."""
     cells = [
         (
             str(layer.index),
+            *(("" if (share := shares[layer.index]) is None else percent(share, 1),) if shares else ()),
             *(_tenths(column[layer.index]) for column in times.values()),
             layer.kind,
             layer.precision or "",
@@ -253,7 +284,8 @@ def _layer_lines(times: Mapping[str, Sequence[int | None]], order: Sequence[Laye
         )
         for layer in order
     ]
-    return table(("#", *times, "kind", "type", "tactic", "layer"), cells, room, "r" + "r" * len(times) + "llln")
+    header = ("#", *(("share",) if shares else ()), *times, "kind", "type", "tactic", "layer")
+    return table(header, cells, room, "r" * (len(header) - 4) + "llln")
 
 
 def _tenths(time_ns: int | None) -> str:

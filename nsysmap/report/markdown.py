@@ -237,10 +237,10 @@ def _layers(report: Report) -> Iterator[str]:
     timed = [row for row in report.layers if row.maybe_integer("time_ns")]
     if not timed:
         return
-    yield f"## Layers ({report.layer_time}; share of the engine's kernel time)"
+    yield f"## Layers ({report.layer_time}; share of all kernel time)"
     rows = [
         (
-            percent(row.maybe_real("share_of_kernel_time") or 0, 1),
+            percent(row.maybe_real("share_of_all_kernel_time") or 0, 1),
             microseconds(row.integer("time_ns")),
             f"{row.maybe_integer('kernels') or 0:,}",
             number_words(row, "engine"),
@@ -253,7 +253,7 @@ def _layers(report: Report) -> Iterator[str]:
     yield f"<details><summary>All {len(timed):,} layers</summary>"
     yield _table(("share", "µs", "kernels", "engine", "#", "kind", "layer"), rows, right=5)
     yield "</details>"
-    yield "### By kind of layer"
+    yield f"### By kind of layer ({report.layer_time}; share of the engine's kernel time)"
     kinds = [
         (
             percent(row.real("share_of_kernel_time"), 1),

@@ -154,8 +154,17 @@ class Report:
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
-        """The layers, the most time first."""
-        return tuple(sorted(self.tables.layers, key=lambda row: (-(row.maybe_integer("time_ns") or 0), row.integer("layer_id"))))
+        """The layers, those with the largest share of all kernel time first."""
+        return tuple(
+            sorted(
+                self.tables.layers,
+                key=lambda row: (
+                    -(row.maybe_real("share_of_all_kernel_time") or 0.0),
+                    -(row.maybe_integer("time_ns") or 0),
+                    row.integer("layer_id"),
+                ),
+            )
+        )
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -150,7 +150,7 @@ def _layers(report: Report, width: int) -> list[Line]:
     header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer")
     cells = [
         (
-            percent(row.maybe_real("share_of_kernel_time") or 0, 1),
+            percent(row.maybe_real("share_of_all_kernel_time") or 0, 1),
             microseconds(row.integer("time_ns")),
             f"{row.maybe_integer('kernels') or 0:,}",
             row.text("kind"),
@@ -160,7 +160,7 @@ def _layers(report: Report, width: int) -> list[Line]:
         )
         for row in timed
     ]
-    lines: list[Line] = [*heading(f"Layers ({report.layer_time}; share of the engine's kernel time)", width)]
+    lines: list[Line] = [*heading(f"Layers ({report.layer_time}; share of all kernel time)", width)]
     lines.extend(table(header, cells, width, "rrrlrrn" if several else "rrrlrn"))
     return lines
 
@@ -179,7 +179,7 @@ def _kinds(report: Report, width: int) -> list[Line]:
         for row in kinds
     ]
     header = ("share", "µs", "layers", *(("engine",) if several else ()), "kind")
-    head = heading(f"By kind of layer ({report.layer_time})", width)
+    head = heading(f"By kind of layer ({report.layer_time}; share of the engine's kernel time)", width)
     return [*head, *table(header, cells, width, "rrrrl" if several else "rrrl")]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import rounded
-from nsysmap.summary.model import LayerGroup, OtherKernels, Summary
+from nsysmap.summary.model import INFERENCE, REPETITION, LayerGroup, OtherKernels, Summary
 
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
@@ -30,7 +30,10 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
     """What the shares and times of `cost_rows` are of, in at most so many columns."""
     whole, per = rounded(summary.kernel_ns), f"per {summary.unit.split()[0]}" if summary.units else "over the trace"
     what = "visible kernel time" if summary.hidden else "kernel time"
-    forms = [f"costliest layers, of {whole} {what} {per}", f"costliest layers, of {whole} {per}", f"costliest layers, of {whole}"]
+    several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (INFERENCE, REPETITION)
+    whose = f"per {summary.unit}{' of any engine' if several else ''}" if summary.units else per
+    forms = [f"costliest layers, of {whole} {what} {whose}"]
+    forms += [f"costliest layers, of {whole} {what} {per}", f"costliest layers, of {whole} {per}", f"costliest layers, of {whole}"]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
 
 

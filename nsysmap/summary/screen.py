@@ -11,7 +11,7 @@ from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.commands import commands
-from nsysmap.summary.costs import cost_rows, costs_heading, kernel_titles, other_costs
+from nsysmap.summary.costs import Cost, cost_rows, costs_heading, kernel_titles, other_costs
 from nsysmap.summary.model import Action, Region, Summary
 from nsysmap.summary.whose import engine_names
 
@@ -201,13 +201,24 @@ def _folded(command: str, width: int) -> list[str]:
 def _costliest(summary: Summary, width: int) -> list[Line]:
     if not summary.layers:
         return _kernels(summary, width)
+    shown = [cost for cost in cost_rows(summary)[:_TOP_LAYERS] if cost.share >= _LEAST_LAYER or not summary.regions]
+    lines = costs_table(summary, shown, width)
+    large = [cost.group for cost in shown if cost.group is not None and cost.share >= _LEAST_REGION]
+    region = next(
+        (one for one in summary.regions if any(group.opaque and (group.engine, group.name) == (one.engine, one.name) for group in large)),
+        None,
+    )
+    if region is not None:
+        return [*lines, *_inside(region, width)]
+    return [*lines, *_said("inside", [answer.inside(summary)] if summary.regions else [], width)]
+
+
+def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Line]:
+    """These rows of the table of kernel time, and all others as one."""
     several = len({group.engine for group in summary.layers}) > 1
-    found = cost_rows(summary)
     engines = told_apart([escaped(name) for name in engine_names(summary)], _ENGINE)
     kinds_too = width >= _KINDS_FROM
     cells = []
-    shown = [cost for cost in found[:_TOP_LAYERS] if cost.share >= _LEAST_LAYER or not summary.regions]
-    large = [cost.group for cost in shown if cost.group is not None and cost.share >= _LEAST_REGION]
     for cost in shown:
         engine = () if not several else ("–" if cost.engine is None else engines[cost.engine],)
         cells.append(
@@ -228,14 +239,7 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
     head = ("share", "time", "layers", *(("kind",) if kinds_too else ()), *(("engine",) if several else ()))
     taken = sum(_GAP + max(columns(one) for one in (name, *(cell[i] for cell in cells))) for i, name in enumerate(head))
     header = (*head, costs_heading(summary, width - _GAP - taken))
-    lines = table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
-    region = next(
-        (one for one in summary.regions if any(group.opaque and (group.engine, group.name) == (one.engine, one.name) for group in large)),
-        None,
-    )
-    if region is not None:
-        return [*lines, *_inside(region, width)]
-    return [*lines, *_said("inside", [answer.inside(summary)] if summary.regions else [], width)]
+    return table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
 
 
 def _kernels(summary: Summary, width: int) -> list[Line]:

@@ -25,7 +25,8 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
     """The layers with times, share and kernels filled in from the kernels of the steady-state inferences.
 
     time_ns is the mean over the inferences of the layer's engine, so that times of layers add up; median_ns and kernels are medians (an
-    inference in which a layer ran nothing counts as 0); share is of all kernel time in them, mapped or not.  Without steady-state
+    inference in which a layer ran nothing counts as 0); shares are of all kernel time in them, mapped or not, and of that of the whole
+    steady-state part (see `layer_totals`).  Without steady-state
     inferences all are totals over the trace.  Layers of an engine whose kernels the trace does not have keep no value.
     """
     engines = _Engines.of(kernels, steady)
@@ -49,12 +50,14 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
         np.add.at(totals[here], layer, end - start)
     engine_total = engines.total_of(engine_of_layer)
     measured = runs > 0
+    in_part, whole = layer_totals(kernels, len(layers), steady)
     return layers.with_columns(
         LAYERS,
         {
             "time_ns": np.where(measured, np.rint(totals / np.maximum(runs, 1)).astype(np.int64), np.int64(MISSING)),
             "median_ns": np.where(measured, median_time, np.int64(MISSING)),
             "share_of_kernel_time": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
+            "share_of_all_kernel_time": np.where(measured, in_part / max(whole, 1), np.nan),
             "kernels": np.where(measured, median_kernels, np.int64(MISSING)),
         },
     )

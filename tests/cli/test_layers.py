@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze
+from nsysmap.base.units import rounded
 from nsysmap.engine.reader import read_engine
 from nsysmap.report.layers import layers_json, layers_text
+from nsysmap.summary.costs import cost_rows
 from tests.places import FIXTURES
 
 
@@ -107,18 +109,25 @@ ENGINES = (str(DECODE / "context.engine.json"), str(DECODE / "generation.engine.
 def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None:
     told = run(*ENGINES, str(DECODE / "sync.nsys-rep"), "--sort", "time")
     assert told.returncode == 0, told.stderr
-    tables = analyze(DECODE / "sync.nsys-rep", ENGINES, rules=[]).tables
+    analysis = analyze(DECODE / "sync.nsys-rep", ENGINES, rules=[])
+    tables, first = analysis.tables, cost_rows(analysis.summary)[0]
+    assert first.name in told.stdout.splitlines()[1]  # what the first screen names
+    assert f" {rounded(first.time_ns)} " in told.stdout.splitlines()[1]
     pages = re.split(r"^(?=\w+\.engine\.json: 44 layers)", told.stdout, flags=re.MULTILINE)[1:]
-    assert [page.partition(".")[0] for page in pages] == ["context", "generation"]
-    for engine, (page, count) in enumerate(zip(pages, (2, 96), strict=True)):  # the first context is warm-up
+    assert [page.partition(".")[0] for page in pages] == ["generation", "context"]  # the more costly first
+    for engine, page, count in zip((1, 0), pages, (96, 2), strict=True):  # the first context is warm-up
         assert f"times of sync.nsys-rep: mean of {count} inferences" in page
-        shown = [float(found) for found in re.findall(r"^ +\d+ +([\d.]+)  \w+ ", page, re.MULTILINE)][:44]
+        rows = re.findall(r"^ +\d+ +<?([\d.]+)% +([\d.]+)  \w+ ", page, re.MULTILINE)[:44]
+        shares, shown = ([float(row[column]) for row in rows] for column in (0, 1))
+        assert shares == sorted(shares, reverse=True)
+        of_all = sum(cost.share for cost in cost_rows(analysis.summary) if cost.engine == engine)
+        assert sum(shares) / 100 == pytest.approx(of_all, abs=0.0006 * len(shares))
         whole = re.search(r"by kind, ([\d.]+) µs in the trace", page)
         spent = sum(row.integer("time_ns") for row in tables.kernel_time if row.maybe_integer("engine") == engine)
         assert whole
         assert float(whole[1]) == pytest.approx(spent / count / 1e3, abs=0.06)
         assert sum(shown) == pytest.approx(float(whole[1]), abs=0.05 * len(shown))
-    assert told.stdout.count("Not in the medians") == 1  # what holds for the trace is said once
+    assert pages[1].count("Not in the medians") == told.stdout.count("Not in the medians") == 1  # what holds for the trace is said once
     value = json.loads(run(*ENGINES, str(DECODE / "sync.nsys-rep"), "--json").stdout)
     assert [engine["inferences"] for engine in value["engines"]] == [2, 96]
 

@@ -86,7 +86,7 @@ def test_times_of_several_threads_or_gpus_say_so(browser: Browser, written: Call
     assert "per second (2 threads together)" in page.inner_text("#answer .facts")
     page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
     assert "per second on each GPU" in page.inner_text("#answer .facts")
-    assert "Mean of 79 steady-state inferences; the prediction starts from 259 µs, without outliers" in page.inner_text("#answer")
+    assert "Mean of 79 steady-state inferences; the prediction starts from 257 µs, without outliers" in page.inner_text("#answer")
     page = opened(browser, written(*MIXED))
     assert "817 passes/s" in page.inner_text("#answer .facts")
 
