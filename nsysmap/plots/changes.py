@@ -10,6 +10,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.units import ranged, rounded
 from nsysmap.plots.shares import BUSY
 from nsysmap.report.words import change_words
+from nsysmap.summary.paste import THROUGHPUT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     bars = [("unchanged", first.integer("before_ns"), first.integer("low_before_ns"), first.integer("high_before_ns"), _BEFORE)]
     bars += [
         (
-            change_words(row.text("change"), analysis.summary),
+            change_words(row.text("change"), analysis.summary) + ("\nthroughput, not latency" if row.text("change") in THROUGHPUT else ""),
             row.integer("after_ns"),
             row.integer("low_after_ns"),
             row.integer("high_after_ns"),

@@ -69,6 +69,7 @@ def _draw_kernels(axes: Axes, analysis: Analysis) -> str:
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.16)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.set_xlabel("µs over the trace")
     return "Time of the costliest kernels: no layer is known for them"
 

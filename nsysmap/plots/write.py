@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,10 +14,13 @@ from nsysmap.base.terminal import escaped
 from nsysmap.plots.changes import draw_changes
 from nsysmap.plots.points import draw_inferences, draw_roofline
 from nsysmap.plots.shares import draw_idle, draw_layers
+from nsysmap.summary.words import title as report_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LETTERS = 12  # of the title, to an inch of the figure
+_LINES = 3  # of what the figure is of
 SUFFIXES = (".png", ".svg")
 _DRAW: Mapping[str, tuple[Callable[[Axes, Analysis], str], tuple[float, float]]] = {
     "layers": (draw_layers, (11, 7)),
@@ -48,7 +52,8 @@ def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         title = draw(axes, analysis)
-        axes.set_title(f"{title}\n{escaped(analysis.source)}", loc="left", fontsize=10)
+        of = textwrap.fill(escaped(report_title(analysis.summary)), int(inches[0] * _LETTERS), max_lines=_LINES, placeholder=" …")
+        figure.suptitle(f"{title}\n{of}", x=0.008, horizontalalignment="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
         suffix = path.suffix.lower().removeprefix(".")
         with replacing(path) as fresh:

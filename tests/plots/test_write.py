@@ -161,11 +161,31 @@ def test_layers_of_two_engines_with_the_same_names_are_told_apart(tmp_path: Path
         assert any(one.endswith("(generation.engine.json)") for one in said)
 
 
+def named(analysis: Analysis, source: str) -> Analysis:
+    other = replace(analysis)
+    other.__dict__["summary"] = replace(analysis.summary, source=source)
+    return other
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_figure_says_what_ran_where(analysis: Analysis, kind: str, tmp_path: Path) -> None:
+    said = texts(analysis, kind, tmp_path / "x.svg")
+    assert "sync.nsys-rep: 50 inferences of engine.json on NVIDIA H200, TensorRT 10 or later" in " ".join(said)
+    write_plot(named(analysis, "sync " * 500), kind, tmp_path / "y.svg")
+    assert (tmp_path / "y.svg").stat().st_size < (tmp_path / "x.svg").stat().st_size + 3000  # a long name is cut
+
+
+def test_changes_that_make_no_single_inference_faster_say_so(analysis: Analysis, tmp_path: Path) -> None:
+    said = texts(analysis, "what-if", tmp_path / "x.svg")
+    answered = {row.text("change") for row in analysis.tables.whatif if row.text("answer") == "answered"}
+    assert said.count("throughput, not latency") == len(answered & {"two-in-flight", "async"}) > 0
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_letters_that_the_font_lacks_are_no_warning(analysis: Analysis, suffix: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        write_plot(replace(analysis, source="報告.nsys-rep"), "idle", tmp_path / f"x{suffix}")
+        write_plot(named(analysis, "報告.nsys-rep"), "idle", tmp_path / f"x{suffix}")
     assert suffix == ".png" or "報告" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
@@ -198,5 +218,5 @@ def test_hidden_kernels_are_not_counted_as_none(tmp_path: Path) -> None:
 def test_what_no_range_marks_is_called_repetitions(tmp_path: Path) -> None:
     torch = analyze(FIXTURES / "torch_encoder" / "eager.nsys-rep", rules=())
     for kind in ("inferences", "idle", "what-if"):
-        said = " ".join(texts(torch, kind, tmp_path / "x.svg"))
+        said = " ".join(texts(torch, kind, tmp_path / "x.svg")).replace("(no range marks an inference)", "")
         assert "repetition" in said and "inference" not in said, said
