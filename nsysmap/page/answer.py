@@ -148,7 +148,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     if summary.rules:
         yield Answered("not fused", words.not_fused(summary))
     slowest = summary.slowest
-    yield Answered("slowest", words.slowest(summary), "inferences", "all inferences", slowest.inference if slowest else None)
+    yield Answered("slowest", words.slowest(summary), "inferences", f"all {words.each(summary)}s", slowest.inference if slowest else None)
     for number, engine in enumerate(summary.engines):
         verdict = whose.engine_ran(summary, engine)
         told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
@@ -156,7 +156,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)
     yield Answered("how sure", sure, "sure", "how each layer is known")
     yield Answered("unknown", words.doubts(summary, ""), "sure", "all of it")
-    yield Answered("to do next", gains.cut_off(summary), "whatif", "all changes")
+    yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
 
 
 def bars_of(summary: Summary) -> tuple[Bar, ...]:

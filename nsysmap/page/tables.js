@@ -105,7 +105,7 @@ function layersOf(trace, place, on) {
     bar(most ? (row.share || 0) / most : 0, swatch.fill, share);
     element("span", percent(row.share), share, "num");
     element("td", microseconds(row.time ?? null), made, "right");
-    const cell = element("td", null, made, "name");
+    const cell = element("td", null, made, "name text");
     if (row.layers.length) button(row.title, cell, () => on.layers(row.layers.map(layer => layer.id), row.title)).title = row.name;
     else cell.append(row.title);
     if (engines) element("td", row.source || "–", made);
@@ -183,9 +183,9 @@ function idleOf(trace, place, on) {
         if (!each.hidden) element("td", duration(row.each), made, "right");
         element("td", duration(row.time), made, "right");
         element("td", row.gaps.toLocaleString("en"), made, "right");
-        button(doc.causes[row.cause].name, element("td", null, made), () => on.cause(row.cause)).title = "show its longest interval";
+        button(doc.causes[row.cause].name, element("td", null, made, "text"), () => on.cause(row.cause)).title = "show its longest interval";
         made.classList.toggle("on", selection.cause === row.cause);
-        element("td", doc.causes[row.cause].words, made);
+        element("td", doc.causes[row.cause].words, made, "text");
         return made;
       }));
       place.querySelector(".said").textContent = part ? `within the ${timed ? "selection" : "whole trace"} (${duration(part.window)})${chosenLayers(selection) ? ", directly before kernels of the selected layers" : ""}` : doc.idle_of;
@@ -258,7 +258,7 @@ function regionsOf(trace, place) {
     const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
     const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
     const head = element("tr", null, element("thead", null, table));
-    for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", ""], ["what it is", ""], ["known from", ""]]) element("th", name, head, side);
+    for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", "text"], ["what it is", "text"], ["known from", ""]]) element("th", name, head, side);
     const body = element("tbody", null, table);
     for (const part of parts) {
       const row = element("tr", null, body), share = element("td", null, row, "right");
@@ -266,9 +266,9 @@ function regionsOf(trace, place) {
       element("span", percent(part.share), share, "num");
       element("td", microseconds(part.time), row, "right");
       element("td", (Math.round(part.kernels * 10) / 10).toLocaleString("en"), row, "right");
-      const named = element("td", part.part, row, "name");
+      const named = element("td", part.part, row, "name text");
       if (part.parts.length > 1) element("small", ` ${part.parts.length} ×`, named);
-      element("td", part.summary, row);
+      element("td", part.summary, row, "text");
       element("td", part.told_by, row, "plain");
     }
   }

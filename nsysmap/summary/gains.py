@@ -174,8 +174,8 @@ def cut_off(summary: Summary) -> str:
     first = first_actions(summary)
     left = [f"{action_title(one)}: {gain(summary, one)}" for one in summary.actions if one not in first and not one.throughput_only]
     least, later = percent(LEAST_SHARE, 1, 0), percent(_LEAST_SHARE, 1, 0)
-    told = f"At most {ACTIONS} are listed; each saves at least {least}, even at the low end of a predicted range, after the first {later}."
-    told += " What a replay predicts (saves) comes before what a rule prices (may save up to), because all of that may be lost."
+    told = f"At most {ACTIONS} are listed; each saves at least {least} even at the low end of its range, and from the second on {later}."
+    told += " What a replay predicts (saves) comes before what a rule prices (may save up to), which may save nothing."
     return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"
 
 

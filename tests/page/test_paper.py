@@ -65,6 +65,34 @@ def test_paper_cuts_no_table(browser: Browser, written: Callable[..., Path], nam
     assert page.locator("header").is_hidden()  # the name of the report is in the first heading
 
 
+def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    words = [page.locator("main").inner_text()]
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    words.append(page.locator("main").inner_text())
+    assert [any(word in one for word in ("Click ", "click ", "Drag ", "wheel")) for one in words] == [True, False]
+    boxes = "() => [...document.querySelectorAll('.rows th button')].map(one => one.getBoundingClientRect().width)"
+    assert len(page.evaluate(boxes)) > 5
+    assert set(page.evaluate(boxes)) == {0}  # Chromium repeats the heads of a table on the next sheet only if none of them has such a box
+    assert "of roofline" in page.locator("#layers thead").inner_text()
+
+
+def test_a_phone_shows_every_column_without_scrolling_aside(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    beyond = """() => [...document.querySelectorAll(".rows th, .rows td")].filter(one => one.checkVisibility()
+      && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.textContent)"""
+    assert page.evaluate(beyond) == []
+    lefts = (
+        """place => [...document.querySelectorAll(`${place} tr:first-child > :not(.text)`)].map(one => one.getBoundingClientRect().left)"""
+    )
+    for table in ("#idle", "#kernels", "#whatif", "#layers"):
+        heads, cells = page.evaluate(lefts, f"{table} thead"), page.evaluate(lefts, f"{table} tbody")
+        assert heads == pytest.approx(cells), table  # each figure below its head
+
+
 def test_paper_is_light_whatever_the_screen_is(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written), scheme="dark")
     corner = """() => {
