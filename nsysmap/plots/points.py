@@ -61,7 +61,8 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
         median = group.maybe_integer("median_ns")
         engine = group.maybe_integer("engine")
         what = escaped(analysis.engines[engine].source) + ", " if engine is not None and len(analysis.engines) > 1 else ""
-        label = f"{what}{counted(int(mine.sum()), one)}{_of_kernels(analysis, group)}{_where(analysis, group)}, median {duration(median)}"
+        label = f"{what}{counted(group.integer('steady'), one)}"
+        label += f"{_of_kernels(analysis, group)}{_where(analysis, group)}, median {duration(median)}"
         axes.scatter(at[mine], spent[mine], s=14, color=colour, marker=_MARKS[place % len(_MARKS)], label=label, linewidths=0)
         if median is not None:
             axes.axhline(median / 1e3, color=colour, linewidth=0.8, linestyle="--")

@@ -67,6 +67,7 @@ class GpuTime:
     busy_ns: int | None  # per unit
     copies_share: float  # of the busy time: copies while nothing else ran
     idle: tuple[IdleCause, ...]  # the most first
+    collectives_ns: int | None = None  # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without any
 
 
 @dataclass(frozen=True)

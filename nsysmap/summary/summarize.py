@@ -42,7 +42,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.next_steps import next_steps
-from nsysmap.summary.ranks import in_step
+from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.whose import is_much, outside_of, short_engines, without_engine
 from nsysmap.trace.steady import only_repeats
@@ -82,7 +82,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     gpus = _gpus(tables, unit)
     use = hardware_use(tables)
     together = in_step(tables) if program.collectives else None
-    traced, traced_gpu = _traced(tables, unit, prediction, slowest_counts=together is True)
+    traced, traced_gpu = _traced(tables, unit, prediction, slowest_counts=program.collectives)
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = capture.maybe_text("tensorrt_version")
@@ -164,7 +164,7 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *,
         alike = len(known) < 2 or all(rate >= (1 - _SAME_RATE) * fastest for rate in known)
         told = (min if slowest_counts or alike else max)(known or [fastest])
         one = next(device for device, rate in rates.items() if rate == told and (device is not None or not known))
-        return Figure(round(1e9 * unit.inferences / told)), None if alike and not slowest_counts else one
+        return Figure(round(1e9 * unit.inferences / told)), None if alike else one
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None
 
@@ -230,6 +230,7 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
 
 def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
     names = {row.integer("device"): row.text("name") for row in tables["devices"]}
+    collectives = collective_times(tables)
     found = []
     for row in tables["device_times"]:
         device, inferences, busy = row.integer("device"), row.integer("inferences"), row.maybe_integer("busy_ns")
@@ -249,6 +250,7 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
                 busy_ns=round(busy / units) if busy is not None and units else None,
                 copies_share=(row.maybe_integer("copies_ns") or 0) / (busy or 1),
                 idle=tuple(idle),
+                collectives_ns=round(collectives[device] * unit.inferences) if device in collectives else None,
             )
         )
     return tuple(found)

@@ -130,7 +130,8 @@ def _median(summary: Summary, mean_ns: int) -> str:
 
 def _outliers(summary: Summary) -> str:
     """What else is left out of the time without the profiler, where that matters."""
-    if summary.replayed_ns is None or summary.traced is None:
+    replayed = None if summary.gpu_unprofiled is None else summary.gpu_unprofiled.device
+    if summary.replayed_ns is None or summary.traced is None or summary.traced_gpu not in (None, replayed):
         return ""
     longer = summary.traced.ns / max(summary.replayed_ns, 1)
     if abs(longer - 1) <= _SAME_TIME:
@@ -227,6 +228,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     per = [rounded(work_ns)] if work_ns is not None else []
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
+    per += [f"{rounded(gpu.collectives_ns)} in collectives"] if gpu.collectives_ns and work_ns is not None else []
     per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
     told = f" ({', '.join(per)})" if per else ""
     return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{_idle(gpu)}"

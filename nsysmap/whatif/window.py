@@ -11,6 +11,7 @@ from nsysmap.base.intervals import covered
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, duration, unit_words
+from nsysmap.engine.program import is_collective
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import inferences_a_pass
@@ -23,6 +24,8 @@ _MOST_SEQUENCES = 8
 _HELD_UP = 1.5  # an inference that took this many times the median of its kind was held up by something else: it does not count
 _PAUSES_APART = 4.0  # ratio from which on pauses between inferences are of two kinds
 _FEW = 0.1  # share of the inferences: those that follow a pause, or were held up, are left out if they are no more
+_AS_MANY = 0.9  # of the most inferences of a GPU: as many, but for a warm-up
+_SAME_PACE = 0.03  # by which the times per inference of two GPUs may differ and be taken for one
 _FOREIGN_BUSY = 0.02  # share of the replayed time
 
 
@@ -85,7 +88,7 @@ class NoWindow:
 
 
 def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
-    """Stretches of the steady-state inferences of the process and device with the most of them."""
+    """Stretches of the steady-state inferences of the process and device with the most of them (see _home)."""
     usable = inferences.bools("complete") & ~inferences.bools("warmup")
     for name in ("thread", "device", "enqueue_start_ns", "enqueue_end_ns", "gpu_end_ns"):
         usable &= inferences.ints(name) != MISSING
@@ -93,8 +96,7 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
     if len(rows) == 0:
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     process, device, thread = inferences.ints("process"), inferences.ints("device"), inferences.ints("thread")
-    pairs, count = np.unique(np.stack([process[rows], device[rows]]), axis=1, return_counts=True)
-    home = pairs[:, int(np.argmax(count))].tolist()
+    home = _home(trace, inferences, rows)
     here = (process == home[0]) & (device == home[1])
     order = np.flatnonzero(here)
     order = order[np.lexsort((inferences.ints("enqueue_start_ns")[order], thread[order]))]
@@ -105,7 +107,32 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
     uneven = [one.uneven for one in chosen if one.uneven]
     if uneven:
         return NoWindow(uneven[0])
-    return _window(trace, inferences, (int(home[0]), int(home[1])), chosen)
+    return _window(trace, inferences, home, chosen)
+
+
+def _home(trace: Trace, inferences: Table, rows: IntArray) -> tuple[int, int]:
+    """The process and device with the most of these inferences.
+
+    Of several with about as many that exchange data by NCCL, whose rate is the slowest one's, the slowest; of those as slow the one with
+    the least time in collectives: the others wait for it in theirs.
+    """
+    where = np.stack([inferences.ints(name)[rows] for name in ("process", "device")])
+    pairs, pair, count = np.unique(where, axis=1, return_inverse=True, return_counts=True)
+    kernels = trace.kernels
+    name = kernels.text("name")
+    known = np.array([is_collective(value) for value in name.values], np.bool_)
+    collective = np.flatnonzero(name.codes >= 0)
+    collective = collective[known[name.codes[collective]]]
+    best = int(np.argmax(count))
+    if len(count) > 1 and len(collective):
+        end, took = inferences.ints("gpu_end_ns")[rows], kernels.ints("end_ns")[collective] - kernels.ints("start_ns")[collective]
+        of = [kernels.ints(name)[collective] for name in ("process", "device")]
+        spent = np.array([took[(of[0] == process) & (of[1] == device)].sum() for process, device in pairs.T.tolist()]) / count
+        pace = np.array([np.ptp(end[pair.reshape(-1) == one]) for one in range(len(count))]) / np.maximum(count - 1, 1)
+        many = count >= _AS_MANY * count.max()
+        slow = np.flatnonzero(many & (pace >= (1 - _SAME_PACE) * pace[many].max()))
+        best = int(slow[np.argmin(spent[slow])])
+    return int(pairs[0, best]), int(pairs[1, best])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nsysmap.analysis import analyze
 from nsysmap.base.columns import integer, text
 from nsysmap.base.table import Spec, Table
 from nsysmap.summary import words
-from nsysmap.summary.ranks import in_step
+from nsysmap.summary.ranks import collective_times, in_step
 from tests.places import FIXTURES
 from tests.reports import analysis
 
@@ -41,6 +41,18 @@ def test_inferences_whose_collectives_end_together_are_joint_however_far_the_clo
     assert in_step(tables(jitter + 50 * np.arange(40), jitter - 600_000))  # 170 ppm apart
 
 
+def test_time_in_collectives_is_the_mean_of_each_gpu_over_steady_state_inferences() -> None:
+    held = tables(np.zeros(6))
+    kernels = held["kernels"].records()
+    for row in kernels:
+        row["start_ns"] = int(str(row["start_ns"])) - 20_000 * (row["device"] == 1)
+    times = Table.of_rows(Spec("inference_times", "", (integer("inference", ""),)), [{"inference": at} for at in range(1, 12)])
+    kernels += [{**kernels[-1], "name": "gemm"}, {**kernels[-1], "inference": 0}]  # of no collective, of no steady-state inference
+    found = collective_times({**held, "kernels": Table.of_rows(KERNELS, kernels), "inference_times": times})
+    assert found == {0: 7_000, 1: 27_000}
+    assert collective_times({**tables(np.zeros(6), name="gemm"), "inference_times": times}) == {}
+
+
 def test_inferences_at_a_pace_of_their_own_are_not_joint() -> None:
     walk = np.cumsum(np.random.default_rng(2).integers(-60_000, 60_000, 40))
     assert in_step(tables(walk)) is False
@@ -62,7 +74,12 @@ def test_the_first_lines_of_joint_inferences_are_of_all_gpus_together() -> None:
     assert "H100 80GB HBM3 that exchange data (NCCL), though not in step" in words.title(summary)
     joint = replace(summary, in_step=True, traced_gpu=1)
     assert "H100 80GB HBM3 that exchange data (NCCL): 40 joint inferences" in words.title(joint)
-    assert words.times(joint)[0].endswith(" per second on all 2 GPUs together; GPU 1 is the slowest")
+    assert "H100 80GB HBM3 that exchange data (NCCL): 40 joint repetitions" in words.title(replace(joint, unit="repetition"))
+    assert words.times(joint)[0].endswith(" per second on all 2 GPUs together")  # their collectives take as long
+    first, last = summary.gpus
+    late = replace(joint, gpus=(replace(first, collectives_ns=90_000), replace(last, collectives_ns=50_000)))
+    assert words.times(late)[0].endswith("; GPU 1 comes last to the collectives: others wait up to 40.0 µs for it")
+    assert "90.0 µs in collectives" in words.where(late)[0]
     assert " on GPU 0" in words.times(joint)[1]
 
 
@@ -77,6 +94,16 @@ def test_nothing_asks_to_run_an_engine_of_several_gpus_with_trtexec_or_prices_tw
     assert row.text("answer") == "cannot-tell"
     assert "launched in the same order on every GPU" in row.text("reason")
     assert " on GPU 0: " in words.slowest(found.summary)
+
+
+def test_of_gpus_that_exchange_data_the_slower_leads() -> None:
+    graph = analysis("two_gpus", "tp_graph.nsys-rep", engine=False).summary
+    told = words.times(graph)
+    assert told[0].endswith(" per second on GPU 0") and graph.traced is not None
+    assert graph.traced.ns == max(kind.mean_ns or 0 for kind in graph.kinds)
+    assert "outliers" not in told[1] and told[1].endswith(" per second on GPU 1")  # of which more inferences are steady-state
+    sync = analysis("two_gpus", "tp_sync.nsys-rep", engine=False).summary
+    assert sync.traced is not None and sync.traced.ns == max(kind.mean_ns or 0 for kind in sync.kinds)
 
 
 def test_of_one_gpu_none_is_named() -> None:

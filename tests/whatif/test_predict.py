@@ -91,6 +91,24 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
     assert (max(replayed) > 2.5 * float(np.median(took))) != few
 
 
+@pytest.mark.parametrize("device", [0, 1])
+def test_of_gpus_that_exchange_data_the_slowest_is_replayed_and_of_those_as_slow_the_one_that_others_wait_for(device: int) -> None:
+    observed, _ = observed_of(mapped("two_gpus/tp_sync"))
+    kernels, inferences = observed.trace.kernels, observed.inferences
+    name = kernels.text("name")
+    collective = np.array([value.startswith("nccl") for value in name.values], np.bool_)[name.codes]
+    waits = collective & (kernels.ints("device") != device)
+    earlier = kernels.with_columns(kernels.spec, {"start_ns": kernels.ints("start_ns") - 20_000 * waits})
+    found = steady_window(replace(observed.trace, kernels=earlier), inferences)
+    assert isinstance(found, Window)
+    assert found.device == device
+    later = np.where(inferences.ints("device") == device, 0, np.arange(len(inferences)) * 20_000)  # the other one takes longer
+    slower = inferences.with_columns(INFERENCES, {"gpu_end_ns": inferences.ints("gpu_end_ns") + later})
+    found = steady_window(replace(observed.trace, kernels=earlier), slower)
+    assert isinstance(found, Window)
+    assert found.device != device
+
+
 def test_inferences_of_one_kernel_each_on_streams_in_turns_use_one_stream() -> None:
     model = read_model(*observed_of(mapped("bert_trt10/sync")), MACHINES)
     assert isinstance(model, Model)
