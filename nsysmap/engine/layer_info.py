@@ -265,7 +265,7 @@ def _precision(layer: Layer) -> str | None:
 
     A fused TF32 gemm shows FP32 tensors; only its tactic (…_tf32f32_…) tells.
     """
-    if layer.kind in _NO_ARITHMETIC:
+    if layer.kind in _NO_ARITHMETIC or (layer.kind == "quantize" and "reformat" in (layer.type or "").lower()):
         return None
     weights = layer.parameters.get("Weights", layer.parameters.get("weights"))
     declared = data_type(_text(weights.get("Type", weights.get("type")))) if isinstance(weights, dict) else None

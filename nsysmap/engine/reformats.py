@@ -103,7 +103,8 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
         done = operations(layer)
         free = layer.kind == "noop" and layer.name.startswith("Reformatting CopyNode")
         at_input = quantizes(layer) is not None and _reads_binding(engine, flow, layer)
-        if not (layer.kind in ("reformat", "cast") or (done.cast and layer.kind == "myelin_kernel") or free or at_input):
+        of_type = layer.kind == "quantize" and "reformat" in (layer.type or "").lower()
+        if not (layer.kind in ("reformat", "cast") or of_type or (done.cast and layer.kind == "myelin_kernel") or free or at_input):
             continue
         writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
         found.append(

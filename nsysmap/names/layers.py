@@ -134,8 +134,8 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
     if kind == "myelin_kernel" and "_mha_v" in split.node:
         return "attention"
-    if kind == "scale" and _read_node(split.node, myelin=False)[0] == "quantize":
-        return "quantize"  # before TensorRT 8.4 a QuantizeLinear that nothing took in runs as a scale
+    if kind in ("scale", "reformat") and _read_node(split.node, myelin=False)[0] == "quantize":
+        return "quantize"  # a QuantizeLinear that nothing took in runs as a reformat, before TensorRT 8.4 as a scale
     return kind or ("plugin" if words[0].lower().startswith("plugin") else "other")
 
 

@@ -162,7 +162,7 @@ def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> Non
         ("BatchNormalization_3", "Scale", "scale"),
         ("x", "CudaDepthwiseConvolution Convolution", "convolution"),
         ("x", "PointWiseV2", "pointwise"),
-        ("QuantizeLinear_2", "Reformat", "reformat"),
+        ("QuantizeLinear_2", "Reformat", "quantize"),
         ("{ForeignNode[a...b]}", "Myelin", "foreign_node"),
         ("__myl_AddMul_myl0_1", "kgen", "myelin_kernel"),
         ("_gemm_mha_v2_myl0_4", "kgen", "attention"),
