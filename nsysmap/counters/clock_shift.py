@@ -143,10 +143,11 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     rough = _by_busy_time(work, [each.begin(_QUICK) for each in stretches], samples.period_ns, origin) or none
     layout = coarse_enough(work, min(max(samples.period_ns / 4, _SHORTEST_PART_NS), _LONGEST_PART_NS), _FEWEST_PARTS)
-    shift = _searched(work, layout, stretches, samples.period_ns, rough)
+    looks = _looks(layout, stretches)
+    shift = _searched(work, looks, samples.period_ns, none)
     whole = _scene(work, layout, stretches)
-    if rough.offset_ns or rough.drift:
-        shift = _likelier(whole, (_searched(work, layout, stretches, samples.period_ns, none), shift))
+    if (rough.offset_ns or rough.drift) and _hopeful(work, looks, samples.period_ns, rough, shift):
+        shift = _likelier(whole, (shift, _searched(work, looks, samples.period_ns, rough)))
     for _ in range(_SEARCHES):
         left_out, looked, like = _without_wild(whole, shift)
         if not (like.noise < _EXPLAINED * looked.values[:, looked.used].std(axis=1)).any():
@@ -157,7 +158,7 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         if abs(slope) <= _CERTAIN * error:
             return found
         drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
-        shift = _searched(work, layout, stretches, samples.period_ns, drifting)  # without the drift the search may have been misled
+        shift = _searched(work, looks, samples.period_ns, drifting)  # without the drift the search may have been misled
     return found
 
 
@@ -316,7 +317,25 @@ def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: Fl
     return agreement
 
 
-def _searched(work: Work, layout: Layout, stretches: list[_Stretch], period: float, rough: Shift) -> Shift:
+_Look = tuple[Layout, list[_Stretch]]
+"""Parts of kernels and samples that some offsets are tried with."""
+
+
+def _looks(layout: Layout, stretches: list[_Stretch]) -> list[_Look]:
+    """A quick look that rules out most offsets, if there are so many samples, and a closer one."""
+    looks = [(layout.halved()[0], _FIRST)] if len(stretches[0].start_ns) > _FIRST else []
+    return [(parts, [each.begin(samples) for each in stretches]) for parts, samples in [*looks, (layout, _QUICK)]]
+
+
+def _hopeful(work: Work, looks: list[_Look], period: float, rough: Shift, found: Shift) -> bool:
+    """Whether a quick look does not rule out that an offset near the rough one is more probable than the one found."""
+    if len(looks) == 1:
+        return True
+    there, here = _odds(_scene(work, *looks[0]), (_searched(work, looks[:1], period, rough), found))
+    return bool(there <= here + _HOPELESS)
+
+
+def _searched(work: Work, looks: list[_Look], period: float, rough: Shift) -> Shift:
     """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that fit nearly as well."""
     near = _step(period)
     steps = {round(at * _COARSE * period) for at in range(-_STEPS, _STEPS + 1)} | {
@@ -326,9 +345,8 @@ def _searched(work: Work, layout: Layout, stretches: list[_Stretch], period: flo
     moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
     unusual = _unusual(np.array([each.offset_ns for each in moved]))
     hopeful = np.arange(len(moved))
-    looks = ((_FIRST, layout.halved()[0]), (_QUICK, layout))
-    for samples, parts in looks if len(stretches[0].start_ns) > _FIRST else looks[1:]:
-        scene = _scene(work, parts, [each.begin(samples) for each in stretches], rough)
+    for parts, stretches in looks:
+        scene = _scene(work, parts, stretches, rough)
         left_out, _, like = _without_wild(scene, rough)
         misfit = np.full(len(moved), np.inf)
         place = scene.places(rough)
@@ -353,12 +371,18 @@ def _step(period: float) -> float:
 
 
 def _likelier(scene: _Scene, shifts: tuple[Shift, ...]) -> Shift:
-    """The shift with the most probable samples, without those that are outliers at any of the shifts."""
+    """The shift with the most probable samples."""
+    return shifts[int(np.argmin(_odds(scene, shifts)))]
+
+
+def _odds(scene: _Scene, shifts: tuple[Shift, ...]) -> FloatArray:
+    """The logarithm of how much less probable each shift is than the others, without samples that are outliers at any of them."""
     wild = np.any([_without_wild(scene, each)[0] for each in shifts], axis=0)
     looked, place = [scene.at(each, wild) for each in shifts], scene.places(shifts[0])
     likes = [fit_rates(each.sums(), scene.parts.layout) for each in looked]
     misfit = np.mean([less_likely([scene.explained(each, like, place) for each in looked]) for like in likes], axis=0)
-    return shifts[int(np.argmin(misfit + _unusual(np.array([each.offset_ns for each in shifts]))))]
+    odds: FloatArray = misfit + _unusual(np.array([each.offset_ns for each in shifts]))
+    return odds
 
 
 def _scene(work: Work, layout: Layout, stretches: list[_Stretch], near: Shift | None = None) -> _Scene:
