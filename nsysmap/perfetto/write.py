@@ -22,7 +22,7 @@ from nsysmap.page.windows import windows_of
 from nsysmap.perfetto.slices import changes, steps
 from nsysmap.perfetto.wire import Interned, Track, compressed, counter, process, ranked, thread, track
 from nsysmap.report.words import CAUSES
-from nsysmap.summary.words import idle_words
+from nsysmap.summary.words import each, idle_words
 
 SUFFIXES = (".perfetto-trace", ".pftrace")
 _GPU_WORK = ("kernels", "copies", "fills", "graphs")
@@ -142,15 +142,18 @@ def _numbers(events: Events, name: str) -> IntArray:
 
 
 def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
-    table = events.tables["inferences"]
+    table, one = events.tables["inferences"], each(analysis.summary)
+    several = len({lane["device"] for lane in events.lanes}) > 1
     said = []
     for number, engine in enumerate(table["engine"].tolist()):
         name = escaped(analysis.engines[engine].source) if 0 <= engine < len(analysis.engines) else None
         state = "warm-up" if table["warmup"][number] else None if table["complete"][number] else "cut by the capture"
-        said.append(made.say(f"inference {number}", "inference", {"engine": name, "excluded": state}))
-    for on in np.unique(table["thread"]).tolist():
-        name = f"inferences of thread {events.threads[on]['tid']}" if on >= 0 else "inferences"
-        mine = np.flatnonzero(table["thread"] == on)
+        said.append(made.say(f"{one} {number}", one, {"engine": name, "excluded": state}))
+    mine_on = {on: np.flatnonzero(table["thread"] == on) for on in np.unique(table["thread"]).tolist()}
+    devices = {on: np.unique(table["device"][mine]).tolist() for on, mine in mine_on.items()}
+    for on, mine in sorted(mine_on.items(), key=lambda item: (devices[item[0]], item[0])):
+        gpu = f" on GPU {devices[on][0]}" if several and len(devices[on]) == 1 and devices[on][0] >= 0 else ""
+        name = f"{one}s{gpu}" + (f" of thread {events.threads[on]['tid']}" if on >= 0 else "")
         made.slices.append((made.add(name), _slices(table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine])))
 
 

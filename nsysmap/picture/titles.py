@@ -20,6 +20,7 @@ _LONGEST = 16  # characters of such a name; PyTorch's run to 40 (_native_batch_n
 _WEIGHTS = ".weight"
 _CONSTANT = re.compile(r"(^|[/_])Constant(_\d+)?(_output_\d+)?$")
 _QUANTIZE = re.compile(r"(Quantize|Dequantize)Linear(_\d+)?(_quantize_scale_node|_dequantize_scale_node)?$")
+_PLUGIN = re.compile(r"PLUGIN_V\d+_(?=\w)")  # what TensorRT-LLM puts before the plugin's own name
 _ORDINAL = re.compile(r"_\d+$")
 
 
@@ -71,7 +72,7 @@ def _of_nodes(node: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return _parts(first)[:-1], (f"{{ForeignNode[{_parts(first)[-1]}{dots}{_parts(last)[-1] if dots else ''}]}}",)
     nodes = nodes_of(node) or [node]
     main = _main(nodes)
-    parts = _parts(main.removesuffix(_WEIGHTS))
+    parts = _parts(_PLUGIN.sub("", main.removesuffix(_WEIGHTS)))
     if len(parts) == 1 and (weights := next((one for one in nodes if one.endswith(_WEIGHTS) and one != main), None)) is not None:
         parts = (weights.removesuffix(_WEIGHTS), *parts)  # features.0.0.weight + Conv_12: the module that the node lies in
     more = _fused(main, nodes)

@@ -191,3 +191,14 @@ def test_a_trace_of_nothing_is_a_trace(analysis: Analysis, tmp_path: Path) -> No
     nothing = {name: Table.empty(table.spec) for name, table in analysis.tables.by_name().items() if name not in ("capture", "devices")}
     write_trace(replace(analysis, tables=replace(analysis.tables, **nothing)), tmp_path / "x.perfetto-trace")
     assert read(tmp_path / "x.perfetto-trace")[0] == []
+
+
+def test_inferences_stand_by_gpu_and_are_called_what_they_are(tmp_path: Path) -> None:
+    write_trace(analyze(FIXTURES / "two_gpus" / "tp_sync.nsys-rep", rules=()), tmp_path / "two.perfetto-trace")
+    slices, _ = read(tmp_path / "two.perfetto-trace")
+    tracks = [one.track for one in slices if one.name.startswith("inference ")]
+    assert Counter(tracks) == {"inferences on GPU 0 of thread 37": 40, "inferences on GPU 1 of thread 38": 40}
+    write_trace(analyze(FIXTURES / "torch_encoder" / "eager.nsys-rep", rules=()), tmp_path / "torch.perfetto-trace")
+    named = {one.track for one in read(tmp_path / "torch.perfetto-trace")[0] if one.name.startswith("repetition ")}
+    assert len(named) == 1
+    assert named.pop().startswith("repetitions of thread ")

@@ -59,6 +59,17 @@ def test_what_is_fused_is_named_or_counted() -> None:
     assert titles("[CONVOLUTION]-[x]-[c_1] + [SCALE]-[x]-[_native_batch_norm_legit_no_training]") == ("c_1 +1",)
 
 
+def test_a_plugin_of_tensorrt_llm_has_its_own_name() -> None:
+    path = "LLaMAForCausalLM/transformer/layers"
+    assert titles(f"{path}/0/attention/PLUGIN_V2_Gemm_0", f"{path}/1/attention/PLUGIN_V3_Gemm_0") == (
+        "layers/0/attention/Gemm_0",
+        "layers/1/attention/Gemm_0",
+    )
+    assert name_title("lm_head/PLUGIN_V2_Gemm_0") == "lm_head/Gemm_0"
+    assert name_title("Reformatting CopyNode for Output Tensor 0 to lm_head/PLUGIN_V2_Gemm_0") == "reformat output 0 of lm_head/Gemm_0"
+    assert name_title("m/PLUGIN_V2_") == "m/PLUGIN_V2_"
+
+
 def test_a_name_by_itself_keeps_its_whole_path() -> None:
     assert name_title("/inception*/branch*/conv*/Conv + /inception*/branch*/relu*/Relu") == "inception*/branch*/conv*/Conv + Relu"
     assert name_title("__myl_AddMul_myl0_*") == "__myl_AddMul_myl0_*"
