@@ -9,18 +9,19 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent, rounded
 from nsysmap.summary import gains, hardware, words
 from nsysmap.summary.costs import cost_rows, costs_heading
-from nsysmap.summary.model import Summary
+from nsysmap.summary.model import Action, Summary
+from nsysmap.summary.whose import engine_names
 
-_LAYERS = 5
-_WHOLE = ' style="white-space:nowrap"'
+_MOST = 5  # layers or kernels
+_FIGURE = ' style="text-align:right;vertical-align:top;white-space:nowrap"'
 _HEAD = ' style="text-align:left;vertical-align:top;white-space:nowrap"'
 _CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
 
 def notebook_html(summary: Summary) -> str:
     """The sentences of the first screen as one table, without style sheets and scripts."""
-    rows = "".join(f"<tr><th{_HEAD}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary))
-    return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_layers(summary)}"
+    rows = "".join(f"<tr><th{_HEAD}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary) if body)
+    return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_costliest(summary)}"
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -28,46 +29,60 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "part", _text(summary.selected)
     for text in summary.blocked:
         yield "error", f"<b>{_text(text)}</b>"
+    first = gains.first_actions(summary)
+    shorter = [_action(summary, one, f"{number}. ") for number, one in enumerate([one for one in first if not one.throughput_only], 1)]
+    steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
     for head, told in (
         ("time", [*words.times(summary), words.kinds(summary)]),
         ("GPU", words.where(summary)),
         ("counters", hardware.told(summary)),
-        ("do first", []),
-        ("slowest", [words.slowest(summary)]),
-        ("how sure", [words.certainty(summary)]),
-        ("unknown", [words.doubts(summary, " (skipped lists them)")]),
     ):
-        body = _actions(summary) if head == "do first" else _lines([one for one in told if one])
-        if body:
-            yield head, body
+        yield head, _lines(told)
+    yield "do first", "<br>".join([*shorter, *steps]) or _text(gains.no_action(summary))
+    yield "throughput", "<br>".join(_action(summary, one) for one in first if one.throughput_only)
+    for head, text in (
+        ("not fused", words.not_fused(summary) if summary.rules else ""),
+        ("slowest", words.slowest(summary)),
+        ("how sure", words.certainty(summary)),
+        ("unknown", words.doubts(summary, " (skipped lists them)")),
+    ):
+        yield head, _lines([text])
 
 
-def _actions(summary: Summary) -> str:
-    shown = [
-        f"{number}. {_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}"
-        + ("".join(map(_code, gains.ways(action))) or f"; {_text(action.change or '')}")
-        for number, action in enumerate(gains.first_actions(summary), 1)
-    ]
-    steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
-    return "<br>".join([*shown, *steps]) or _text(gains.no_action(summary))
+def _action(summary: Summary, action: Action, number: str = "") -> str:
+    told = f"{number}{_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}"
+    return told + ("".join(map(_code, gains.ways(action))) or f"; {_text(action.change or '')}")
 
 
-def _layers(summary: Summary) -> str:
-    found = cost_rows(summary)
-    if not found:
-        return ""
-    rows = "".join(
-        f"<tr><td>{percent(cost.share, 1)}</td><td{_WHOLE}>{_text(rounded(cost.time_ns))}</td>"
-        f"<td>{'–' if cost.layers is None else cost.layers}</td>"
-        f"<td{_CELL}>{_text(cost.what)}</td><td{_CELL}>{_text(cost.name)}</td></tr>"
-        for cost in found[:_LAYERS]
-    )
-    heads = "".join(f"<th{_HEAD}>{head}</th>" for head in ("share", "time", "layers", "kind", costs_heading(summary)))
-    return f"<table><tr>{heads}</tr>{rows}</table>"
+def _costliest(summary: Summary) -> str:
+    """The table of the layers that cost most; of the kernels where no layer is known."""
+    found = cost_rows(summary)[:_MOST]
+    if found:
+        names = engine_names(summary)
+        engine = "engine" if len(names) > 1 else None
+        heads = ("share", "time", "layers", "kind", engine, costs_heading(summary))
+        of = ["–" if one.engine is None else names[one.engine] for one in found]
+        many = ["–" if one.layers is None else str(one.layers) for one in found]
+        rows = [
+            (percent(one.share, 1), rounded(one.time_ns), count, one.what, name if engine else None, one.name)
+            for one, name, count in zip(found, of, many, strict=True)
+        ]
+        return _table(heads, rows)
+    kernels = summary.kernels[:_MOST]
+    rows = [(percent(one.share_of_kernel_time, 1), rounded(one.time_ns), f"{one.kernels:,}", one.what, None, one.name) for one in kernels]
+    return _table(("share", "total", "count", "costliest kernels over the whole trace", None, "name"), rows) if rows else ""
+
+
+def _table(heads: Sequence[str | None], rows: Sequence[Sequence[str | None]]) -> str:
+    """A table without the columns whose head is None; the first three are figures."""
+    styles = [_FIGURE] * 3 + [_CELL] * (len(heads) - 3)
+    lines = ["".join(f"<td{style}>{_text(cell)}</td>" for style, cell in zip(styles, row, strict=True) if cell is not None) for row in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><tr>{''.join(f'<th{_HEAD}>{_text(head)}</th>' for head in heads if head is not None)}</tr>{body}</table>"
 
 
 def _lines(texts: Sequence[str]) -> str:
-    return "<br>".join(map(_text, texts))
+    return "<br>".join(_text(text) for text in texts if text)
 
 
 def _code(text: str | None) -> str:

@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from nsysmap.analysis import analyze
 from nsysmap.summary import gains, words
 from nsysmap.summary.notebook import notebook_html
+from tests.places import FIXTURES
 from tests.reports import analysis
 
 HOSTILE = '<script>alert(1)</script>&"\x1b[31m'
@@ -35,6 +37,27 @@ def test_it_says_what_the_first_screen_says() -> None:
     for action in gains.first_actions(summary):
         assert f"{gains.action_title(action)}: {gains.gain(summary, action)}{' '.join(['', *gains.ways(action)])}" in text
     assert "/bert/encoder/layer.*/intermediate/dense/MatMul_myl0_*" in text
+    assert "not fused" not in text  # no rule ran
+    assert text.index("throughput") > text.index("do first 1. ")
+
+
+def test_it_says_what_was_not_fused_where_rules_ran() -> None:
+    told = analyze(FIXTURES / "bert_split_trt10" / "sync.nsys-rep", FIXTURES / "bert_split_trt10" / "engine.json")
+    assert f"not fused {words.not_fused(told.summary)}" in plain(told._repr_html_())
+
+
+def test_layers_of_several_engines_say_of_which() -> None:
+    folder = FIXTURES / "decode_loop"
+    told = analyze(folder / "sync.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=())
+    text = plain(told._repr_html_())
+    assert "kind engine costliest layers" in text
+    assert "plugin generation LLaMAForCausalLM/transformer/layers/*/mlp/proj/PLUGIN_V2_Gemm_0" in text
+
+
+def test_without_layers_the_costliest_kernels_are_listed() -> None:
+    told = analyze(FIXTURES / "torch_encoder" / "eager.nsys-rep", rules=())
+    first = told.summary.kernels[0]
+    assert f"{first.kernels:,} {first.what} {first.name}" in plain(told._repr_html_())
 
 
 def test_the_words_of_its_first_column_are_not_broken() -> None:
