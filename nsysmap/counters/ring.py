@@ -14,6 +14,8 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 16
 """Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling numpy takes longer than computing."""
+_FEWEST_BLOCKS = 2
+_CALLS = 250_000  # operations of one matrix in the time that calling numpy for one more block takes
 _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
 
 
@@ -225,9 +227,10 @@ def trimmed(band: FloatArray) -> FloatArray:
 def _blocks_of(gram: Gram) -> Blocks:
     ring = gram.ring
     least, reach = max(gram.reach, LEAST_BLOCK), max(gram.reach, 1)
-    sizes = np.arange(least, 3 * least // 2)
-    size = int(sizes[np.argmin((ring - reach) % sizes)])  # the rest is in the border: no smaller than the reach, but not much larger
-    count = (ring - reach) // size if 4 * size <= ring else 0
+    size = min(range(least, 2 * least), key=lambda size: _cost(ring, reach, size))
+    count = (ring - reach) // size
+    if count < _FEWEST_BLOCKS or _cost(ring, reach, size) > 2 * ring**3:
+        count = 0
     inside = np.arange(size)
     starts = np.arange(count)[:, None, None] * size
     own = gram.between(starts + inside[:, None], starts + inside) if count else np.zeros((0, size, size))
@@ -243,6 +246,13 @@ def _blocks_of(gram: Gram) -> Blocks:
         for at in {0, count - 1}:
             edges[at, :, :-1] = gram.between(at * size + inside[:, None], rest)
     return Blocks(size, own, nexts, edges, border)
+
+
+def _cost(ring: int, reach: int, size: int) -> int:
+    """The operations that blocks of that size take; what they leave over, no less than the reach, is in the border."""
+    count = (ring - reach) // size
+    border = ring - count * size + 1
+    return count * (6 * size**3 + 4 * size**2 * border + 2 * size * border**2 + _CALLS) + 2 * border**3
 
 
 def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
