@@ -10,10 +10,10 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.odds import Explained, by_place, explained, less_likely
 from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
-from nsysmap.counters.problem import FAR_SAMPLES, TOGETHER, coarse_enough, in_sequence_order
+from nsysmap.counters.problem import FAR_SAMPLES, TOGETHER, at_once, coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
-from nsysmap.counters.shares import BusyTime, Layout, Parts, Shares, busy_time, gram, overlapping, parts_of, shares_in, touched
+from nsysmap.counters.shares import BusyTime, Layout, Parts, Shares, busy_time, by_company, gram, overlapping, parts_of, shares_in, touched
 
 _FEWEST_SAMPLES = 50
 _STRETCHES = 8  # that the search looks at, spread over the run
@@ -139,7 +139,8 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
     margin = (FAR_SAMPLES + 1) * samples.period_ns
     begins, ends = (np.array([each.start_ns[0] for each in stretches]), np.array([each.end_ns[-1] for each in stretches]))
-    work = in_sequence_order(work.some(overlapping(work, begins - margin, ends + margin)))[0]
+    work = work.some(overlapping(work, begins - margin, ends + margin))
+    work = in_sequence_order(by_company(work) if at_once(work) else work)[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     rough = _by_busy_time(work, [each.begin(_QUICK) for each in stretches], samples.period_ns, origin) or none
     layout = coarse_enough(work, min(max(samples.period_ns / 4, _SHORTEST_PART_NS), _LONGEST_PART_NS), _FEWEST_PARTS)

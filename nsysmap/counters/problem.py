@@ -26,7 +26,8 @@ FEWEST_FOR_PART = 4
 MOST_COLUMNS = 3000
 MOST_COUPLED = 300
 """Most columns if repetitions overlap: all columns then share samples, and the time to solve grows with the third power …"""
-_CROSSING = 0.01  # … which is the case if more than this share of the executions begin while another repetition is still running
+_CROSSING = 0.01  # … which is the case if more than this share of the executions begin while another repetition is still running;
+# kernels run at the same time if they do for more than this share of their time
 MOST_SAMPLES = 200_000
 ENOUGH_SAMPLES = 50_000
 """More samples than that, and than this many per part, are thinned by whole stretches: errors are then below the counters' resolution …"""
@@ -101,7 +102,7 @@ def without(problem: Problem, outliers: BoolArray) -> Problem:
 def layout_for(work: Work, period_ns: float, samples: int) -> Layout:
     """Parts as fine as the samples resolve, twice as coarse if samples are few or kernels run at the same time, which leaves fine parts
     undetermined, and coarser still if there would be too many to solve for."""
-    if _together(work) <= _CROSSING:
+    if not at_once(work):
         fine = coarse_enough(work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS)
         if FEWEST_FOR_PART * fine.columns <= samples:
             return fine
@@ -118,11 +119,11 @@ def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
     return layout
 
 
-def _together(work: Work) -> float:
-    """Share of the work's time in which other work that began earlier is still running."""
+def at_once(work: Work) -> bool:
+    """Whether other work that began earlier is still running for more than a small share of the work's time."""
     reached = np.maximum.accumulate(np.append(work.start_ns[:1], work.end_ns[:-1]))[: len(work.start_ns)]
     both = np.maximum(np.minimum(work.end_ns, reached) - work.start_ns, 0)
-    return float(both.sum()) / max(float((work.end_ns - work.start_ns).sum()), 1.0)
+    return float(both.sum()) > _CROSSING * float((work.end_ns - work.start_ns).sum())
 
 
 def _crossing(work: Work) -> bool:

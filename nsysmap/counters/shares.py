@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from nsysmap.base.groups import scattered
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
 from nsysmap.counters.ring import Gram, band_of_pairs, gram_of_dense, trimmed
@@ -18,6 +19,7 @@ _PAIR = 150  # cost of combining a single pair of entries, relative to a product
 _ROWS = 2048  # samples at a time
 _MANY_PAIRS = 1_000_000  # entries of the same sample: for fewer, they are multiplied one by one
 _NEVER = np.iinfo(np.int64).max
+_USUAL = 0.5  # share of the executions of the kernel that began last: a set of kernels that runs as often is a group
 _SHORT = 1.5  # share of a part's length: shorter kernels are divided in two, because the distribution within them matters little
 
 
@@ -226,6 +228,46 @@ def concurrent_share(work: Work) -> FloatArray:
     total = np.bincount(group, end - start, work.groups)
     share: FloatArray = np.bincount(group, overlapped, work.groups) / np.maximum(total, 1)
     return share
+
+
+def by_company(work: Work) -> Work:
+    """The work cut where something begins or ends, in groups of what runs: kernels that run at the same time slow one another down, and
+    their rates do not add up.
+
+    What runs alone is a group: one of the kernel's begin, one of what is left of it when others have ended.  So is each set of kernels
+    that usually runs when its last kernel has begun.  In other company, kernels count as groups of their own, whose rates add up.
+    """
+    own = np.flatnonzero(work.group >= 0)
+    start, end, group = work.start_ns[own], work.end_ns[own], work.group[own]
+    moments = np.concatenate([start, end])
+    begins = np.repeat([True, False], len(own))
+    order = np.lexsort((begins, moments))
+    moments, begins, row = moments[order], begins[order], order % len(own)
+    change = np.where(begins, 1, -1)
+    of_set = np.cumsum(change * scattered(work.groups, salt=1).astype(np.int64)[group[row]])[:-1]
+    latest = row[np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))][:-1]
+    running, pieces = np.cumsum(change)[:-1], moments[1:] > moments[:-1]
+    some = np.flatnonzero(pieces & (running > 0))
+    _, first, number, count = np.unique(2 * of_set[some] + begins[some], return_index=True, return_inverse=True, return_counts=True)
+    executions = np.bincount(group, minlength=work.groups)
+    usual = (running[some[first]] == 1) | (count >= _USUAL * executions[group[latest[some[first]]]])
+    kept = some[usual[number]]
+    rare = np.zeros(len(moments), np.int64)
+    rare[some] = ~usual[number]
+    before = np.concatenate([[0], np.cumsum(rare)])
+    at = np.searchsorted(moments, start), np.searchsorted(moments, end)
+    inside = before[at[1]] - before[at[0]]  # rare pieces of each kernel
+    piece = np.flatnonzero(rare)[np.repeat(before[at[0]], inside) + _counted(inside)]
+    kernel = np.repeat(np.arange(len(own)), inside)
+    others = np.flatnonzero(work.group < 0)
+    groups = np.concatenate([work.groups + number[usual[number]], group[kernel]])
+    named, named_groups = np.unique(groups, return_inverse=True)
+    begin = np.concatenate([moments[kept], moments[piece], work.start_ns[others]])
+    finish = np.concatenate([moments[kept + 1], moments[piece + 1], work.end_ns[others]])
+    of_row = np.concatenate([named_groups, work.group[others]])
+    repeat = np.concatenate([work.repeat[own[latest[kept]]], work.repeat[own[kernel]], work.repeat[others]])
+    by_start = np.argsort(begin, kind="stable")
+    return Work(begin[by_start], finish[by_start], of_row[by_start], repeat[by_start], len(named))
 
 
 def gram(shares: Shares) -> Gram:

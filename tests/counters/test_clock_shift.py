@@ -68,6 +68,29 @@ def test_samples_without_a_value_are_left_out() -> None:
     assert found.offset_ns == pytest.approx(1200, abs=60)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_kernels_that_slow_one_another_down_do_not_mislead(seed: int) -> None:
+    """Two streams: while both run, activity is not the sum of what their kernels do alone."""
+    random = np.random.default_rng(seed)
+    alone = sequence(random.integers(3000, 9000, 12).tolist(), [600] * 12, 150)
+    beside = np.isin(alone.group % 4, (1, 2))
+    start = alone.start_ns[beside] + random.integers(300, 3300, int(beside.sum()))
+    begin, end = np.append(alone.start_ns, start), np.append(alone.end_ns, start + 4400)
+    order = np.argsort(begin, kind="stable")
+    group, repeat = np.append(alone.group, 12 + alone.group[beside]), np.append(alone.repeat, alone.repeat[beside])
+    work = Work(begin[order], end[order], group[order], repeat[order], 24)
+    moments = np.unique(np.append(begin, end))
+    running = np.searchsorted(np.sort(begin), moments[:-1], "right") - np.searchsorted(np.sort(end), moments[:-1], "right")
+    rates = random.uniform(20, 95, (2, 24))[
+        np.minimum(running, 2) - 1, work.group[np.searchsorted(work.start_ns, moments[:-1], "right") - 1]
+    ]
+    pieces = Work(moments[:-1], moments[1:], np.arange(len(rates)), np.zeros(len(rates), np.int64), len(rates))
+    samples = sampled(pieces, np.where(running > 0, rates, 0.0).tolist(), 20_000, noise=0.4, offset=-100)
+    found = clock_shift(samples, work, (0,))
+    assert found is not None
+    assert abs(found.offset_ns + 100) < 3 * found.error_ns < 180
+
+
 def test_samples_that_follow_nothing_have_no_offset() -> None:
     work = sequence(DURATIONS, GAPS, 60)
     samples = sampled(work, RATES, 5000)

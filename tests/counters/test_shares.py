@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +17,7 @@ from nsysmap.counters.shares import (
     _band_by_blocks,
     _band_by_pairs,
     busy_time,
+    by_company,
     change_in,
     concurrent_share,
     gram,
@@ -34,6 +38,11 @@ def made_work(rows: list[tuple[int, int, int, int]]) -> Work:
     return Work(
         start, start + np.array([row[1] for row in rows]), np.array([row[2] for row in rows]), np.array([row[3] for row in rows]), 4
     )
+
+
+def rows_of(work: Work) -> list[tuple[int, int, int, int]]:
+    """Begin, end, group and repetition of each."""
+    return list(zip(*(each.tolist() for each in (work.start_ns, work.end_ns, work.group, work.repeat)), strict=True))
 
 
 @given(rows=kernels, period=st.integers(3, 90), parts=st.integers(1, 5))
@@ -93,6 +102,45 @@ def test_work_beside_other_work_is_counted() -> None:
     work = Work(np.array([0, 50, 200]), np.array([100, 150, 300]), np.array([0, 1, 2]), np.zeros(3, np.int64), 3)
     assert concurrent_share(work).tolist() == [0.5, 0.5, 0.0]
     assert busy_time(work).share(np.array([0.0, 100.0]), np.array([100.0, 200.0])).tolist() == [1.0, 0.5]
+
+
+@given(rows=kernels)
+@settings(max_examples=200, deadline=None)
+def test_pieces_of_what_runs_are_those_of_the_obvious_loop(rows: list[tuple[int, int, int, int]]) -> None:
+    work = made_work(rows)
+    own = [row for row in rows_of(work) if row[2] >= 0]
+    moments = sorted({moment for row in own for moment in row[:2]})
+    executions = [sum(row[2] == group for row in own) for group in range(4)]
+    pieces = []
+    for begin, end in pairwise(moments):
+        running = [row for row in own if row[0] <= begin < row[1]]
+        latest = [row for row in own if row[0] <= begin][-1]
+        if running:
+            of_set = (tuple(sorted(row[2] for row in running)), any(row[0] == begin for row in own))
+            pieces.append((begin, end, running, latest, of_set))
+    often = Counter(piece[-1] for piece in pieces)
+    usual = {each[-1]: len(each[2]) == 1 or 2 * often[each[-1]] >= executions[each[3][2]] for each in reversed(pieces)}  # by the first one
+    expected: list[tuple[int, int, object, int]] = []
+    for begin, end, running, latest, of_set in pieces:
+        rest = [(begin, end, row[2], row[3]) for row in running]
+        expected += [(begin, end, of_set, latest[3])] if usual[of_set] else rest
+    expected += [(row[0], row[0] + row[1], -1, row[3]) for row in sorted(rows) if row[2] < 0]
+    found = by_company(work)
+    assert (np.diff(found.start_ns) >= 0).all()
+    names: dict[int, set[object]] = {}
+    for begin, end, group, repeat in rows_of(found):
+        names[group] = names.get(group, {each[2] for each in expected}) & {
+            each[2] for each in expected if each[:2] + each[3:] == (begin, end, repeat)
+        }
+    assert all(names.values())
+    assert len(found.start_ns) == len(expected)
+    assert found.groups == len({each[2] for each in expected} - {-1})
+
+
+def test_kernels_that_run_alone_are_left_as_they_are() -> None:
+    work = sequence([3000, 2000, 5000], [100, 0, 50], 5)
+    found = by_company(work)
+    assert all(np.array_equal(getattr(found, each), getattr(work, each)) for each in ("start_ns", "end_ns", "group", "repeat"))
 
 
 def test_change_is_the_difference_that_a_later_clock_makes() -> None:
