@@ -28,7 +28,7 @@ _LOOKS = 3  # rounds of the search for outliers, at most
 _NEAR_ALL = 0.2  # a larger share of all samples are not outliers
 _LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
 _FEW = 20.0  # samples per part of a kernel: with more, the leverage of a sample is below 5 % and is neglected
-_FEWEST_CLUSTERS = 8  # with fewer, the scatter between clusters is taken to be at least that of the samples' noise
+_FEWEST_CLUSTERS = 8  # of what runs in fewer, the scatter between clusters is taken to be at least that of the samples' noise
 _MOST_LEVERAGE = 0.9
 _PHASES = 32  # random sums of places in the sequence
 _HALVES = 2  # of the metrics, estimated at the same time
@@ -424,7 +424,7 @@ def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
 
 def _coherence(found: _Linear, problem: Problem) -> float:
     """Ratio of the variance from residuals that are the same in every repetition to that from independent ones; 1 if there are none."""
-    told = (problem.means.ran > 0) & (found.modelled > 0)
+    told = _often(found.modelled, problem)
     usual = (1.0 - 2.0 / (9.0 * _PHASES)) ** 3
     return max(float(np.median(found.alike[told] / found.modelled[told])) / usual, 1.0) if told.any() else 1.0
 
@@ -437,14 +437,19 @@ def _scattered(influence: FloatArray, freedom: FloatArray, modelled: FloatArray,
     that change faster than the parts.
     """
     between = (influence**2).sum(axis=0)
-    if problem.clusters < _FEWEST_CLUSTERS:
-        most: FloatArray = np.maximum(between, coherent * modelled)
-        return most
-    told = (problem.means.ran > 0) & (modelled > 0)
+    told = _often(modelled, problem)
     usual = (1.0 - 2.0 / (9.0 * np.maximum(freedom, 1.0))) ** 3
     differ = float(np.median((between / usual)[told] / modelled[told])) if told.any() else 1.0
-    scattered: FloatArray = between + max(coherent - differ, 0.0) * modelled
+    few = problem.spread < _FEWEST_CLUSTERS
+    scattered: FloatArray = np.where(few, np.maximum(between, coherent * modelled), between + max(coherent - differ, 0.0) * modelled)
     return scattered
+
+
+def _often(modelled: FloatArray, problem: Problem) -> BoolArray:
+    """The means over enough clusters for their scatter to be told from the samples' noise; all if there are none."""
+    told = (problem.means.ran > 0) & (modelled > 0)
+    often = told & (problem.spread >= _FEWEST_CLUSTERS)
+    return often if often.any() else told
 
 
 def _freedom(influence: FloatArray, spread: FloatArray) -> FloatArray:
