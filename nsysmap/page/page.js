@@ -223,6 +223,7 @@ async function start() {
         const table = tables[TABLES[type] + "_classes"], words = [];
         for (let row = 0; row < table.rows; row++) {
           const texts = Object.keys(doc.texts[TABLES[type] + "_classes"]).map(column => trace.text(TABLES[type] + "_classes", column, row) || "");
+          if (type === COPY) texts.push("copy");
           if (type === KERNEL) { const one = trace.layers.get(table.layer_id[row]); texts.push(one ? `${one.title} ${one.name} ${one.onnx || ""} ${one.tactic || ""}` : "", doc.kernels[table.name[row]].summary); }
           words.push(passes(texts.join(" ")));
         }

@@ -355,7 +355,7 @@ function timelineOf(trace, place, on) {
       if (lane && (lane.top < place.scrollTop || lane.top + lane.height > place.scrollTop + place.clientHeight)) place.scrollTop = lane.top + lane.height / 2 - place.clientHeight / 2;
     },
     get view() { return view; },
-    xOf: toX, lanes,
+    lanes,
   };
 }
 

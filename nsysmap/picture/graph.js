@@ -14,7 +14,7 @@ function drawn(name, attributes, parent) {
 function engineGraph(place, data, on) {
   const views = data.views.map(view => drawView(view));
   const at = views.map(() => ({ x: 0, y: 0, scale: 1, fitted: false }));
-  let shown = 0, mode = data.mode, chosen = null;
+  let shown = 0, mode = data.mode;
 
   function drawView(view) {
     const svg = drawn("svg", { class: "view", "aria-label": view.name, role: "group" }, place);
@@ -101,7 +101,6 @@ function engineGraph(place, data, on) {
 
   /** Marks a box and the tensors that it reads and writes. */
   function select(number) {
-    chosen = number;
     const view = views[shown];
     view.boxes.forEach((box, one) => box.classList.toggle("on", one === number));
     const way = [];
@@ -176,6 +175,6 @@ function engineGraph(place, data, on) {
   color(mode);
   return {
     color, fit, zoom, center, show, select, search, mark, boxOf, redraw: draw,
-    get view() { return shown; }, get mode() { return mode; }, get box() { return chosen; },
+    get view() { return shown; }, get mode() { return mode; },
   };
 }

@@ -1,0 +1,181 @@
+"""The page by mouse: wheel, drags and double clicks in the timeline, the overview and the engine graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser import Browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+from tests.page.opening import CAPTURES, bert, opened, seconds
+
+INFERENCES, STREAM = 30, 78  # pixels from the top of the lanes
+
+
+def in_view(page: Page) -> tuple[float, float]:
+    """Where the part in view begins, and how long it is, in seconds: R selects it."""
+    page.keyboard.press("r")
+    page.locator("#chips", has_text=" from ").wait_for()
+    page.wait_for_timeout(80)  # a part of time is followed once a frame
+    found = re.search(r"([\d.,]+ \S+) from ([\d.,]+ \S+)", page.inner_text("#chips"))
+    assert found is not None
+    page.keyboard.press("Escape")
+    return seconds(found[2]), seconds(found[1])
+
+
+def lanes(page: Page) -> tuple[float, float, float]:
+    page.locator("#timeline").evaluate("one => one.scrollIntoView()")
+    box = page.locator("#lanes canvas").bounding_box()
+    assert box is not None
+    return box["x"], box["y"], box["width"]
+
+
+def drag(page: Page, begin: tuple[float, float], across: float, down: float = 0) -> None:
+    page.mouse.move(*begin)
+    page.mouse.down()
+    page.mouse.move(begin[0] + across / 2, begin[1] + down / 2)
+    page.mouse.move(begin[0] + across, begin[1] + down)
+    page.mouse.up()
+
+
+def test_the_wheel_zooms_where_the_mouse_is_with_ctrl_or_in_focus_and_scrolls_the_page_otherwise(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, bert(written))
+    x, y, _ = lanes(page)
+    begin, length = in_view(page)
+    page.mouse.move(x + 600, y + STREAM)
+    scrolled = page.evaluate("scrollY")
+    page.mouse.wheel(0, 100)
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") > scrolled
+    assert in_view(page) == (begin, length)
+    x, y, _ = lanes(page)
+    page.mouse.move(x + 600, y + STREAM)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.wait_for_timeout(100)
+    page.keyboard.up("Control")
+    closer, shorter = in_view(page)
+    assert begin < closer < closer + shorter < begin + length
+    page.locator("#lanes canvas").focus()
+    page.mouse.wheel(0, 400)
+    page.wait_for_timeout(100)
+    assert in_view(page) == pytest.approx((begin, length), rel=0.02)
+    page.mouse.wheel(200, 0)
+    page.wait_for_timeout(100)
+    later, same = in_view(page)
+    assert same == pytest.approx(length, rel=0.02)
+    assert later > begin
+
+
+def test_a_drag_moves_and_with_shift_selects_and_a_double_click_fills_the_view(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    x, y, width = lanes(page)
+    begin, length = in_view(page)
+    drag(page, (x + 700, y + STREAM), -200)
+    later, same = in_view(page)
+    assert same == pytest.approx(length, rel=0.02)
+    assert begin < later < begin + length
+    page.keyboard.down("Shift")
+    drag(page, (x + 500, y + STREAM), 150)
+    page.keyboard.up("Shift")
+    page.locator("#chips", has_text=" from ").wait_for()
+    page.wait_for_timeout(80)
+    assert seconds(page.inner_text("#chips").split(" from ")[0]) == pytest.approx(150 / width * length, rel=0.3)
+    assert "kernels" in page.inner_text("#details")
+    page.keyboard.press("Escape")
+    page.mouse.dblclick(x + 500, y + INFERENCES)
+    title = page.inner_text("#details h2")
+    assert title.startswith("Inference ")
+    closer, shorter = in_view(page)
+    assert later <= closer + shorter
+    assert shorter < length
+
+
+def test_the_overview_moves_the_part_in_view(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    lanes(page)
+    box = page.locator("#overview").bounding_box()
+    assert box is not None
+    first, length = in_view(page)
+    drag(page, (box["x"] + 100, box["y"] + 10), box["width"] * 0.7)
+    later, same = in_view(page)
+    assert same == pytest.approx(length, rel=0.02)
+    assert abs(later - first) > length
+    page.locator("#overview").focus()
+    page.keyboard.press("ArrowLeft")
+    earlier, _ = in_view(page)
+    assert later - earlier == pytest.approx(length / 2, rel=0.05)
+
+
+def test_arrow_keys_go_from_event_to_event_and_home_and_end_to_the_ends(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.fill("#find", "gemm_mha")
+    page.locator("#find").press("Enter")
+    begins = page.locator("#details tr", has_text="begins").first
+    times = [begins.inner_text()]
+    for key in ("ArrowRight", "ArrowLeft"):
+        page.locator("#lanes canvas").press(key)
+        times.append(page.locator("#details tr", has_text="begins").first.inner_text())
+    assert times[0] == times[2] != times[1]
+    page.keyboard.press("Escape")
+    page.locator("#lanes canvas").focus()
+    page.keyboard.press("Home")
+    start, length = in_view(page)
+    page.locator("#lanes canvas").press("End")
+    end, same = in_view(page)
+    assert start < 1e-6 < end
+    assert same == pytest.approx(length, rel=0.02)
+
+
+def test_copies_and_calls_say_what_is_known_of_them(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["pageable copies"]))
+    page.fill("#find", "copy")
+    page.locator("#hits h3", has_text="cop").first.wait_for()
+    page.locator("#hits li button", has_text="HtoD").first.click()
+    told = page.inner_text("#details")
+    assert "bytes" in told
+    assert "GB/s" in told
+    assert "cudaMemcpy" in told  # the call that requested it
+    page.locator("#details button", has_text="cudaMemcpy").first.click()
+    assert page.inner_text("#details h2").startswith("cudaMemcpy")
+    page.fill("#find", "cudaLaunchKernel")
+    page.locator("#hits li button", has_text="cudaLaunchKernel").first.click()
+    assert "Launched" in page.inner_text("#details")
+    page.locator("#details h3:text('Launched') + table button").first.click()
+    assert "Grid and resources" in page.inner_text("#details")
+
+
+def test_the_engine_graph_is_dragged_zoomed_and_clicked(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.locator("#graph").evaluate("one => one.scrollIntoView()")
+    page.wait_for_selector("svg.shown .box")
+    scene = page.locator("svg.shown > g").first
+    seen = [scene.get_attribute("transform")]
+    box = page.locator("#graph-canvas").bounding_box()
+    assert box is not None
+    drag(page, (box["x"] + 20, box["y"] + 20), 60, 30)
+    seen.append(scene.get_attribute("transform"))
+    page.click("#graph-in")
+    seen.append(scene.get_attribute("transform"))
+    page.keyboard.down("Control")
+    page.mouse.move(box["x"] + 200, box["y"] + 200)
+    page.mouse.wheel(0, -100)
+    page.wait_for_timeout(100)
+    page.keyboard.up("Control")
+    seen.append(scene.get_attribute("transform"))
+    assert len({*seen}) == 4
+    page.click("#graph-fit")
+    assert scene.get_attribute("transform") == seen[0]
+    page.locator("svg.shown .box").nth(5).click()
+    assert page.locator("svg.shown .box.on").count() == 1
+    assert page.locator("#chips button").count() == 1
+    page.locator("#graph-color").select_option("kind")
+    assert page.inner_text("#graph-legend b").startswith("Kind")
