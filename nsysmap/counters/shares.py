@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -301,27 +300,31 @@ def _band_by_blocks(shares: Shares) -> FloatArray | None:
         return None
     first = np.flatnonzero(np.diff(sample, prepend=-1))
     size = np.diff(np.append(first, len(sample)))
-    away = (column - np.repeat(column[first], size) + ring // 2) % ring - ring // 2
+    away = column - np.repeat(column[first], size)
+    away[away < -(ring // 2)] += ring
+    away[away >= ring - ring // 2] -= ring
     least = np.minimum.reduceat(away, first)
-    away -= np.repeat(least, size)
-    reach = int(away.max()) + 1
+    reach = int((np.maximum.reduceat(away, first) - least).max()) + 1
     if 4 * reach > ring:
         return None
     begin = (column[first] + least) % ring
-    order = np.argsort(np.repeat(begin, size) // reach, kind="stable")
-    sample, share, at = sample[order], share[order], np.repeat(begin, size)[order] + away[order]
-    bounds = np.searchsorted(at - away[order], np.arange(0, ring + reach, reach))
+    order = np.argsort(begin // reach, kind="stable")
+    number = begin[order] // reach
+    bounds = np.searchsorted(number, np.arange(-(-ring // reach) + 1))
+    until = np.append(0, np.cumsum(size[order]))
+    entry = np.repeat(first[order] - until[:-1], size[order]) + np.arange(len(sample))
+    row = np.arange(len(order)) - bounds[number]
+    place = np.repeat(row * (2 * reach) + begin[order] - number * reach - least[order], size[order]) + away[entry]
+    share = share[entry]
     band = np.zeros((reach, ring + 2 * reach))
     square = np.zeros((2 * reach, 3 * reach))
-    for number, (low, high) in enumerate(pairwise(bounds.tolist())):
-        row = np.cumsum(np.diff(sample[low:high], prepend=-1) != 0) - 1
-        if not len(row):
+    for at, (low, high) in enumerate(pairwise(bounds.tolist())):
+        if low == high:
             continue
-        place = row * (2 * reach) + at[low:high] - number * reach
-        some = summed(place, share[low:high], (int(row[-1]) + 1) * 2 * reach).reshape(-1, 2 * reach)
+        some = summed(place[until[low] : until[high]], share[until[low] : until[high]], (high - low) * 2 * reach).reshape(-1, 2 * reach)
         square[:, : 2 * reach] = some.T @ some
         along = np.lib.stride_tricks.as_strided(square, (2 * reach, reach), (square.strides[0] + square.itemsize, square.itemsize))
-        band[:, number * reach : (number + 2) * reach] += along.T  # its diagonals, one a row
+        band[:, at * reach : (at + 2) * reach] += along.T  # its diagonals, one a row
     band[:, : 2 * reach] += band[:, ring:]
     return band[:, :ring]
 
@@ -350,20 +353,18 @@ def _pieces(work: Work, layout: Layout) -> tuple[IntArray, FloatArray, FloatArra
 
 def _overlaps(begin: FloatArray, end: FloatArray, start_ns: FloatArray, end_ns: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Sample, interval and share of the sample, for each sample that each interval overlaps."""
-    first = _places(end_ns, begin, "right")
-    count = np.maximum(_places(start_ns, end, "left") - first, 0)
-    entry = np.repeat(np.arange(len(begin)), count)
-    sample = np.repeat(first, count) + _counted(count)
+    if (begin[1:] < begin[:-1]).any() or (end[1:] < end[:-1]).any():
+        first = np.searchsorted(end_ns, begin, "right")
+        count = np.maximum(np.searchsorted(start_ns, end, "left") - first, 0)
+        entry = np.repeat(np.arange(len(begin)), count)
+        sample = np.repeat(first, count) + _counted(count)
+    else:  # the same, sample by sample
+        first = np.searchsorted(end, start_ns, "right")
+        count = np.maximum(np.searchsorted(begin, end_ns, "left") - first, 0)
+        sample = np.repeat(np.arange(len(start_ns)), count)
+        entry = np.repeat(first, count) + _counted(count)
     covered = np.minimum(end[entry], end_ns[sample]) - np.maximum(begin[entry], start_ns[sample])
     return sample, entry, covered / (end_ns - start_ns)[sample]
-
-
-def _places(moments: FloatArray, at: FloatArray, side: Literal["left", "right"]) -> IntArray:
-    """What np.searchsorted gives; if both are in order, by looking up the fewer in the more."""
-    if len(at) < len(moments) or (at[1:] < at[:-1]).any():
-        return np.searchsorted(moments, at, side)
-    reached = np.searchsorted(at, moments, "left" if side == "right" else "right")
-    return np.cumsum(np.bincount(reached, minlength=len(at) + 1)[: len(at)])
 
 
 def _counted(count: IntArray) -> IntArray:
