@@ -21,6 +21,7 @@ _CLEAR = 2.0  # … to overrule that the sequence is a whole number of periods
 _BORDER = 0.5  # a period seen less than twice is believed if at least that part of it is seen again
 _EACH = 0.9  # waits a kernel: from here on the host waits for each …
 _SEVERAL = 4  # … of that many kernels or more, which one inference then has
+_LEAST_RUN = 3  # stretches between waits that are alike, after others that are not: two may be by chance
 _KNOWN = 64  # sequences of kernels that others are compared with
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
 
@@ -102,8 +103,12 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     for w in range(len(first)):
         text = codes[starts[first[w]] : ends[first[w]]]
         periods[w] = _power(text, expected) if len(first) <= 256 or count[w] >= 2 else len(text)
-    if _always_as_often(launches, starts, size, np.array([periods[w] for w in word.tolist()])):
-        return starts
+    blocks = _blocks(launches, starts, size, np.array([periods[w] for w in word.tolist()]))
+    if blocks is not None:
+        unit, often = blocks
+        cut = [periods[w] == unit and not at % (often * unit) for w, at in zip(word.tolist(), size.tolist(), strict=True)]
+        parts = zip(starts.tolist(), ends.tolist(), cut, strict=True)
+        return np.concatenate([np.arange(start, end, often * unit if whole else end - start) for start, end, whole in parts])
     units = [codes[starts[first[w]] : starts[first[w]] + p] for w, p in periods.items() if p < size[first[w]] or recurs[w]][:_KNOWN]
     for at in range(len(starts)):
         period = periods[int(word[at])]
@@ -122,19 +127,26 @@ def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:
     return steady is not None and abs(steady[0] - expected) <= 0.25 * expected
 
 
-def _always_as_often(launches: Launches, starts: IntArray, size: IntArray, period: IntArray) -> bool:
-    """Whether something repeats the same number of times between any two waits, without a copy in between: blocks of a network."""
+def _blocks(launches: Launches, starts: IntArray, size: IntArray, period: IntArray) -> tuple[int, int] | None:
+    """A period and how often it repeats between any two waits, if always as often and without a copy in between: blocks of a network.
+
+    But for the first and the last stretch between waits, which may be cut (of three they count); and for set-up and warm-up before that,
+    of fewer stretches, in which something else runs or as many blocks as several inferences have.
+    """
     if len(size) < 3:
-        return False
-    unit = period[1]
-    whole = period == unit  # a cut first or last one has another period
-    if len(size) >= 4:
-        whole[[0, -1]] = False
-    often = np.unique(size[whole] // unit)
-    if len(often) != 1 or often[0] == 1 or not whole[1:-1].all():
-        return False
-    again = starts[1] + np.arange(1, often[0]) * unit
-    return not bool((launches.copies[again] > 0).all())
+        return None
+    last = len(size) - 2
+    unit, often = int(period[last]), int(size[last] // period[last])
+    alike = (period == unit) & (size == often * unit)
+    begin = int(np.append(np.flatnonzero(~alike[: last + 1]), -1).max()) + 1
+    before, run = np.arange(1, begin), last + 1 - begin
+    if often == 1 or (len(before) and run < max(_LEAST_RUN, len(before))):
+        return None
+    known = before[period[before] == unit]
+    if (size[known] // unit % often).any() or (last == 1 and not alike[period == unit].all()):
+        return None
+    again = starts[max(begin, 1)] + np.arange(1, often) * unit
+    return None if (launches.copies[again] > 0).all() else (unit, often)
 
 
 def _power(codes: IntArray, expected: int | None) -> int:

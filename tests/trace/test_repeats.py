@@ -112,6 +112,33 @@ def test_a_network_of_equal_blocks_only_is_one_inference_where_waits_bound_it() 
     assert found(cut_inferences(launches(words, synced=True)), words)
 
 
+@given(st.integers(2, 6), st.integers(0, 9), st.integers(4, 9), st.booleans())
+def test_warm_up_without_waits_before_a_network_of_equal_blocks_only_is_cut_into_inferences_too(
+    blocks: int, warm: int, count: int, other: bool
+) -> None:
+    """As PyTorch loops are timed: some inferences, a wait, then a wait after each; perhaps with set-up of something else before."""
+    word = [1, 2, 3] * blocks
+    stretches = [*([[7, 8, 7, 9]] * other), *([word * warm] if warm else []), *[word] * count]
+    codes = np.array([code for stretch in stretches for code in stretch], np.int64)
+    syncs = np.zeros(len(codes), np.int64)
+    syncs[np.cumsum([0, *map(len, stretches[:-1])])] = 1
+    pieces = cut_inferences(Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5)))
+    begins = np.arange(4 * other, len(codes), len(word))
+    mine = pieces.start >= 4 * other
+    assert pieces.start[mine].tolist() == begins.tolist()
+    assert set(pieces.size[mine].tolist()) == {len(word)}
+
+
+def test_other_numbers_of_inferences_between_waits_before_are_no_warm_up() -> None:
+    """Three, five, then always four of the same kernels: inferences of their own, of which some wait together."""
+    sizes = [3, 5, 4, 4, 4, 4, 4]
+    codes = np.array([1, 2, 3] * sum(sizes), np.int64)
+    syncs = np.zeros(len(codes), np.int64)
+    syncs[np.cumsum([0, *sizes[:-1]]) * 3] = 1
+    pieces = cut_inferences(Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5)))
+    assert found(pieces, [[1, 2, 3]] * sum(sizes))
+
+
 def test_copies_tell_that_equal_stretches_between_waits_are_inferences() -> None:
     codes = np.array([1, 2, 3] * 20, np.int64)
     copies = np.array([1, 0, 0] * 20, np.int64)
