@@ -9,6 +9,8 @@ _INFERENCE = re.compile(r"\b(an |An |)([Ii])nference(s?)\b(?![^{]*\})")
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _FROM = 10
 """How many of a unit a rounded time has at least, from milliseconds on: times of one inference are of one unit, and can be subtracted."""
+_MOVES = 0.025
+"""Share of the largest figure of a range to which they are rounded at most: each moves by half of it."""
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -98,11 +100,13 @@ def about(time_ns: float) -> str:
 
 
 def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
-    """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the range."""
+    """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the range, but no figure of it moves by
+    more than an eightieth of the largest, so that a reader's sums and shares of what is shown agree with those of what is not."""
     size, unit = _unit_of(max(abs(time_ns), abs(low_ns), abs(high_ns)))
     tenth = max(high_ns - low_ns, 1) / 10 / size
     digits = max(0, min(2, math.floor(-math.log10(tenth / 2)))) if size > 1 else 0
-    step = 10 ** max(0, math.floor(math.log10(tenth)))  # whole tens and hundreds, where the range is as wide
+    finest = _MOVES * max(abs(time_ns), abs(low_ns), abs(high_ns), 1) / size
+    step = 10 ** max(0, math.floor(math.log10(min(tenth, finest))))  # whole tens and hundreds, where the range is as wide
     shown = [_plain(round(value / size / step) * step if step > 1 else value / size, digits) for value in (time_ns, low_ns, high_ns)]
     return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})"
 

@@ -184,6 +184,7 @@ function detailsOf(trace, panel, on) {
       ["engine", all.engine[row] < 0 ? null : doc.engines[all.engine[row]]], all.warmup[row] ? ["excluded", "warm-up"] : null, all.complete[row] ? null : ["excluded", "cut by the capture"],
       timed && ["time", duration(all.time[row]), null, "from the end of the one before on its thread to its own"],
       timed && waited > 0 && ["of it waiting to begin", duration(waited), null, "the line before it in the timeline"], like && timed && ["of its kind", `median ${duration(like.median)}, this one ${timesWords(all.time[row] / like.median, doc.outlier).replace(" ", "\u00a0")}`],
+      ["its box in the timeline", duration(all.end[row] - all.start[row]), null, "from its first call or GPU work to its last"],
       ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
       ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} ${doc.causes[doc.texts.inferences.cause[all.cause[row]]].name}`, null, trace.artefact(row) ? ARTEFACT : null], ["kernels", doc.hidden && !all.kernels[row] ? "hidden" : all.kernels[row]],

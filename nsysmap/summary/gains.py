@@ -114,7 +114,9 @@ def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: 
     left = [one for one in left if one.name != "cuda-graph"]  # which has a row of its own then
     large = [one for one in left if (one.share or 0.0) >= _LEAST_SHARE and not (one.filled is not None and one.basis == "rule")]
     large.sort(key=lambda one: -(one.share or 0.0))
-    named = [f"{one.title}, {'up to ' if one.basis == 'rule' else ''}{percent(one.share or 0.0, 1, 0)}" for one in large[:_NAMED]]
+    unknown = [one for one in first_actions(summary) if one in left and one not in large]  # of unknown gain, for throughput
+    large = [*unknown, *large]
+    named = [_also(one) for one in large[:_NAMED]]
     while room is not None and len(named) > 1 and columns("; ".join(named)) > room - _AROUND:
         named.pop()
     parts = [f"also: {'; '.join(named)}"] if named else []
@@ -122,6 +124,13 @@ def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: 
     parts += [f"{others} more" if named else counted(others, "smaller action")] if others and (named or why) else []
     told = f"{'; '.join(parts)}: --full" if parts else ""
     return "; ".join(part for part in ("what a replay predicts comes before upper bounds" if later_more else "", told) if part)
+
+
+def _also(action: Action) -> str:
+    """An action that is left out, with its share of the time."""
+    if action.filled is not None and action.basis == "rule":
+        return f"{action_title(action)} for throughput"
+    return f"{action.title}, {'up to ' if action.basis == 'rule' else ''}{percent(action.share or 0.0, 1, 0)}"
 
 
 def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:

@@ -184,6 +184,7 @@ class Slowest:
     artefact: bool  # most of its excess is the profiler's own work
     longest: Wait | None  # the longest idle interval of the first cause, if most of its excess is in that
     device: int | None = None  # its GPU, where inferences ran on several
+    kind: str = ""  # what only inferences of its kind have, where its engine has several
 
     @property
     def where(self) -> str:

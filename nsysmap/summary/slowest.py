@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysmap.base.intervals import covered, union_ns
 from nsysmap.base.table import Row, Table
+from nsysmap.summary.kernel_sequences import what_differs
 from nsysmap.summary.model import WORK, Slowest, Wait
 from nsysmap.trace.steady import OUTLIER
 
@@ -43,8 +44,17 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         later=2 * later > longer > 0,
         artefact=any(what == "profiler" and 2 * ns > longer for what, ns in more),
         device=mine.device if len(np.unique(tables["inferences"].ints("device"))) > 1 else None,
+        kind=_kind_of(tables, worst.integer("group_id")) if len(alike) > 1 else "",
         longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
     )
+
+
+def _kind_of(tables: Mapping[str, Table], group: int) -> str:
+    """What tells a group of inferences from the others of its loop and engine."""
+    groups = list(tables["inference_groups"])
+    own = next(row for row in groups if row.integer("group_id") == group)
+    alike = [row for row in groups if all(row[name] == own[name] for name in ("engine", "loop_id"))]
+    return what_differs(tables, alike).get(group, "")
 
 
 @dataclass(frozen=True)

@@ -327,8 +327,9 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
     if found is None:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
-    which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}"
-    told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x median"
+    kind, median = (f" with {found.kind}", "their median") if found.kind else ("", "median")
+    which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"
+    told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
     told += f" ({rounded(found.usual_ns)})" if found.times_median >= OUTLIER else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base.terminal import columns, escaped, shortened
-from nsysmap.base.units import about, counted, duration, percent, ranged, rate, rounded, size
+from nsysmap.base.units import about, as_told, counted, duration, percent, ranged, rate, rounded, size
 
 
 @given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(0, 3))
@@ -73,10 +73,20 @@ def test_measured_times_have_three_significant_digits() -> None:
 
 def test_a_range_tells_how_precise_a_prediction_is() -> None:
     assert ranged(47_897, 40_694, 74_399) == "48 µs (41 to 74)"
-    assert ranged(2_766_496, 2_187_036, 3_691_766) == "2,800 µs (2,200 to 3,700)"
+    assert ranged(2_766_496, 2_187_036, 3_691_766) == "2,770 µs (2,190 to 3,690)"
     assert ranged(3_201, -7_536, 14_339) == "3 µs (-8 to 14)"
     assert ranged(100, -20, 300) == "100 ns (-20 to 300)"
     assert ranged(515_187, 139_381, 777_948) == "520 µs (140 to 780)"
+
+
+@given(st.integers(1_000, 10**8), st.integers(0, 10**8), st.integers(0, 10**8))
+def test_no_figure_of_a_range_moves_by_more_than_an_eightieth_of_the_largest(middle: int, less: int, more: int) -> None:
+    told = ranged(middle, middle - less, middle + more)
+    unit = told.split()[1]
+    shown = [as_told(f"{number} {unit}") for number in (told.split()[0], *told.partition("(")[2].removesuffix(")").split(" to "))]
+    size = as_told(f"1 {unit}")
+    for value, said in zip((middle, middle - less, middle + more), shown, strict=True):
+        assert abs(value - said) <= max(max(middle + more, abs(middle - less)) / 80, size / 2) + 1e-6
 
 
 def test_a_predicted_time_has_two_digits() -> None:
