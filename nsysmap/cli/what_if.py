@@ -49,10 +49,12 @@ def what_if_command(
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
     """
     from nsysmap.analysis import predict_changes, shows_engine
+    from nsysmap.base.table import MISSING
     from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.report.whatif import whatif_json, whatif_text
-    from nsysmap.summary.model import INFERENCE, REPETITION
+    from nsysmap.summary.model import INFERENCE, PASS_OF_ONE, REPETITION
+    from nsysmap.summary.whose import much_outside
     from nsysmap.trace.steady import only_repeats
     from nsysmap.whatif.change import check_change
 
@@ -71,4 +73,10 @@ def what_if_command(
         if mapped.selected is not None:
             click.echo(f"selected: {mapped.selected.selection.words()}")
         one = REPETITION if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped)) else INFERENCE
+        if (
+            one == INFERENCE
+            and set(answers.ints("inferences").tolist()) <= {1, MISSING}
+            and much_outside(mapped.kernels, mapped.inferences)
+        ):
+            one = PASS_OF_ONE
         click.echo(whatif_text(answers, mapped.trace.source, one))

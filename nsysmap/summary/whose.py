@@ -7,10 +7,11 @@ from pathlib import PurePath
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, Table
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, percent, rounded
 from nsysmap.engine.program import is_tensorrt
 from nsysmap.summary.model import EngineRan, Outside, Slowest, Summary
+from nsysmap.trace.steady import steady_windows
 
 _MUCH = 0.1
 """Share of the kernel time outside the inferences, from which the time from one to the next is not called that of an inference: below
@@ -33,14 +34,7 @@ def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
     kernels, inferences = tables["kernels"], tables["inferences"]
     if tables["capture"].only().text("cuda_graph_trace") == "graph" or not len(tables["device_times"]):
         return None
-    start, device = kernels.ints("start_ns"), kernels.ints("device")
-    inside = np.zeros(len(kernels), np.bool_)
-    for row in tables["steady_state"]:
-        begin, end = row.integer("start_ns"), row.integer("end_ns")
-        inside |= (device == (row.maybe_integer("device") or 0)) & (start >= begin) & (start <= end)
-    rows = np.flatnonzero(inside & np.isin(kernels.ints("process"), inferences.ints("process")))
-    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
-    others = kernels.ints("inference")[rows] == MISSING
+    rows, took, others = _in_steady_part(kernels, inferences, tables["steady_state"])
     codes = kernels.text("name").codes[rows]
     family = {row.text("name"): row.text("family") for row in tables["names"]}
     values = kernels.text("name").values
@@ -57,6 +51,23 @@ def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
         pytorch=shares[1],
         span_ns=span[0] if len(span) == 1 else None,
     )
+
+
+def much_outside(kernels: Table, inferences: Table) -> bool:
+    """The same as is_much, of the inferences of a trace (see schema.KERNELS, schema.INFERENCES)."""
+    _, took, others = _in_steady_part(kernels, inferences, steady_windows(inferences))
+    return int(took[others].sum()) >= _MUCH * max(int(took.sum()), 1)
+
+
+def _in_steady_part(kernels: Table, inferences: Table, windows: Table) -> tuple[IntArray, IntArray, BoolArray]:
+    """The kernels of the inferences' processes within these windows (STEADY_STATE), their times, and which are in no inference."""
+    start, device = kernels.ints("start_ns"), kernels.ints("device")
+    inside = np.zeros(len(kernels), np.bool_)
+    for row in windows:
+        begin, end = row.integer("start_ns"), row.integer("end_ns")
+        inside |= (device == (row.maybe_integer("device") or 0)) & (start >= begin) & (start <= end)
+    rows = np.flatnonzero(inside & np.isin(kernels.ints("process"), inferences.ints("process")))
+    return rows, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows], kernels.ints("inference")[rows] == MISSING
 
 
 def is_much(found: Outside | None) -> bool:

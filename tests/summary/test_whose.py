@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
+from nsysmap.cli.main import cli
 from nsysmap.summary import whose, words
 from nsysmap.summary.model import PASS_OF_ONE, Summary
 from tests.places import FIXTURES
@@ -124,3 +125,10 @@ def test_which_of_two_files_with_the_same_layers_ran_is_left_open(tmp_path: Path
     found = analyze(FIXTURES / "torch_mixed/nonvtx.nsys-rep", [twin, backbone, right], rules=()).summary
     assert "80 inferences, 40 of backbone.engine.json, perhaps of tail.engine.json or head.engine.json on " in words.title(found)
     assert words.kinds(found).count("unknown engine: ") == 1 and whose.NO_GIVEN not in words.kinds(found) + words.certainty(found)
+
+
+@pytest.mark.parametrize(("engines", "unit"), [(("head",), PASS_OF_ONE), (MIXED, "pass of 2 inferences"), ((), "repetition")])
+def test_what_if_has_the_same_unit(engines: Sequence[str], unit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(FIXTURES / f"torch_mixed/{name}.engine.json") for name in engines]
+    cli(["what-if", str(FIXTURES / "torch_mixed/nonvtx.nsys-rep"), *files], standalone_mode=False)
+    assert capsys.readouterr().out.startswith(f"nonvtx.nsys-rep: wall time per {unit} without the profiler, µs\n")
