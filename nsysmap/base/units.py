@@ -34,16 +34,17 @@ def rounded_share(share: float) -> float:
     return round(share, 6)
 
 
-def duration(time_ns: float | None) -> str:
-    """A time in s, ms, µs or ns with three to four significant digits; "–" for none."""
+def duration(time_ns: float | None, beside_ns: float = 0) -> str:
+    """A time in s, ms, µs or ns with three to four significant digits, in the unit of a longer one ``beside_ns`` unless it is less than a
+    tenth of that unit; "–" for none."""
     if time_ns is None:
         return "–"
-    for size, unit in _DURATIONS:
-        if abs(time_ns) >= size or size == 1:
-            value = time_ns / size
-            digits = 0 if size == 1 and float(time_ns).is_integer() else 2 if abs(value) < 100 else 1
-            return f"{value:,.{digits}f} {unit}"
-    raise AssertionError(time_ns)
+    size, unit = _unit_of(max(abs(time_ns), beside_ns))
+    if abs(time_ns) < size / 10:
+        size, unit = _unit_of(time_ns)
+    value = time_ns / size
+    digits = 0 if (size == 1 and float(time_ns).is_integer()) or abs(value) >= 1_000 else 1 if abs(value) >= 100 else 2
+    return f"{value:,.{digits}f} {unit}"
 
 
 def microseconds(time_ns: float | None) -> str:
@@ -77,11 +78,14 @@ def of_repetitions(text: str) -> str:
     return _INFERENCE.sub(lambda found: f"{found[1].replace('n', '')}{'R' if found[2] == 'I' else 'r'}epetition{found[3]}", text)
 
 
-def rounded(time_ns: float | None) -> str:
-    """A measured time with three significant digits; "–" for none."""
+def rounded(time_ns: float | None, beside_ns: float | None = None) -> str:
+    """A measured time with three significant digits, in the unit of another one (``beside_ns``), if any, unless it is less than a tenth of
+    that; "–" for none."""
     if time_ns is None:
         return "–"
-    size, unit = _unit_of(time_ns)
+    size, unit = _unit_of(time_ns if beside_ns is None else beside_ns)
+    if abs(time_ns) < size / 10:
+        size, unit = _unit_of(time_ns)
     value = float(f"{time_ns / size:.3g}")
     digits = 0 if size == 1 or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{digits}f} {unit}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from os.path import isfile
 
 import click
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.lines import WHOLE
+from nsysmap.base.terminal import pasted
 from nsysmap.cli.console import colour, width
+
+_ENGINES = (".json", ".engine", ".plan", ".trt")
 
 
 @click.command(short_help="Explain kernel, tactic and layer names.")
@@ -44,10 +48,27 @@ def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: s
     if not names and sys.stdin.isatty():
         raise NsysmapError("decode", "no name given", "give names as arguments, or one a line on standard input")
     if names or as_json:
+        for name in names:
+            _check_no_file(name)
         for name in names or _lines_in():
             _explain(name, as_json=as_json)
         return
     _copy(every_line=as_filter)
+
+
+def _check_no_file(name: str) -> None:
+    """Raises NsysmapError for the path of a file: of an engine or a report, whose names other commands show, or with names in it."""
+    if not isfile(name):  # noqa: PTH113  # Path.is_file() raises OSError for a text that is too long to be a path
+        return
+    from nsysmap.mapping.given_files import is_likely_report
+
+    if is_likely_report(name):
+        remedy = f"show its kernels: nsysmap analyze {pasted(name)} --full"
+    elif name.lower().endswith(_ENGINES):
+        remedy = f"show its layers: nsysmap layers {pasted(name)}"
+    else:
+        remedy = f"explain the names in it: nsysmap decode < {pasted(name)}"
+    raise NsysmapError(name, "is a file, not a name", remedy)
 
 
 def _explain(name: str, *, as_json: bool) -> None:

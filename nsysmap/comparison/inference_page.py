@@ -92,11 +92,11 @@ def _answer(found: OneInference, extra: int) -> list[str]:
             passed = (duration(one) for one in (found.before_ns, found.usual_before_ns))
             lines.append(f"Before it began, {next(passed)} had passed instead of {next(passed)}.")
         worst = max(found.kernels, key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1), default=None)
-        if worst is not None and most.kind == "idle" and worst["cause"] is not None and extra > 0:
+        if worst is not None and most.kind == "idle" and worst["cause"] is not None and worst.integer("extra_ns") > _LEAST_PART * extra > 0:
             own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))
             lines.append(
                 f"Of the gaps before its kernels, that before kernel {worst['position']} ({worst['layer'] or worst['kernel']}) "
-                f"differs most: {own} instead of {usual}; {worst['cause']}: {_why(worst)}."
+                f"differs most: {own} instead of {usual}; {IDLE_CAUSES[worst.text('cause')][0]}: {_why(worst)}."
             )
     return lines
 

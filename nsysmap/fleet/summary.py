@@ -328,8 +328,7 @@ def _idle(database: duckdb.DuckDBPyConnection) -> Section:
         "FROM idle GROUP BY report_group, cause ORDER BY report_group, 4 DESC, cause"
     ).fetchall()
     shown = [
-        (group, f"{cause}: {idle_words(cause)}", f"{n:,}", percent(usual, 1), percent(most, 1), which)
-        for group, cause, n, usual, most, which in rows
+        (group, idle_words(cause), f"{n:,}", percent(usual, 1), percent(most, 1), which) for group, cause, n, usual, most, which in rows
     ]
     worst = max(rows, key=lambda row: row[4], default=None)
     return _cut(

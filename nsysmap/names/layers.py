@@ -28,6 +28,7 @@ _PROFILE = r" \[profile (\d{1,9})\]$"
 _REFORMAT = r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )"
 _UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
 _TORCH = r"\[([A-Z_]{1,60})\]-\[aten_ops\.([a-z0-9_]{1,60})"  # Torch-TensorRT: what it made, and of which operation
+_TORCH_NODE = r"\[[A-Z_]{1,60}\]-\[(?:aten_ops|acc_ops)\.[^\[\]]{0,80}\]-\[([^\[\]]{1,200})\]"  # the same, and the node's name
 _STEPS = frozenset(("ELEMENTWISE", "UNARY", "SHUFFLE", "SLICE"))  # … that may be one of several for it
 _CLONE = r"_clone_\d+$"
 _CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
@@ -52,6 +53,11 @@ def split_layer_name(name: str) -> LayerName:
         if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
             profile, node = int(found[1]), node[: found.start()]
     return LayerName(node, region, index, profile)
+
+
+def short_nodes(text: str) -> str:
+    """A text with each name that Torch-TensorRT gave, such as [RELU]-[aten_ops.relu.default]-[relu_7], as that of the node: relu_7."""
+    return compiled(_TORCH_NODE).sub(r"\1", text) if "_ops." in text else text
 
 
 def normalized_range_text(name: str) -> str:

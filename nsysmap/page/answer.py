@@ -93,7 +93,7 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
 
     ``titles`` are the titles of repeated layers, by engine and common name; ``proofs`` says by engine what shows that it ran.
     """
-    guess, costs = summary.unprofiled, cost_rows(summary)[:TOP]
+    guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted, _, range_of = (
         "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
     ).partition(" (")

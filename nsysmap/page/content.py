@@ -31,7 +31,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.report.words import window_words
 from nsysmap.summary import words
-from nsysmap.summary.costs import other_name
+from nsysmap.summary.costs import others_name
 from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.summary.whose import engine_names
 from nsysmap.timing.layer_sums import NUMBER, alike, common_name
@@ -93,7 +93,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "layers": _layers(analysis, unit, swatch_of),
         "others": [
             {
-                "name": escaped(other_name(one)),
+                "name": escaped(others_name((one,))),
                 "kernels": round(one.kernels, 1) if unit.others else None,
                 "time": one.time_ns if unit.others else None,
                 "share": one.share_of_all_kernel_time,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, FloatArray, IntArray, Row
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Row, Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.plots.shares import below, of_engine, titles_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#ff98f6", "#7e80a1")
 _MARKS = "os^vDP*X"
+_DETAILED = "give one that trtexec --exportLayerInfo wrote of an engine built with --profilingVerbosity=detailed"
 _SLOW = 1.5
 _NAMED = 5
 _NAME = 70
@@ -100,6 +102,13 @@ def _where(analysis: Analysis, group: Row) -> str:
     return f", GPU {loops[mine]['device']}" if len(devices) == len(like) else f", thread {mine + 1}"
 
 
+def _unknown(roofline: Table) -> str:
+    """Why nothing is known of most layers; empty where there are none."""
+    reasons = Counter(row.maybe_text("reason") for row in roofline) if len(roofline) else Counter()
+    most = next((reason for reason, _ in reasons.most_common() if reason), None)
+    return f": {most}" if most else ""
+
+
 def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     """Draws each layer's rate over its operations per byte, under the device's limits; returns the title.
 
@@ -109,11 +118,7 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     rows = [row for row in tables.roofline if row.maybe_integer("time_ns") and row.maybe_integer("flops") and row.maybe_integer("bytes")]
     bandwidth = next((row.maybe_integer("bandwidth_bytes_per_s") for row in tables.devices), None)
     if not rows or not bandwidth:
-        raise NsysmapError(
-            analysis.source,
-            "has no layer with a known time, operations and bytes",
-            "give the engine file, written by trtexec --exportLayerInfo with --profilingVerbosity=detailed",
-        )
+        raise NsysmapError(analysis.source, f"has no layer with a known time, operations and bytes{_unknown(tables.roofline)}", _DETAILED)
     per_byte = np.array([row.integer("flops") / row.integer("bytes") for row in rows])
     rate = np.array([row.integer("flops") / row.integer("time_ns") for row in rows])  # operations per ns are 10⁹ per second
     for verdict, colour in _VERDICTS.items():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nsysmap.base.lines import folded
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
-from nsysmap.report.words import cost_words
+from nsysmap.report.words import because, cost_words
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.summary.model import Summary
 
@@ -36,7 +36,7 @@ def findings_text(outcomes: Sequence[Outcome], summary: Summary | None = None, u
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.skipped is not None:
-            reasons.setdefault(outcome.skipped, []).append(outcome.rule)
+            reasons.setdefault(because(outcome.skipped, summary), []).append(outcome.rule)
     for reason, names in reasons.items():
         lines += _wrapped(f"could not tell: {', '.join(names)}: {reason}", "  ")
     return "\n".join(lines)

@@ -233,10 +233,10 @@ cases:                             # at least one that finds something and one t
   share a place are counted once in the rule's total cost.
 - `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch (also `torch-tensorrt`, `onnxruntime`,
   `tensorrt-llm`, `tensorrt`: all that run engines, `trtexec`: those whose engines trtexec can run, `onnx`: those whose engines are built
-  from ONNX models, `cuda`: CUDA C++, neither engines nor PyTorch), `- {to: "tensorrt < 11", say: …}` and
-  `- {to: "trtexec >= 8.4 < 11", say: …}` for those versions (if the version is unknown, all are shown, each with its version),
-  `- {say: …}` for everyone. `when: {cause: input}` keeps a part to findings with this evidence: a column with one of some texts
-  (`[input, output]`), `true` (it has a value other than false) or `false`.
+  from ONNX models, `network`: engines or PyTorch, `cuda`: CUDA C++, neither), `- {to: "tensorrt < 11", say: …}`,
+  `- {to: "trtexec >= 8.4 < 11", say: …}` and `- {to: "onnx >= 8.6", say: …}` for those versions of TensorRT (if it is unknown, all are
+  shown, each with its version), `- {say: …}` for everyone. `when: {cause: input}` keeps a part to findings with this evidence: a column
+  with one of some texts (`[input, output]`), `true` (it has a value other than false) or `false`.
 - `what_if` names the change of `nsysmap what-if` that predicts a finding's saving; the finding then has that command, for
   `drop-layers` and `join-kernels` with the layers that it is about.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and

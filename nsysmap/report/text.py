@@ -12,6 +12,7 @@ from nsysmap.report import precision
 from nsysmap.report.model import Report
 from nsysmap.report.words import (
     answered_changes,
+    because,
     busy_words,
     by_rule,
     captured,
@@ -263,7 +264,7 @@ def _findings(report: Report, width: int) -> list[Line]:
         lines.extend(wrapped("Costs of different rules overlap: do not add them.", width, style="dim"))
     reasons: dict[str, list[str]] = {}
     for one in skipped:
-        reasons.setdefault(one.reason, []).append(one.rule)
+        reasons.setdefault(because(one.reason, report.summary), []).append(one.rule)
     if reasons:
         lines.append(styled(f"  {counted(len(skipped), 'rule')} could not tell:"))
         for reason, names in reasons.items():

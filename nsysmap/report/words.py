@@ -13,7 +13,7 @@ from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES, RULES
-from nsysmap.summary.words import each, idle_words, in_its_words
+from nsysmap.summary.words import NOT_ABOUT_THIS, each, idle_words, in_its_words
 
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
@@ -193,9 +193,14 @@ def number_words(row: Row, column: str) -> str:
     return "–" if number is None else str(number)
 
 
+_OF_LAYERS = re.compile(r"\b(engine|layers?|TensorRT|ExecutionContext|engine_fits|roofline)\b")
+"""What rules about TensorRT lack where no layer is known."""
+
+
 def change_words(change: str, summary: Summary) -> str:
-    """A change (schema.WHATIF) by its name, and its description."""
-    return f"{change}: {in_its_words(summary, CHANGES[change].title)}" if change in CHANGES else change
+    """A change (schema.WHATIF) by its name, and its description: what the answer says to do, where it is among that."""
+    title = next((action.title for action in summary.actions if action.name == change), None)
+    return f"{change}: {title or in_its_words(summary, CHANGES[change].title)}" if change in CHANGES else change
 
 
 def to_do(findings: Sequence[Finding]) -> str:
@@ -219,3 +224,14 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     for finding in findings:
         rules.setdefault(finding.rule, []).append(finding)
     return sorted(rules.values(), key=lambda mine: (_SEVERITIES.index(mine[0].severity), -(mine[0].cost_ns or 0), mine[0].rule))
+
+
+def because(reason: str, summary: Summary | None = None) -> str:
+    """Why a rule could not tell, without the name of the empty table or column where what is missing follows.
+
+    In a program without TensorRT, rules that need its layers are about TensorRT.
+    """
+    if summary is not None and not summary.tensorrt and _OF_LAYERS.search(reason):
+        return NOT_ABOUT_THIS
+    what, _, cause = reason.partition(": ")
+    return cause if cause and what.startswith(("no rows in ", "no value in ")) else reason

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_TENSORRT, Program, version_of
 
-PYTORCH, CUDA, TRTEXEC, ONNX = "pytorch", "cuda", "trtexec", "onnx"
-_VERSION = re.compile(r"(?:tensorrt|trtexec)(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
+PYTORCH, CUDA, TRTEXEC, ONNX, NETWORK = "pytorch", "cuda", "trtexec", "onnx", "network"
+_VERSION = re.compile(r"(?:tensorrt|trtexec|onnx)(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
 
 _HEADINGS = {
     PYTORCH: "In PyTorch: ",
@@ -20,6 +20,7 @@ _HEADINGS = {
     TENSORRT: "With TensorRT: ",
     TRTEXEC: "With TensorRT's API or trtexec: ",
     ONNX: "With an engine built from an ONNX model: ",
+    NETWORK: "With a neural network: ",
     CUDA: "In CUDA C++ without TensorRT and PyTorch: ",
 }
 
@@ -29,9 +30,9 @@ class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
     "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (those whose engines trtexec
-    can run), "onnx" (those whose engines are built from ONNX models) and "cuda" (CUDA C++, neither engines nor PyTorch) are programs;
-    "tensorrt < 11" and "trtexec >= 8.4 < 11" are some versions.  ``when`` says what a finding's evidence must be, by its column: one of
-    these texts, or true (it has a value, and that is not false) or false (the opposite).
+    can run), "onnx" (those whose engines are built from ONNX models), "network" (engines or PyTorch) and "cuda" (CUDA C++, neither) are
+    programs; "tensorrt < 11", "trtexec >= 8.4 < 11" and "onnx >= 8.6" are some versions of TensorRT.  ``when`` says what a finding's
+    evidence must be, by its column: one of these texts, or true (it has a value, and that is not false) or false (the opposite).
     """
 
     text: str
@@ -110,6 +111,7 @@ def _runs(program: Program, what: str) -> bool:
         TENSORRT: program.engine,
         TRTEXEC: program.trtexec,
         ONNX: program.trtexec or program.kind == ONNX_RUNTIME,
+        NETWORK: program.engine or program.pytorch,
         CUDA: program.kind == CUDA,
     }
     return of.get(what, program.kind == what)

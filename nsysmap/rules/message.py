@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from nsysmap.base.table import Kind
 from nsysmap.base.terminal import between_words, escaped, list_of
 from nsysmap.base.units import about, duration, ranged, size
+from nsysmap.names.layers import short_nodes
 
 Shown = int | float | str | bool | None
 
@@ -47,12 +48,13 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
 def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
     """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
 
+    Times are of one unit, unless one is less than a tenth of it; names that Torch-TensorRT gave are shortened to those of their nodes.
     ``:ranged`` shows a predicted time with the range in the columns low_NAME and high_NAME, ``:about`` without it; both are rounded as
     that range allows.
 
     A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
     """
-    shown = []
+    shown, most_ns = [], _longest_ns(template, values)
     for text, optional in _parts(template):
         if optional and any(_absent(values[name]) for name, _ in _fields(text)):
             continue
@@ -61,7 +63,7 @@ def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) 
             if name is not None and spec in ("about", "ranged"):
                 shown.append(_about(name, values) if spec == "ranged" else _about(name, values).partition(" (")[0])
             elif name is not None:
-                shown.append(_shown(values[name], spec or "", longest))
+                shown.append(_shown(values[name], spec or "", longest, most_ns))
     return " ".join("".join(shown).split())
 
 
@@ -94,15 +96,22 @@ def _about(name: str, values: Mapping[str, Shown]) -> str:
     return ranged(known[0], known[1], known[2]) if len(known) == len(ends) else about(known[0]) if known else "unknown"
 
 
-def _shown(value: Shown, spec: str, longest: int) -> str:
+def _longest_ns(template: str, values: Mapping[str, Shown]) -> float:
+    """The longest time in a message, whose unit the others take."""
+    times = (values[name] for text, _ in _parts(template) for name, spec in _fields(text) if spec == "ns")
+    return max((abs(one) for one in times if isinstance(one, int | float) and not _absent(one)), default=0)
+
+
+def _shown(value: Shown, spec: str, longest: int, most_ns: float) -> str:
     if value is None or _absent(value):
         return "unknown"
     if isinstance(value, str):
-        return list_of(escaped(value), _LONGEST_LIST) if spec == "list" else between_words(escaped(value), longest)
+        text = escaped(short_nodes(value))
+        return list_of(text, _LONGEST_LIST) if spec == "list" else between_words(text, longest)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if spec == "ns":
-        return duration(value)
+        return duration(value, most_ns)
     if spec == "bytes":
         return size(round(value))
     if spec in (",d", "d"):

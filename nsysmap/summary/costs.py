@@ -10,6 +10,7 @@ from nsysmap.base.units import rounded
 from nsysmap.summary.model import INFERENCE, REPETITION, LayerGroup, OtherKernels, Summary
 
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
+_FAMILIES = 3  # of kernels without a layer that are named
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
@@ -45,24 +46,29 @@ def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, in
     return sum(cost.share for cost in rest), sum(cost.time_ns for cost in rest), sum(cost.layers or 0 for cost in rest)
 
 
-def cost_rows(summary: Summary) -> list[Cost]:
-    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer is known."""
+def cost_rows(summary: Summary, *, families: bool = False) -> list[Cost]:
+    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer is known.
+
+    Kernels without a layer are one row, or one for each of their ``families``.
+    """
     if not summary.layers:
         return []
     found = [
         Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.name, one)
         for one in summary.layers
     ]
-    found += [
-        Cost(one.share_of_all_kernel_time, one.time_ns, None, f"{one.family} kernel", None, other_name(one), None)
-        for one in summary.other_kernels
-    ]
+    for others in [(one,) for one in summary.other_kernels] if families else [summary.other_kernels] if summary.other_kernels else []:
+        share, time_ns = sum(one.share_of_all_kernel_time for one in others), sum(one.time_ns for one in others)
+        found.append(Cost(share, time_ns, None, f"{others[0].family} kernel" if len(others) == 1 else "", None, others_name(others), None))
     return sorted(found, key=lambda one: -one.share)
 
 
-def other_name(other: OtherKernels) -> str:
-    """The name of a row of kernels without a layer."""
-    return f"({other.family} kernels without a layer{f', {other.names} names' if other.names > 1 else ''})"
+def others_name(others: Sequence[OtherKernels]) -> str:
+    """The name of the row of kernels without a layer: of which families, the one with the most time first."""
+    if len(others) == 1:
+        return f"({others[0].family} kernels without a layer{f', {others[0].names} names' if others[0].names > 1 else ''})"
+    more = f" and {len(others) - _FAMILIES} more" if len(others) > _FAMILIES else ""
+    return f"(without a layer: {', '.join(one.family for one in others[:_FAMILIES])}{more})"
 
 
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:

@@ -93,16 +93,15 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
     more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
     again = bool(summary.blocked and summary.next_steps)
     shorter = [one for one in summary.actions if not one.throughput_only and not (one.basis == "rule" and again)]
-    shorter = shorter[: ACTIONS - (more is not None)]
     chosen: list[Action] = []
     lines = 0
-    for action in shorter:
+    for action in sorted(shorter, key=lambda one: -one.saving.ns)[: ACTIONS - (more is not None)]:
         takes = 1 + max(len(ways(action)), 1)
         if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
             continue
         chosen.append(action)
         lines += takes
-    return (*chosen, *((more,) if more else ()))
+    return (*(one for one in shorter if one in chosen), *((more,) if more else ()))
 
 
 def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: int | None = None) -> str:
@@ -134,11 +133,11 @@ def _also(action: Action) -> str:
 
 
 def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:
-    """All but the action that says least: that of unknown gain, otherwise the last that shortens one inference; the first always stays."""
+    """All but the action that says least: that of unknown gain, otherwise the one that shortens one inference least; one always stays."""
     if len(shown) < 2:
         return tuple(shown)
     unknown = [one for one in shown if one.throughput_only and one.basis == "rule"]
-    shorter = [one for one in shown[1:] if not one.throughput_only]
+    shorter = sorted((one for one in shown if not one.throughput_only), key=lambda one: -one.saving.ns)[1:]
     least = (unknown or shorter or shown)[-1]
     return tuple(one for one in shown if one is not least)
 

@@ -23,17 +23,17 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
     if capture.text("cuda_graph_trace") == "graph" and gpu_work:
         steps.append(
             NextStep(
-                "The kernels inside CUDA graphs are hidden: capture again",
+                "capture again, because the kernels inside CUDA graphs are hidden",
                 "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
             )
         )
     elif not gpu_work and (capture.flag("has_api_calls") or _nothing_recorded(tables)):
         pass  # a note says why, and another capture like this would not help
     elif not gpu_work:
-        steps.append(NextStep("The trace has no GPU work: capture again", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
+        steps.append(NextStep("capture again, because the trace has no GPU work", "nsys profile -t cuda,nvtx,osrt -o report ./program"))
     elif not len(tables["inferences"]):
-        found = "No inference was recognised: capture a loop of the same inference"
-        why = found if program.shows_engine else "Nothing repeats: capture a loop"
+        found = "capture a loop of the same inference, because none was recognised"
+        why = found if program.shows_engine else "capture a loop, because nothing repeats"
         steps.append(NextStep(why, "nsysmap record -- ./program"))
     if program.shows_engine and not len(tables["engines"]) and (export := how(ENGINE_FILE, program).paste) is not None:
         steps.append(NextStep(ENGINE_FILE.title, export))

@@ -219,7 +219,7 @@ CHANGES: Mapping[str, Change] = {
                 _say("use ONNX Runtime 1.15 or later: its TensorRT provider has the option trt_cuda_graph_enable"),
             ),
             TENSORRT_LLM: (
-                _line(_LLM_GRAPH, 10, 7, release="from TensorRT-LLM 0.16 on; from 1.0 on, LLM is in tensorrt_llm._tensorrt_engine"),
+                _line(_LLM_GRAPH, 10, 7, release="from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)"),
                 _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
             ),
             TORCH_TENSORRT: (

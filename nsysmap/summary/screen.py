@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from nsysmap.base.lines import WHOLE, Line, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
+from nsysmap.names.layers import short_nodes
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.commands import commands
@@ -57,7 +58,8 @@ def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line
     lines += [styled(""), *_costliest(summary, width)]
     lines += _see([one for one in see if one not in short[:room]], width, "see also" if room else "see")
     lines += _next_steps(summary, shown, width) if not summary.blocked else []
-    lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
+    if summary.gpus or summary.next_steps or not summary.blocked:  # without GPU work all is unknown, as said above
+        lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
     for text in summary.warnings:
         lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
     return lines
@@ -228,7 +230,7 @@ def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Lin
                 "–" if cost.layers is None else f"{cost.layers}",
                 *((cost.what,) if kinds_too else ()),
                 *engine,
-                escaped(cost.name),
+                escaped(cost.name if width == WHOLE else short_nodes(cost.name)),
             )
         )
     if rest := other_costs(summary, shown):

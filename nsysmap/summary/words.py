@@ -40,7 +40,8 @@ _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusion
 _ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something else: what could run at the same time
 _PARTS = 5  # of a region
 _NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
-_NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
+NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
+"""Why rules about engines could not tell in a program without them."""
 _NOT_SAMPLED = "no hardware counters were sampled ("
 _PLACE_WIDTH = 44  # of the layers in which something was not fused
 
@@ -123,8 +124,9 @@ def _median(summary: Summary, mean_ns: int) -> str:
     if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION, PASS_OF_ONE) or summary.kinds[0].median_ns is None:
         return ""
     median_ns = summary.kinds[0].median_ns
-    mean, median = (rounded(one).split() for one in (mean_ns, median_ns))
-    told = median[0] if median[1] == mean[1] else " ".join(median)
+    told, told_mean = rounded(median_ns, mean_ns), rounded(mean_ns)
+    if told.split()[1] == told_mean.split()[1]:
+        told = told.split()[0]
     return f" (median {told})" if abs(median_ns - mean_ns) > _SAME_TIME * mean_ns else ""
 
 
@@ -330,12 +332,12 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
     kind, median = (f" with {found.kind}", "their median") if found.kind else ("", "median")
     which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"
     told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
-    told += f" ({rounded(found.usual_ns)})" if found.times_median >= OUTLIER else ""
+    told += f" ({rounded(found.usual_ns, found.time_ns)})" if found.times_median >= OUTLIER else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if not why:
         return told
-    more = [f"+{rounded(ns)} {'GPU work' if what == WORK else idle_words(what)}" for what, ns in found.more]
+    more = [f"+{rounded(ns, found.time_ns)} {'GPU work' if what == WORK else idle_words(what)}" for what, ns in found.more]
     told += f": {', '.join(more)}{_held_up(found)}" if more else ""
     told += ", an artefact of profiling" if found.artefact else ""
     told += "; mostly before it began" if found.later else ""
@@ -430,6 +432,6 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
     share = reasons[largest] / (rules + changes)
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
-    because = _NOT_ABOUT_THIS if "engine file" in largest and not summary.tensorrt else because or largest
+    because = NOT_ABOUT_THIS if "engine file" in largest and not summary.tensorrt else because or largest
     told = f"{' and '.join(parts)} could not tell: {several}{in_its_words(summary, because)}"
     return f"{told}; {counters}{where}" if counters else f"{told}{where}"

@@ -121,7 +121,7 @@ def _aux_streams(model: Model) -> Plan:
     return Plan(
         (lambda timeline, machine: on_auxiliary_streams(timeline, dependencies, event_ns=round(_EVENT_NS * machine.launch)),),
         f"Independent layers run on up to {MOST_STREAMS} more streams, as far as the engine file's tensors allow, with an event for each "
-        "wait between streams;  TensorRT itself decides which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams).",
+        "wait between streams; TensorRT itself decides which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams).",
     )
 
 
@@ -141,7 +141,7 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
     return Plan(
         (make,),
         f"The kernels of {model.selection.named(here)} ({_average(count)} per inference) and their launches are removed; all others take "
-        "as long as now,  including those that would then read another layout. The range also covers the program run as a CUDA graph.",
+        "as long as now, including those that would then read another layout. The range also covers the program run as a CUDA graph.",
         (make,),
     )
 

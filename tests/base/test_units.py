@@ -32,13 +32,29 @@ def test_a_share_of_nothing_is_no_share() -> None:
         (999, "999 ns"),
         (1000, "1.00 µs"),
         (274_720, "274.7 µs"),
-        (1_500_000, "1.50 ms"),
+        (1_500_000, "1,500 µs"),
+        (12_345_678, "12.35 ms"),
         (61_000_000_000, "61.00 s"),
         (None, "–"),
     ],
 )
 def test_a_duration_has_the_unit_that_fits(time_ns: int | None, text: str) -> None:
     assert duration(time_ns) == text
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "beside_ns", "text"),
+    [
+        (682, 11_020, "0.68 µs"),
+        (82, 11_020, "82 ns"),
+        (6_970_000, 29_000_000, "6.97 ms"),
+        (29_000_000, 6_970_000, "29.00 ms"),
+        (43_000, 29_000_000, "43.00 µs"),
+        (0, 5_000, "0 ns"),
+    ],
+)
+def test_times_beside_one_another_have_one_unit_where_the_shorter_keeps_its_digits(time_ns: int, beside_ns: int, text: str) -> None:
+    assert duration(time_ns, beside_ns) == text
 
 
 def test_sizes_and_counts_have_their_units() -> None:
@@ -69,6 +85,8 @@ def test_an_escaped_text_holds_nothing_that_drives_a_terminal(text: str) -> None
 def test_measured_times_have_three_significant_digits() -> None:
     assert [rounded(ns) for ns in (3, 357_796, 51_711, 2_070, 13_711_522)] == ["3 ns", "358 µs", "51.7 µs", "2.07 µs", "13.7 ms"]
     assert rounded(None) == "–"
+    assert [rounded(ns, 11_400_000) for ns in (8_850_000, 143_000, 99_000)] == ["8.85 ms", "0.14 ms", "99.0 µs"]
+    assert rounded(10_300_000, 9_780_000) == "10,300 µs"
 
 
 def test_a_range_tells_how_precise_a_prediction_is() -> None:

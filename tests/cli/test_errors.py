@@ -488,3 +488,14 @@ def test_an_end_of_file_that_no_command_foresaw_is_no_interrupt(monkeypatch: pyt
     monkeypatch.setattr("sys.argv", ["nsysmap", "decode", "x"])
     with pytest.raises(EOFError, match="too short"):
         main._run()
+
+
+def test_a_file_given_as_a_name_is_not_explained_as_one(nsysmap: Command, tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("[I] built\n")
+    for path, remedy in ((ENGINE, "nsysmap layers"), (REPORT, "nsysmap analyze"), (SYNC, "nsysmap analyze"), (log, "nsysmap decode <")):
+        done = nsysmap("decode", "x", str(path))
+        assert done.status == 2
+        assert done.err.startswith(f"nsysmap: {path}: is a file, not a name; ")
+        assert f"{remedy} {path}" in done.err
+    assert nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0  # too long to be a path

@@ -50,19 +50,26 @@ def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
     assert (worst["position"], worst["cause"], worst["evidence"]) == (21, "launch", "cudaLaunchKernel")
     assert found.contributions[0].name == "idle: waiting for launches"
     assert worst["call_ns"] == 274_586  # the longest launch call of the capture
-    assert "; launch: cudaLaunchKernel took 274.6 µs." in " ".join(inference_text(found).split())
+    assert "; waiting for launches: cudaLaunchKernel took 274.6 µs." in " ".join(inference_text(found).split())
 
 
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("decode_loop/sync.nsys-rep", "launch: the host began cudaLaunchKernel 466.0 µs after the GPU went idle."),
-        ("bert_trt10/hostgap.nsys-rep", "profiler: Chunk Allocation."),
+        ("decode_loop/sync.nsys-rep", "waiting for launches: the host began cudaLaunchKernel 466.0 µs after the GPU went idle."),
+        ("bert_trt10/hostgap.nsys-rep", "nsys's own work: Chunk Allocation."),
     ],
 )
 def test_what_the_host_was_late_with_is_told(file: str, why: str) -> None:
     found = one_inference(analyze(FIXTURES / file, rules=[]).tables.by_name(), file, "slowest")
     assert f"; {why}" in " ".join(inference_text(found).split())
+
+
+def test_a_gap_that_is_little_of_the_difference_is_not_named_beside_what_passed_before_it_began() -> None:
+    tables = analyze(FIXTURES / "torch_mixed" / "sync.nsys-rep", rules=[]).tables.by_name()
+    text = " ".join(inference_text(one_inference(tables, "sync.nsys-rep", "1")).split())
+    assert "Before it began, 657.8 µs had passed instead of 345.4 µs." in text
+    assert "differs most" not in text
 
 
 def test_one_that_took_many_times_the_median_is_told_as_such_and_most_is_more_than_half() -> None:

@@ -20,7 +20,7 @@ QUESTIONS = {
         "bert_trt10/sync.sqlite", "bert_trt10/graph_whole.sqlite", ["FASTER:", "traced as a whole", "the trace cannot separate them"],
     ),
     "it became slower: was it the application": (
-        "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 329.3 µs → 1.19 ms", "idle: host busy elsewhere"],
+        "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 329.3 µs → 1,18", "idle: host busy elsewhere"],
     ),
     "what do pageable copies cost": (
         "bert_split_trt10/sync.nsys-rep", "bert_split_trt10/pageable.nsys-rep",

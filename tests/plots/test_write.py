@@ -103,6 +103,12 @@ def test_the_roofline_shows_measured_traffic_beside_the_modelled(analysis: Analy
     assert not any("measured" in one for one in texts(analysis, "roofline", tmp_path / "y.svg"))
 
 
+def test_a_roofline_of_layers_without_tensors_says_what_the_file_lacks(tmp_path: Path) -> None:
+    plain = analyze(FIXTURES / "two_gpus" / "tp_sync.nsys-rep", [FIXTURES / "two_gpus" / "tp.engine.json"], rules=[])
+    with pytest.raises(NsysmapError, match="operations and bytes: the engine file has no tensors; give one that trtexec --exportLayerInfo"):
+        write_plot(plain, "roofline", tmp_path / "x.svg")
+
+
 def test_what_if_shows_before_and_after(analysis: Analysis, tmp_path: Path) -> None:
     said = texts(analysis, "what-if", tmp_path / "x.svg")
     for row in analysis.tables.whatif:

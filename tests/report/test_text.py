@@ -15,7 +15,9 @@ from nsysmap.base.terminal import columns
 from nsysmap.report.markdown import report_markdown
 from nsysmap.report.model import Report
 from nsysmap.report.text import NARROWEST, report_text
+from nsysmap.report.words import because
 from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.summary.words import NOT_ABOUT_THIS
 from tests.reports import hostile, numbered, report, with_tables
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -172,3 +174,15 @@ def test_what_repeats_unmarked_is_no_inference_in_headings(unit: str, word: str)
         assert f"to the last steady-state {word.lower()}" in " ".join(text.split())
     nothing = replace(told, inferences=replace(told.inferences, count=0))
     assert f"{word}s: none recognised" in report_text(nothing, full=True)
+
+
+def test_why_a_rule_could_not_tell_is_without_the_table_that_is_empty() -> None:
+    assert because("no rows in gpu_sampling: no hardware counters were sampled") == "no hardware counters were sampled"
+    assert because("no value in roofline.dram_bytes: no counters") == "no counters"
+    eager = report("torch_encoder", "eager.nsys-rep", engine=False).summary
+    for reason in ("there is no engine file that shows its layers' tensors", "no rows in engine_fits", "no rows in roofline"):
+        assert because(reason, eager) == NOT_ABOUT_THIS
+        assert because(reason) == reason
+    assert because("OS runtime calls were not traced", eager) == "OS runtime calls were not traced"
+    for whole in ("no rows in memcpys", "the saving could not be predicted: too few"):
+        assert because(whole) == whole

@@ -4,8 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.program import KINDS, ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
+from nsysmap.engine.program import (
+    CUDA,
+    KINDS,
+    ONNX_RUNTIME,
+    OTHER,
+    PYTORCH,
+    TENSORRT,
+    TENSORRT_LLM,
+    TORCH_ENGINES,
+    TORCH_TENSORRT,
+    Program,
+)
 from nsysmap.rules.advice import Part, advice_to, is_condition, joined
+from nsysmap.rules.packs import builtin_rules_dir, load_rules
+
+ABOUT_ENGINES = (  # rules that find something only where an engine ran
+    "weights-streamed",
+    "graph-blockers",
+    "default-stream",
+    "one-thread-many-contexts",
+    "memory-traffic-above-tensors",
+    "tensor-cores-idle",
+)
 
 PARTS = (
     Part("torch.cuda.graph()", "pytorch"),
@@ -90,3 +111,29 @@ def test_advice_of_several_findings_has_each_line_once_and_the_common_end_last()
     assert joined(["a\nend", "b\nend", "a\nend"]).splitlines() == ["a", "b", "end"]
     assert joined(["start\na\nend", "start\nb\nend"]).splitlines() == ["start", "a", "b", "end"]
     assert joined(["end", "a\nend", "end\nmore"]).splitlines() == ["a", "end", "more"]
+
+
+def test_advice_on_onnx_models_and_networks_is_for_who_has_one() -> None:
+    parts = (Part("AutoCast", "onnx >= 10.12"), Part("uint8 input", "network"))
+    assert advice_to(Program(TENSORRT, (10, 14)), parts).splitlines() == ["AutoCast", "uint8 input"]
+    assert advice_to(Program(ONNX_RUNTIME, (10, 3)), parts) == "uint8 input"
+    for kind in (TENSORRT_LLM, TORCH_TENSORRT, PYTORCH):
+        assert advice_to(Program(kind, (10, 14)), parts) == "uint8 input"
+    for kind in (CUDA, OTHER):
+        assert advice_to(Program(kind), parts) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_builtin_advice_is_about_what_a_program_of_that_kind_has_not(kind: str) -> None:
+    no_engine, no_onnx = (CUDA, OTHER, PYTORCH), (CUDA, OTHER, PYTORCH, TENSORRT_LLM, TORCH_TENSORRT)
+    foreign = {
+        **dict.fromkeys(("network", "NMS"), (CUDA, OTHER)),
+        **dict.fromkeys(("engine", "CV-CUDA"), no_engine),
+        **dict.fromkeys(("polygraphy", "AutoCast", "ONNX", "opset"), no_onnx),
+        "torch": (CUDA, OTHER, TENSORRT, ONNX_RUNTIME, TENSORRT_LLM),
+    }
+    for rule in load_rules([builtin_rules_dir()]):
+        if kind in no_engine and (rule.group not in ("copy", "host", "launch", "counters") or rule.name in ABOUT_ENGINES):
+            continue  # which finds nothing in such a program
+        told = advice_to(Program(kind), rule.advice, {})
+        assert not [word for word, kinds in foreign.items() if kind in kinds and word in told], (rule.name, told)

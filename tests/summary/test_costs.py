@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -227,3 +228,15 @@ def test_a_rule_tells_a_prediction_as_the_answer_does() -> None:
     (action,) = [one for one in analysis.summary.actions if one.name == "cuda-graph"]
     assert f": {words.figure(action.saving)}, or " in finding.message
     assert cost_words(finding.cost_ns or 0, finding.group, analysis.summary) == f"{rounded(action.saving.ns)} per inference"
+
+
+def test_kernels_without_a_layer_are_one_row_as_they_are_one_share_of_how_sure() -> None:
+    summary = held("two engines in turn").summary
+    (row,) = [row for row in cost_rows(summary) if row.group is None]
+    assert row.share == pytest.approx(1 - (summary.mapped.share_of_time or 0), abs=1e-9)
+    assert row.name == "(without a layer: pytorch, cutlass, cublas)"
+    apart = [row for row in cost_rows(summary, families=True) if row.group is None]
+    assert [row.what for row in apart] == ["pytorch kernel", "cutlass kernel", "cublas kernel"]
+    assert sum(row.share for row in apart) == pytest.approx(row.share)
+    more = replace(summary, other_kernels=(*summary.other_kernels, *summary.other_kernels))
+    assert [row.name for row in cost_rows(more) if row.group is None] == ["(without a layer: pytorch, cutlass, cublas and 3 more)"]

@@ -55,7 +55,7 @@ EVERYTHING = {
 }
 ONLY_SOME = ("python-between", "python-alone", "engine-file")  # of some programs
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
-_RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+ on")
+_RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+")
 
 
 def said(made: How) -> list[str]:
@@ -156,7 +156,7 @@ def test_who_builds_engines_with_a_program_of_its_own_releases_is_told_the_relea
 
 def test_a_graph_of_tensorrt_llm_has_the_release_that_the_user_can_check() -> None:
     line = how(CHANGES["cuda-graph"], Program(TENSORRT_LLM, since=(10,))).paste or ""
-    assert line.endswith("  # from TensorRT-LLM 0.16 on; from 1.0 on, LLM is in tensorrt_llm._tensorrt_engine")
+    assert line.endswith("  # from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)")
     assert "# from" not in (how(CHANGES["cuda-graph"], Program(TENSORRT_LLM, (10, 7))).paste or "")
 
 

@@ -324,6 +324,19 @@ def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_ord
     assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == "1 smaller action: --full"
 
 
+def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    graph, attention, two, *_ = summary.actions
+    assert two.throughput_only
+    large = replace(attention, saving=Figure(2 * graph.saving.ns, 0, 2 * graph.saving.ns), share=2 * (graph.share or 0))
+    many = replace(summary, actions=(graph, large, two))
+    assert gains.first_actions(many) == (graph, large, two)
+    assert gains.without_least((graph, large, two)) == (large, two)
+    assert gains.without_least((large, two)) == (large,)
+    small = [replace(graph, name=f"other {number}") for number in range(3)]
+    assert large in gains.first_actions(replace(summary, actions=(*small, large, two)))
+
+
 def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, *_ = summary.actions

@@ -54,7 +54,7 @@ def test_a_program_without_tensorrt_is_told_nothing_about_engine_files() -> None
 def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -> None:
     held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
     none = {**held, "inferences": Table.empty(INFERENCES), "inference_times": Table.empty(INFERENCE_TIMES)}
-    assert [step.why for step in summarize(none).next_steps] == ["Nothing repeats: capture a loop"]
+    assert [step.why for step in summarize(none).next_steps] == ["capture a loop, because nothing repeats"]
 
 
 def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
