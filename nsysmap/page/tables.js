@@ -85,7 +85,8 @@ function layersOf(trace, place, on) {
     for (const head of heads) head.setAttribute("aria-sort", head.dataset.by === sort ? (down ? "descending" : "ascending") : "none");
     const most = rows.reduce((best, row) => Math.max(best, row.share || 0), 0), shown = all ? rows : rows.slice(0, MOST_ROWS);
     body.replaceChildren(...shown.flatMap(row => [line(row, most), ...(isOpen(row) ? row.members.map(one => line(one, most, "member")) : [])]));
-    said.textContent = `${counted(rows.length, "row")}; ${part() ? "times (µs) and kernels within the selection" : `times (µs): ${doc.mean}`}`;
+    const limited = doc.layers.reduce((sum, layer) => sum + (layer.fraction === null ? 0 : layer.share || 0), 0);
+    said.textContent = `${counted(rows.length, "row")}; ${part() ? "times (µs) and kernels within the selection" : `times (µs): ${doc.mean}; of roofline known for ${percent(limited)} of kernel time`}`;
     const more = place.querySelector(".more");
     more.replaceChildren();
     if (shown.length < rows.length) button(`show all ${rows.length.toLocaleString("en")} rows`, more, () => { all = true; update(); });

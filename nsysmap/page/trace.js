@@ -250,14 +250,16 @@ function lanesOf(doc, tables, shared) {
   const ranges = split(RANGE, row => shared(RANGE, "thread", row));
   const calls = split(CALL, row => shared(CALL, "thread", row));
   const others = [OSRT, OVERHEAD].map(type => split(type, row => shared(type, "thread", row)));
-  doc.threads.forEach(({ tid }, thread) => {
+  const rank = thread => inferences.has(thread) ? 0 : calls.has(thread) || ranges.has(thread) ? 1 : 2;  // who runs inferences stands next to the GPU
+  for (const thread of [...doc.threads.keys()].sort((one, two) => rank(one) - rank(two) || one - two)) {
+    const { tid } = doc.threads[thread];
     stacked(tables, ranges.get(thread) || []).forEach((part, depth) => {
       const name = depth === DEEPEST ? `${counted(part.length, "range")} deeper` : depth ? "" : `thread ${tid} NVTX`;
       add({ name, type: RANGE, height: 16, thread }, part);
     });
     add({ name: `thread ${tid} CUDA calls`, type: CALL, height: 18, thread }, calls.get(thread) || []);
     ["OS runtime", "profiler"].forEach((what, at) => add({ name: `thread ${tid} ${what}`, type: at ? OVERHEAD : OSRT, height: 14, thread }, others[at].get(thread) || []));
-  });
+  }
   return lanes;
 }
 

@@ -260,7 +260,8 @@ def _threads(made: _Trace, events: Events) -> None:
     said = {name: _host_classes(made, name, events) for name in _ON_HOST}
     pids = sorted({one["pid"] for one in events.threads})
     parents = {pid: made.add(f"process {pid}", more=process(pid) if 0 < pid <= _MOST_ID else b"") for pid in pids}
-    for on, told in enumerate(events.threads):
+    running = {*events.tables["inferences"]["thread"].tolist()}
+    for on, told in sorted(enumerate(events.threads), key=lambda one: one[0] not in running):  # who runs inferences stands next to the GPU
         parts = []
         for name in _ON_HOST:
             table = events.tables[name]

@@ -198,6 +198,9 @@ def test_inferences_stand_by_gpu_and_are_called_what_they_are(tmp_path: Path) ->
     slices, _ = read(tmp_path / "two.perfetto-trace")
     tracks = [one.track for one in slices if one.name.startswith("inference ")]
     assert Counter(tracks) == {"inferences on GPU 0 of thread 37": 40, "inferences on GPU 1 of thread 38": 40}
+    described = {packet.track_descriptor.name: packet.track_descriptor for packet in whole(tmp_path / "two.perfetto-trace").packet}
+    threads = sorted((one.sibling_order_rank, name) for name, one in described.items() if name.startswith("thread "))
+    assert [name for _, name in threads] == ["thread 37", "thread 38", "thread 25", "thread 32"]  # those that run inferences first
     write_trace(analyze(FIXTURES / "torch_encoder" / "eager.nsys-rep", rules=()), tmp_path / "torch.perfetto-trace")
     named = {one.track for one in read(tmp_path / "torch.perfetto-trace")[0] if one.name.startswith("repetition ")}
     assert len(named) == 1
