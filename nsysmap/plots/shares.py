@@ -12,7 +12,7 @@ from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.picture.titles import name_title
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
-from nsysmap.summary.costs import cost_rows, kernel_titles, other_costs
+from nsysmap.summary.costs import cost_rows, kernel_titles, other_costs, whole_part
 from nsysmap.summary.words import each, idle_words
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     axes.invert_yaxis()
     axes.margins(x=0.16)
     what = "visible kernel time" if summary.hidden else "kernel time"
-    axes.set_xlabel(f"µs per {summary.unit} (mean), of {duration(summary.kernel_ns)} {what}" if summary.units else "µs over the trace")
+    of = f"per {summary.unit} (mean)" if summary.kernel_units else whole_part(summary)
+    axes.set_xlabel(f"µs {of}, of {duration(summary.kernel_ns)} {what}")
     _legend(axes, [(one.fill, one.words) for one in used], across=3)
     return "Time by layer" + (", * stands for numbers that differ" if any("*" in name for name in names) else "")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.terminal import columns, escaped, told_apart
-from nsysmap.base.units import rounded
+from nsysmap.base.units import counted, rounded
 from nsysmap.summary.model import INFERENCE, REPETITION, LayerGroup, OtherKernels, Summary
 
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
@@ -29,13 +29,20 @@ class Cost:
 
 def costs_heading(summary: Summary, room: int | None = None) -> str:
     """What the shares and times of `cost_rows` are of, in at most so many columns."""
-    whole, per = rounded(summary.kernel_ns), f"per {summary.unit.split()[0]}" if summary.units else "over the trace"
-    what = "visible kernel time" if summary.hidden else "kernel time"
+    what = f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
+    per = f"per {summary.unit.split()[0]}"
     several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (INFERENCE, REPETITION)
-    whose = f"per {summary.unit}{' of any engine' if several else ''}" if summary.units else per
-    forms = [f"costliest layers, of {whole} {what} {whose}"]
-    forms += [f"costliest layers, of {whole} {what} {per}", f"costliest layers, of {whole} {per}", f"costliest layers, of {whole}"]
+    whose = f"per {summary.unit}{' of any engine' if several else ''}"
+    if not summary.kernel_units:
+        per = whose = whole_part(summary)
+    forms = [f"costliest layers, of {what} {whose}", f"costliest layers, of {what} {per}"]
+    forms += [f"costliest layers, of {rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
+
+
+def whole_part(summary: Summary) -> str:
+    """What the times of kernels are sums over, where they are no means."""
+    return f"in {counted(summary.steady, 'steady inference')}" if summary.units else "over the trace"
 
 
 def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, int] | None:

@@ -100,7 +100,7 @@ class LayerGroup:
     engine: int | None
     layers: int
     kernels: int
-    time_ns: int  # per unit; over the trace if no inference is known
+    time_ns: int  # the mean of Summary.kernel_units
     share_of_all_kernel_time: float  # of Summary.kernel_ns
     opaque: bool  # an opaque Myelin region
 
@@ -111,8 +111,8 @@ class OtherKernels:
 
     family: str
     names: int
-    kernels: float  # per unit, as their time
-    time_ns: int  # per unit; over the trace if no inference is known
+    kernels: float  # as their time
+    time_ns: int  # the mean of Summary.kernel_units
     share_of_all_kernel_time: float
 
 
@@ -145,8 +145,8 @@ class Part:
     name: str
     does: str  # what its kernel computes according to its name; empty if the name is not of a kernel that Myelin generated
     parts: int
-    kernels: float  # per unit
-    time_ns: int  # per unit
+    kernels: float  # as their time
+    time_ns: int  # the mean of Summary.kernel_units
     share_of_region_time: float
 
 
@@ -305,8 +305,11 @@ class Summary:
     layers: tuple[LayerGroup, ...]  # the most time first
     other_kernels: tuple[OtherKernels, ...]  # the same; their shares and the layers' add up to 1, their times to kernel_ns
     outside: Outside | None  # what runs outside the inferences; None if unknown
-    kernel_ns: int  # time of all kernels, with a layer or without, per unit; kernels side by side count each, copies not
-    units: float  # of how many units these are the mean, and the rules' costs; 0 if no inference is known
+    kernel_ns: int  # time of all kernels, with a layer or without; kernels side by side count each, copies not
+    kernel_units: (
+        float  # of how many units times of kernels and layers are the mean; 0 if they are sums: no inference is known, or `hidden`
+    )
+    units: float  # of how many units the rules' costs are; 0 if no inference is known
     hidden: bool  # the trace hides kernels, inside CUDA graphs traced as a whole
     kernels: tuple[KernelShare, ...]  # the ten with the most time
     kernel_kinds: tuple[tuple[str, float], ...]  # kinds of layers, or families of kernels, with their share of kernel time

@@ -76,6 +76,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     program = program_of(tables)
     unit = _unit(tables, program)
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
+    hidden = capture.text("cuda_graph_trace") == "graph"
+    kernel_units = 0.0 if hidden else counted_in
     outside = outside_of(tables, unit.inferences) if unit.one == INFERENCE else None
     unit = replace(unit, among=unit.inferences == 1 and is_much(outside))
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
@@ -111,16 +113,17 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         gpu_unprofiled=without,
         counters=use,
         counted_limits=counted_limits(tables),
-        layers=_layers(tables, counted_in),
+        layers=_layers(tables, kernel_units),
         outside=outside,
-        kernel_ns=round(_kernel_ns(tables) / (counted_in or 1)),
+        kernel_ns=round(_kernel_ns(tables) / (kernel_units or 1)),
+        kernel_units=kernel_units,
         units=counted_in,
-        hidden=capture.text("cuda_graph_trace") == "graph",
-        other_kernels=_other_kernels(tables["other_kernels"], counted_in),
+        hidden=hidden,
+        other_kernels=_other_kernels(tables["other_kernels"], kernel_units),
         kernels=_kernels(tables["kernel_totals"]),
         kernel_kinds=_kernel_kinds(tables),
         slowest=slowest(tables),
-        regions=_regions(tables, counted_in),
+        regions=_regions(tables, kernel_units),
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),

@@ -256,11 +256,16 @@ def _idle(gpu: GpuTime) -> str:
 
 def _kernels(summary: Summary, gpu: GpuTime) -> str:
     """The kernel time, which the table of layers divides, where it is not the GPU work that was just told."""
-    if len(summary.gpus) != 1 or gpu.busy_ns is None or not summary.layers or rounded(summary.kernel_ns) == rounded(gpu.busy_ns):
+    if (
+        len(summary.gpus) != 1
+        or gpu.busy_ns is None
+        or not (summary.layers and summary.kernel_units)
+        or rounded(summary.kernel_ns) == rounded(gpu.busy_ns)
+    ):
         return ""
     if summary.kernel_ns > gpu.busy_ns:
         return f"kernels side by side: {rounded(summary.kernel_ns)}"
-    return f"{'visible ' if summary.hidden else ''}kernels {rounded(summary.kernel_ns)}" if gpu.copies_share < _LEAST_COPIES else ""
+    return f"kernels {rounded(summary.kernel_ns)}" if gpu.copies_share < _LEAST_COPIES else ""
 
 
 def _filled(summary: Summary) -> float | None:

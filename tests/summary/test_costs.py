@@ -89,7 +89,8 @@ def test_the_rows_are_all_kernels_of_the_steady_part(name: str) -> None:
     a_pass = int(summary.unit.split()[2]) if summary.unit.startswith("pass") else 1
     units = sum(row.integer("inferences") for row in analysis.tables.device_times) / a_pass
     assert summary.units == units
-    assert summary.kernel_ns == pytest.approx(spent / units, abs=1)
+    assert summary.kernel_units == (0 if summary.hidden else units)
+    assert summary.kernel_ns == pytest.approx(spent / (summary.kernel_units or 1), abs=1)
     rows = cost_rows(summary)
     assert sum(row.time_ns for row in rows) == pytest.approx(summary.kernel_ns, abs=len(rows))
     for row in rows:
@@ -106,9 +107,21 @@ def test_where_kernel_time_is_not_the_gpu_work_of_the_screen_it_says_both(name: 
             assert ns(said[1] or said[3], said[2] or said[4]) == whole
         elif copies := re.search(r"([\d.]+)% of it copies", told):
             assert whole == pytest.approx(work * (1 - float(copies[1]) / 100), rel=0.01)
-        else:
+        elif not held(name).summary.hidden:
             assert whole == pytest.approx(work, rel=0.01)
     assert "busy in the trace" in text
+
+
+def test_of_inferences_that_mostly_hide_their_kernels_layers_have_sums_not_means() -> None:
+    summary = held("a hidden decode loop").summary
+    assert f"visible kernel time in {summary.steady} steady inferences" in rendered(screen(summary, WHOLE), colour=False)
+    tables = held("a hidden decode loop").tables
+    kernels = list(tables.kernels.take(in_steady_part(tables.kernels, steady_inferences(tables.inferences))))
+    single = [row for row in cost_rows(summary) if row.layers == 1]
+    assert single
+    for row in single:
+        of_layer = [one for one in kernels if one.maybe_text("layer") == row.name]
+        assert row.time_ns == sum(one.integer("end_ns") - one.integer("start_ns") for one in of_layer)
 
 
 @pytest.mark.parametrize("name", ["an opaque region"])
