@@ -135,6 +135,7 @@ def functions(names: Sequence[str]) -> list[str]:
 
 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
+    yield Answered("other kernels", whose.outside(summary), "sure", "how each layer is known")
     for text in hardware.told(summary):
         yield Answered("counters", text)
     if summary.inferences:
@@ -153,7 +154,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
         verdict = whose.engine_ran(summary, engine)
         told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
         yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
-    sure = "; ".join(part for part in (words.with_layer(summary), words.replayed(summary)) if part)
+    sure = "; ".join(part for part in (words.with_layer(summary), *whose.other_engines(summary), words.replayed(summary)) if part)
     yield Answered("how sure", sure, "sure", "how each layer is known")
     yield Answered("unknown", words.doubts(summary, ""), "sure", "all of it")
     yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")

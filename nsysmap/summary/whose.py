@@ -114,19 +114,27 @@ def engines_ran(summary: Summary) -> list[str]:
     if not summary.engines and summary.mapped.with_layer:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
+    others = other_engines(summary)
+    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
+        alike = ", or others of the same structure" if any(engine.by_order for engine in told) else ""
+        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran{alike}", *others]
+    open_ones = [engine.source for engine in told if engine.verdict == "cannot-tell"]
+    if len(open_ones) > 1:
+        told = [engine for engine in told if engine.verdict != "cannot-tell"]
+        others = [f"which of {' and '.join(open_ones)} ran, if any, cannot be told", *others]
+    return [*(engine_ran(summary, engine) for engine in told), *others]
+
+
+def other_engines(summary: Summary) -> list[str]:
+    """That inferences, or TensorRT's kernels outside them, are of no given engine; that they are hidden."""
+    told = [engine for engine in summary.engines if engine.verdict]
     own = sum(engine.inferences for engine in told)
     none = without_engine(engine.verdict for engine in told)
     why = "hide their kernels" if summary.hidden else f"are of {none}, as far as their kernels show"
     others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
     more = summary.outside is not None and summary.outside.tensorrt >= _LEAST_MORE
     others += [f"other TensorRT kernels are of {NO_GIVEN}: give the file of their engine too"] if own and more else []
-    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
-        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran", *others]
-    open_ones = [engine.source for engine in told if engine.verdict == "cannot-tell"]
-    if len(open_ones) > 1:
-        told = [engine for engine in told if engine.verdict != "cannot-tell"]
-        others = [f"which of {' and '.join(open_ones)} ran, if any, cannot be told", *others]
-    return [*(engine_ran(summary, engine) for engine in told), *others]
+    return others
 
 
 def engine_ran(summary: Summary, engine: EngineRan) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from nsysmap.analysis import analyze
 from nsysmap.cli.main import cli
+from nsysmap.page.answer import told_of
 from nsysmap.summary import whose, words
 from nsysmap.summary.model import PASS_OF_ONE, Summary
 from tests.places import FIXTURES
@@ -67,7 +68,8 @@ def test_with_both_files_no_kernel_of_tensorrt_is_left_and_a_pass_is_of_two_infe
         assert found.unit == "pass of 2 inferences"
         assert found.outside is not None and found.outside.tensorrt == 0
         assert "outside" not in "".join(words.times(found)) and "among" not in words.title(found)
-        assert "both engines ran" in words.certainty(found)
+        alike = ", or others of the same structure" if report == "nonvtx" else ""
+        assert f"both engines ran{alike};" in words.certainty(found)
 
 
 @pytest.mark.parametrize(("report", "engines"), [
@@ -92,6 +94,18 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
     assert "context.engine.json: " in words.kinds(found)
     assert whose.NO_GIVEN not in words.kinds(found) + words.slowest(found) + words.certainty(found)
     assert found.outside is None
+    assert "generation.engine.json or another: " in words.kinds(summary("decode_loop/graph_whole", "generation"))
+
+
+def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not() -> None:
+    found = summary("torch_mixed/nonvtx", "head")
+    rows = {row.word: row.text for row in told_of(found, {}, {}, regions=False).rows}
+    assert rows["other kernels"] == whose.outside(found)
+    assert "other TensorRT kernels are of no given engine" in rows["how sure"]
+    ranges = summary("torch_mixed/sync", "head")
+    rows = {row.word: row.text for row in told_of(ranges, {}, {}, regions=False).rows}
+    assert "other kernels" not in rows
+    assert "40 inferences are of no given engine" in rows["how sure"]
 
 
 def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
