@@ -1,4 +1,5 @@
-"""Prints time and memory of what hardware counters add to `nsysmap map`, beside that command, in turn: reading them, and the estimates.
+"""Prints time and memory of what hardware counters add to `nsysmap map`, beside that command, in turn; and of reading all samples, as a
+page with their tracks does.
 
 The export is that of make_trace.py with the kernels of one thread alone, and samples of ten metrics that follow them, as many as kernels.
 """
@@ -43,15 +44,18 @@ from nsysmap.counters.of_trace import counters_of
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 
 mapped = map_report(Path(sys.argv[1]), read_engines([Path(sys.argv[2])]))
-steps = {}
-for name, work in (
-    ("reading", lambda: mapped.trace.gpu_metrics.samples),
-    ("estimates", lambda: counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call)),
-):
+metrics, steps = mapped.trace.gpu_metrics, {}
+
+def timed(name, work):
     wall, cpu = time.perf_counter(), time.process_time()
-    work()
+    result = work()
     steps[name] = time.perf_counter() - wall, time.process_time() - cpu
-print(json.dumps({**steps, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    return result
+
+timed("counters", lambda: counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call))
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+timed("reading all", lambda: metrics.samples)
+print(json.dumps({**steps, "peak_mib": peak}))
 """
 
 
@@ -114,7 +118,6 @@ def main() -> None:
             peaks.setdefault("with counters", []).append(told.pop("peak_mib"))
             for name, (wall, cpu) in told.items():
                 runs.setdefault(name, []).append((wall, cpu))
-            runs.setdefault("both", []).append((sum(wall for wall, _ in told.values()), sum(cpu for _, cpu in told.values())))
     for name, taken in runs.items():
         wall, cpu = (statistics.median(each) for each in zip(*taken, strict=True))
         print(f"{name:<14} {wall:6.2f} s elapsed {cpu:6.2f} s of processor time (median of {asked.repeat})")

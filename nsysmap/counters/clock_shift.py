@@ -378,9 +378,12 @@ def _likelier(scene: _Scene, shifts: tuple[Shift, ...]) -> Shift:
 
 def _odds(scene: _Scene, shifts: tuple[Shift, ...]) -> FloatArray:
     """The logarithm of how much less probable each shift is than the others, without samples that are outliers at any of them."""
-    wild = np.any([_without_wild(scene, each)[0] for each in shifts], axis=0)
-    looked, place = [scene.at(each, wild) for each in shifts], scene.places(shifts[0])
-    likes = [fit_rates(each.sums(), scene.parts.layout) for each in looked]
+    found, place = [_without_wild(scene, each) for each in shifts], scene.places(shifts[0])
+    wild = np.any([each for each, _, _ in found], axis=0)
+    looked, likes = [each for _, each, _ in found], [each for _, _, each in found]
+    if wild.any():
+        looked = [scene.at(each, wild) for each in shifts]
+        likes = [fit_rates(each.sums(), scene.parts.layout) for each in looked]
     misfit = np.mean([less_likely([scene.explained(each, like, place) for each in looked]) for like in likes], axis=0)
     odds: FloatArray = misfit + _unusual(np.array([each.offset_ns for each in shifts]))
     return odds

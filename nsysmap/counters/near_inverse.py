@@ -23,6 +23,18 @@ class Near:
     inner: FloatArray  # [unknown, sum]
     across: IntArray  # positions in ``sums``
     outer: FloatArray  # weights in the next block (as if there were one after the last), then in the border: [unknown, across]
+    ends: tuple[IntArray, IntArray] | None  # the first and the last unknown of each sum, if none has more than these two
+
+    def own(self, inverse: FloatArray) -> FloatArray:
+        """w'M⁻¹w within the block, for each matrix and sum."""
+        if self.ends is None:
+            return _quadratic(inverse, self.inner)
+        first, last = self.ends
+        number = np.arange(len(first))
+        one, other = self.inner[first, number], np.where(last > first, self.inner[last, number], 0.0)
+        own: FloatArray = one**2 * inverse[:, first, first] + other**2 * inverse[:, last, last]
+        own += 2 * one * other * inverse[:, first, last]
+        return own
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ def weighted(matrix: Gram, column: IntArray, number: IntArray, weight: FloatArra
         both = np.zeros((middle + size + border, len(sums)))
         np.add.at(both, (row, place[number[mine]]), weight[mine])
         across = np.flatnonzero(both[middle:].any(axis=0))
-        near.append(Near(sums, both[:middle], across, both[middle:, across]))
+        near.append(Near(sums, both[:middle], across, both[middle:, across], _ends(both[:middle])))
     place[far] = np.arange(len(far))
     mine = np.flatnonzero(last[number] > first[number] + 1)
     weights = np.zeros((unknowns, len(far)))
@@ -75,7 +87,7 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
     found = tuple(np.zeros((metrics, sums.count)) for sums in asked)
     count, size = len(factor.inverses), factor.size
     for each, sums in zip(found, asked, strict=True):
-        each[:, sums.near[count].sums] = _quadratic(factor.last, sums.near[count].inner)
+        each[:, sums.near[count].sums] = sums.near[count].own(factor.last)
     following = np.zeros((metrics, size + border, size + border))  # the inverse of the next block and the border
     following[:, size:, size:] = factor.last
     for at in range(count - 1, -1, -1):
@@ -86,7 +98,7 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
             near = sums.near[at]
             if not len(near.sums):
                 continue
-            spread = _quadratic(own, near.inner)
+            spread = near.own(own)
             if len(near.across):
                 spread[:, near.across] += 2 * (near.inner[:, near.across] * (beside @ near.outer)).sum(axis=1)
                 spread[:, near.across] += _quadratic(following, near.outer)
@@ -99,6 +111,14 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
             whole = np.repeat(sums.weights[None], metrics, axis=0)
             each[:, sums.far] = (whole * factor.solve(whole)).sum(axis=1)
     return found
+
+
+def _ends(weights: FloatArray) -> tuple[IntArray, IntArray] | None:
+    """The first and the last unknown of each sum, if none has more than these two."""
+    some = weights != 0
+    if not some.size or int(some.sum(axis=0).max()) > 2:
+        return None
+    return some.argmax(axis=0), len(some) - 1 - some[::-1].argmax(axis=0)
 
 
 def _quadratic(matrices: FloatArray, weights: FloatArray) -> FloatArray:
