@@ -34,7 +34,7 @@ from nsysmap.summary import words
 from nsysmap.summary.costs import others_name
 from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.summary.whose import engine_names
-from nsysmap.timing.layer_sums import NUMBER, alike, common_name
+from nsysmap.timing.layer_sums import NUMBER, alike, common_name, names_of, with_numbers
 from nsysmap.timing.measured import Measured
 from nsysmap.trace.steady import OUTLIER
 from nsysmap.whatif.change import ABOUT_LAYERS, chosen_changes
@@ -101,7 +101,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
             for one in analysis.summary.other_kernels
         ],
         "outlier": OUTLIER,
-        "repeats": [escaped(common_name([row.text("name") for row in mine])) for mine in alike(tables.layers)],
+        "repeats": [escaped(name) for name in names_of(alike(tables.layers))],
         "repeat_titles": [escaped(title) for title in repeat_titles(analysis).values()],
         "kernel_time": _kernel_time(tables, unit),
         "regions": shown.regions.found,
@@ -227,11 +227,13 @@ def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
     """The titles of repeated layers, by engine, common name and the first of them: their own titles if only numbers differ."""
     titles = _titles(analysis)
     found = {}
-    for mine in alike(analysis.tables.layers):
-        name, engine = common_name([row.text("name") for row in mine]), mine[0].maybe_integer("engine")
+    groups = alike(analysis.tables.layers)
+    for name, mine in zip(names_of(groups), groups, strict=True):
+        engine = mine[0].maybe_integer("engine")
         told = [titles.get((engine, row.maybe_integer("layer_index")), "") for row in mine]
         agree = all(told) and len({NUMBER.sub("*", title) for title in told}) == 1
-        found[engine, name, min(row.integer("layer_id") for row in mine)] = common_name(told) if agree else name_title(name)
+        own = common_name if name == common_name([row.text("name") for row in mine]) else with_numbers
+        found[engine, name, min(row.integer("layer_id") for row in mine)] = own(told) if agree else name_title(name)
     return found
 
 

@@ -15,7 +15,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.plots.shares import below, of_engine, titles_of
 from nsysmap.summary.words import each, idle_words
-from nsysmap.timing.layer_sums import alike, common_name
+from nsysmap.timing.layer_sums import alike, names_of
 from nsysmap.timing.roofline import needed_of, peak_of
 from nsysmap.timing.totals import layer_totals
 from nsysmap.trace.steady import steady_inferences
@@ -166,7 +166,7 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
     spent = [int(totals[[row.integer("layer_id") for row in mine]].sum()) for mine in groups]
     costly = [number for number in np.argsort(-np.array(spent), kind="stable")[:_NAMED].tolist() if spent[number]]
-    told = titles_of([common_name([row.text("name") for row in groups[number]]) for number in costly], _NAME)
+    told = titles_of(names_of([groups[number] for number in costly]), _NAME)
     points, lines = [], []
     for number, (group, name) in enumerate(zip(costly, told, strict=True), start=1):
         like = groups[group]

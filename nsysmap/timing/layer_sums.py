@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
 from nsysmap.base.table import IntArray, Row, Table
 
 NUMBER = re.compile(r"\d+")
+_LISTED = 3  # numbers of a row that its name lists, where another row's name is the same but for them
 _ALIKE = 2.0  # largest ratio of the times of layers in one row
 
 
@@ -27,11 +29,12 @@ def repeated_layers(layers: Table, totals: IntArray, whole_ns: int) -> Table:
     ``totals`` has for each layer the time of its kernels in the steady-state part, ``whole_ns`` is that of all kernels in it (see
     totals.layer_totals).
     """
+    timed = alike(layers)
     others = [[row] for row in layers if not row.maybe_integer("time_ns") and totals[row.integer("layer_id")]]  # in incomplete inferences
     rows = [
         {
             "engine": mine[0].maybe_integer("engine"),
-            "name": common_name([row.text("name") for row in mine]),
+            "name": name,
             "kind": mine[0].text("kind"),
             "layers": len(mine),
             "first_layer": min(row.integer("layer_id") for row in mine),
@@ -41,7 +44,7 @@ def repeated_layers(layers: Table, totals: IntArray, whole_ns: int) -> Table:
             "kernels": sum(row.maybe_integer("kernels") or 0 for row in mine),
             "opaque": mine[0].text("kind") == "foreign_node",
         }
-        for mine in [*alike(layers), *others]
+        for name, mine in zip([*names_of(timed), *(row.text("name") for (row,) in others)], [*timed, *others], strict=True)
     ]
     rows.sort(key=lambda row: (-_time(row, "total_ns"), _engine(row), str(row["name"])))
     return Table.of_rows(REPEATED_LAYERS, [{"repeat_id": number, **row} for number, row in enumerate(rows)])
@@ -53,6 +56,28 @@ def alike(layers: Table) -> list[list[Row]]:
     for row in _timed(layers):
         found.setdefault((row.maybe_integer("engine"), row.text("kind"), NUMBER.sub("*", row.text("name"))), []).append(row)
     return [mine for several in found.values() for mine in _of_like_time(several)]
+
+
+def names_of(groups: Sequence[Sequence[Row]]) -> list[str]:
+    """One name for each of these groups of layers (`alike`): `common_name`; where several of an engine and kind would have the same, with
+    their numbers."""
+    names = [common_name([row.text("name") for row in mine]) for mine in groups]
+    keys = [(mine[0].maybe_integer("engine"), mine[0].text("kind"), name) for mine, name in zip(groups, names, strict=True)]
+    count = Counter(keys)
+    return [
+        with_numbers([row.text("name") for row in mine]) if count[key] > 1 and len(mine) > 1 else name
+        for mine, key, name in zip(groups, keys, names, strict=True)
+    ]
+
+
+def with_numbers(names: Sequence[str]) -> str:
+    """One name for names that differ only in numbers, with the numbers that differ: {0,2,5,…}."""
+    shown = []
+    for column in zip(*(NUMBER.findall(name) for name in names), strict=True):
+        numbers = sorted(set(column), key=lambda digits: (len(digits), digits))
+        listed = numbers if len(numbers) <= _LISTED + 1 else [*numbers[:_LISTED], "…"]
+        shown.append(numbers[0] if len(numbers) == 1 else f"{{{','.join(listed)}}}")
+    return "".join(text + number for text, number in zip(NUMBER.split(names[0]), [*shown, ""], strict=True))
 
 
 def common_name(names: Sequence[str]) -> str:
