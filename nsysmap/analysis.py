@@ -295,7 +295,7 @@ def analyze_mapped(
     counted = _counters(mapped, tell)
     observed, facts = _observed(mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling))
     tell("replaying the timeline")
-    figures = inference_figures(inferences, gaps)
+    figures = inference_figures(inferences, gaps, trace.memcpys)
     model = read_model(observed, facts, MACHINES)
     answers, replay = predicted(model, chosen_changes((), (), facts)), replayed_tables(model)
     answers = replace(answers, whatif=_worded(answers.whatif, mapped))

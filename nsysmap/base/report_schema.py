@@ -47,12 +47,24 @@ INFERENCE_LOOPS = Spec(
 
 INFERENCE_GROUPS = Spec(
     "inference_groups",
-    "Inferences by kind, one row per loop, engine and kernel sequence; times are over the steady-state ones.",
+    "Inferences by kind, one row per loop, engine, kernel sequence and phase; times are over the steady-state ones.",
     (
         integer("group_id", "row number, from 0, by the first inference's start"),
         row_in("loop_id", "inference_loops"),
         of_engine(null=True),
         integer("kernel_sequence", "see inferences", null=True),
+        integer(
+            "phase",
+            "from 0, where at least 8 consecutive inferences with the same kernels copy from or to other host memory than before or after, "
+            "or take another time, 1.25 times as long or longer; none if there is one phase",
+            null=True,
+        ),
+        text(
+            "copies",
+            "host memory of most of their copies, requested by their thread after it enqueued the inference before: pageable, pinned, …, "
+            "none, or HtoD pageable, DtoH pinned; none if unknown",
+            null=True,
+        ),
         *_HOW,
         *_COUNTS,
         integer("kernels", "kernels of one", null=True),
@@ -180,7 +192,7 @@ REPEATED_LAYERS = Spec(
     (
         integer("repeat_id", "row number, from 0"),
         of_engine(null=True),
-        text("name", "their name, with * for the numbers that differ; of a single layer its own"),
+        text("name", "their name, with * for the numbers that differ, or {2,7} where others have the same; of a single layer its own"),
         text("kind", "see layers"),
         integer("layers", "how many with time"),
         row_in("first_layer", "layers", "the first of them"),

@@ -23,6 +23,7 @@ from nsysmap.comparison.shares import (
 from nsysmap.timing.device_times import hides_work
 from nsysmap.timing.idle_causes import CAUSES
 from nsysmap.timing.replayed_idle import Idle
+from nsysmap.trace.steady import by_first_row
 from nsysmap.whatif.model import regression_slope
 
 HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
@@ -227,6 +228,7 @@ def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int
     gpu_end = inferences.ints("gpu_end_ns")[at]
     end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns")[at])
     thread = inferences.ints("thread")[at]
+    kind = _kinds_of(tables["inference_groups"], group)
     found = []
     for one in np.unique(thread[usable]).tolist():
         rows = np.flatnonzero(usable & (thread == one))
@@ -238,8 +240,15 @@ def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int
         if np.count_nonzero(~held) >= 2:
             begin, stop = end[rows] - time[rows], end[rows]
             loop = _loop_of(tables, int(group[rows[0]]))
-            found.append(_Loop(number[rows], begin, stop, np.flatnonzero(~held), np.flatnonzero(held), group[rows], loop))
+            found.append(_Loop(number[rows], begin, stop, np.flatnonzero(~held), np.flatnonzero(held), kind[rows], loop))
     return found
+
+
+def _kinds_of(groups: Table, group: IntArray) -> IntArray:
+    """For each of these group_ids the number of its loop, engine and kernel sequence, whatever its phase."""
+    kind = by_first_row(*(groups.ints(name) for name in ("loop_id", "engine", "kernel_sequence")))
+    of_group = dict(zip(groups.ints("group_id").tolist(), kind.tolist(), strict=True))
+    return np.array([of_group[one] for one in group.tolist()], np.int64)
 
 
 def _usual(times: IntArray) -> float:

@@ -11,7 +11,7 @@ from nsysmap.names.decode import decode
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import gains, hardware, whose, words
-from nsysmap.summary.costs import Cost, cost_rows, costs_heading
+from nsysmap.summary.costs import Cost, cost_rows, costs_heading, inside
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
@@ -142,7 +142,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
         yield Answered("CUDA graph", gains.graph(summary), "whatif", "all changes")
     yield Answered(
         "inside regions" if len(summary.regions) > 1 else "inside the region",
-        words.inside(summary),
+        inside(summary),
         "regions" if regions else "",
         "all parts",
     )

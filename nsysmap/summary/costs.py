@@ -1,16 +1,19 @@
-"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer; and what to call kernels."""
+"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer; what runs inside regions; and what to
+call kernels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.terminal import columns, escaped, told_apart
-from nsysmap.base.units import counted, rounded
+from nsysmap.base.units import counted, percent, rounded
 from nsysmap.summary.model import INFERENCE, REPETITION, LayerGroup, OtherKernels, Summary
 
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
 _FAMILIES = 3  # of kernels without a layer that are named
+_PARTS = 5  # of a region
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
@@ -76,6 +79,33 @@ def others_name(others: Sequence[OtherKernels]) -> str:
         return f"({others[0].family} kernels without a layer{f', {others[0].names} names' if others[0].names > 1 else ''})"
     more = f" and {len(others) - _FAMILIES} more" if len(others) > _FAMILIES else ""
     return f"(without a layer: {', '.join(one.family for one in others[:_FAMILIES])}{more})"
+
+
+def inside(summary: Summary) -> str:
+    """What runs in the opaque region, by part; of several regions what their parts do, in shares of all kernel time."""
+    if len(summary.regions) > 1:
+        return _inside_all(summary)
+    told = [
+        f"{percent(part.share_of_region_time, 1, 0)} {part.name.removeprefix('$$myelin$$')}{f' x {part.parts}' if part.parts > 1 else ''}"
+        for region in summary.regions
+        for part in region.parts[:_PARTS]
+    ]
+    return ", ".join(told)
+
+
+def _inside_all(summary: Summary) -> str:
+    shares: dict[str, float] = {}
+    parts: Counter[str] = Counter()
+    for region in summary.regions:
+        for part in region.parts:
+            what = part.does.replace(", ", " + ") or part.name.removeprefix("$$myelin$$")
+            shares[what] = shares.get(what, 0.0) + region.share_of_all_kernel_time * part.share_of_region_time
+            parts[what] += part.parts
+    largest = sorted(shares.items(), key=lambda one: -one[1])
+    told = [f"{percent(share, 1, 1)} {what}{f' x {parts[what]}' if parts[what] > 1 else ''}" for what, share in largest[:_PARTS]]
+    more = f" and {len(shares) - _PARTS} more" if len(shares) > _PARTS else ""
+    share = percent(sum(region.share_of_all_kernel_time for region in summary.regions), 1, 1)
+    return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
 
 
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:

@@ -39,7 +39,8 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}{of}{per}"
     made = _where(action) if brief else _made_of(action)
-    return f"saves {figure(action.saving)}{of}{per}{made}"
+    phase = f"{';' if made else ':'} {action.in_phase}" if action.in_phase and not brief else ""
+    return f"saves {figure(action.saving)}{of}{per}{made}{phase}"
 
 
 def ways(action: Action) -> tuple[str, ...]:

@@ -44,6 +44,8 @@ class InferenceKind:
     p95_ns: int | None
     gpu_time_ns: int | None  # union of its kernels, copies and memsets, the median
     enqueue_ns: int | None
+    phase: str = ""  # what tells them from the same inferences in other parts of the run; empty if the run has one phase
+    group: int | None = None  # group_id
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,7 @@ class Slowest:
     longest: Wait | None  # the longest idle interval of the first cause, if most of its excess is in that
     device: int | None = None  # its GPU, where inferences ran on several
     kind: str = ""  # what only inferences of its kind have, where its engine has several
+    whose: str = ""  # whose median that is: of its phase, or its thread, where there are several
 
     @property
     def where(self) -> str:
@@ -210,6 +213,7 @@ class Action:
     idle: tuple[IdleCause, ...] = ()  # without the profiler, that the saving is made of, where it is more than the change is about
     filled: float | None = None  # share of the SMs that have a block while kernels run, where most kernels have too few
     host_work: str | None = None  # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
+    in_phase: str = ""  # the phase of the run in which nearly all of it is saved, and what an inference of that takes then
 
 
 @dataclass(frozen=True)

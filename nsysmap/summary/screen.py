@@ -12,7 +12,7 @@ from nsysmap.names.layers import short_nodes
 from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.commands import commands
-from nsysmap.summary.costs import Cost, cost_rows, costs_heading, kernel_titles, other_costs
+from nsysmap.summary.costs import Cost, cost_rows, costs_heading, inside, kernel_titles, other_costs
 from nsysmap.summary.model import Action, Region, Summary
 from nsysmap.summary.whose import engine_names
 
@@ -212,7 +212,7 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
     )
     if region is not None:
         return [*lines, *_inside(region, width)]
-    return [*lines, *_said("inside", [answer.inside(summary)] if summary.regions else [], width)]
+    return [*lines, *_said("inside", [inside(summary)] if summary.regions else [], width)]
 
 
 def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Line]:

@@ -46,15 +46,27 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         device=mine.device if len(np.unique(tables["inferences"].ints("device"))) > 1 else None,
         kind=_kind_of(tables, worst.integer("group_id")) if len(alike) > 1 else "",
         longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
+        whose=_whose(tables, worst.integer("group_id")) if len(alike) > 1 else "",
     )
 
 
 def _kind_of(tables: Mapping[str, Table], group: int) -> str:
-    """What tells a group of inferences from the others of its loop and engine."""
+    """What tells a group of inferences from the others of its loop and engine, whatever their phases."""
     groups = list(tables["inference_groups"])
     own = next(row for row in groups if row.integer("group_id") == group)
     alike = [row for row in groups if all(row[name] == own[name] for name in ("engine", "loop_id"))]
-    return what_differs(tables, alike).get(group, "")
+    alike = [row for row in alike if row.integer("steady") and not row.maybe_integer("phase")]
+    told = what_differs(tables, alike)
+    return next((told.get(row.integer("group_id"), "") for row in alike if row["kernel_sequence"] == own["kernel_sequence"]), "")
+
+
+def _whose(tables: Mapping[str, Table], group: int) -> str:
+    """Whose the median of a group of inferences is: of a phase, or of one of several threads on its GPU."""
+    own = next(row for row in tables["inference_groups"] if row.integer("group_id") == group)
+    if own.maybe_integer("phase") is not None:
+        return "its phase"
+    homes = {row.integer("loop_id"): (row.integer("pid"), row.maybe_integer("device")) for row in tables["inference_loops"]}
+    return "its thread" if list(homes.values()).count(homes[own.integer("loop_id")]) > 1 else ""
 
 
 @dataclass(frozen=True)

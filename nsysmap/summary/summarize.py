@@ -42,6 +42,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.next_steps import next_steps
+from nsysmap.summary.phases import phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.whose import is_much, outside_of, short_engines, without_engine
@@ -94,6 +95,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     without = _without_profiler(tables)
     todo = actions(tables, runs(tables, program), units=counted_in, unit_time=time, idle=without.idle if without else ())
     loops = list(tables["inference_loops"])
+    kinds = _kinds(tables)
     return Summary(
         source=capture.text("source"),
         unit=unit.words,
@@ -108,7 +110,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         traced_gpu=traced_gpu,
         unprofiled=unprofiled,
         trtexec_ns=trtexec_ns,
-        kinds=_kinds(tables),
+        kinds=kinds,
         gpus=gpus,
         gpu_unprofiled=without,
         counters=use,
@@ -128,7 +130,9 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         graph=_graph(tables["whatif"]),
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
-        actions=tuple(replace(one, title=one.title.replace(INFERENCE, unit.one)) for one in todo),
+        actions=tuple(
+            replace(one, title=one.title.replace(INFERENCE, unit.one), in_phase=saved_in(tables, kinds, one.name)) for one in todo
+        ),
         doubts=_doubts(tables),
         mapped=_mapped(tables),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
@@ -189,14 +193,15 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
     found = []
     for row in groups:
         engine = row.maybe_integer("engine")
-        alike = [
-            other for other in groups if other.maybe_integer("engine") == engine and other.integer("loop_id") == row.integer("loop_id")
-        ]
+        same = [other for other in groups if _of_one_loop(row, other)]
+        phases = [other for other in same if other["kernel_sequence"] == row["kernel_sequence"]]
+        first = min(phases, key=lambda one: one.maybe_integer("phase") or 0)
+        alike = [other for other in same if not other.maybe_integer("phase") and (other.integer("steady") or other is first)]
         what = "" if not whose else none if engine is None else sources[engine]
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
         what = "" if hidden and engine is None else what
-        if not hidden and (told := what_differs(tables, alike).get(row.integer("group_id"))):
+        if not hidden and (told := what_differs(tables, alike).get(first.integer("group_id"))):
             what += f"{' with' if what else OF_SO_MANY} {told}"
         if hidden and not what and not place:
             what = "CUDA graphs"
@@ -210,9 +215,15 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 p95_ns=row.maybe_integer("p95_ns"),
                 gpu_time_ns=row.maybe_integer("gpu_time_median_ns"),
                 enqueue_ns=row.maybe_integer("enqueue_median_ns"),
+                phase=phase_words(tables, phases)[row.integer("group_id")] if len(phases) > 1 else "",
+                group=row.integer("group_id"),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.inferences, one.what)))
+
+
+def _of_one_loop(row: Row, other: Row) -> bool:
+    return all(row[name] == other[name] for name in ("loop_id", "engine"))
 
 
 def _place(loops: Mapping[int, Row], loop_id: int) -> str:

@@ -17,6 +17,7 @@ from nsysmap.summary.model import (
     WORK,
     Figure,
     GpuTime,
+    InferenceKind,
     RuleAnswer,
     Slowest,
     Summary,
@@ -38,7 +39,6 @@ _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wordi
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
 _ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something else: what could run at the same time
-_PARTS = 5  # of a region
 _NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
 NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 """Why rules about engines could not tell in a program without them."""
@@ -81,7 +81,9 @@ def in_its_words(summary: Summary, text: str) -> str:
 
 def _sequences(summary: Summary) -> str:
     """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that differ."""
-    kinds = Counter(tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.inferences > kind.cut)
+    whole = [kind for kind in summary.kinds if kind.inferences > kind.cut]
+    phases = {kind.what: kind for kind in whole if kind.phase}  # phases of one sequence are called the same
+    kinds = Counter(tuple(_PLACE.findall(kind.what)) for kind in (*(kind for kind in whole if not kind.phase), *phases.values()))
     most = max(kinds.values(), default=1)
     return "the same kernels" if most == 1 else f"{most} sequences of kernels"
 
@@ -97,8 +99,10 @@ def times(summary: Summary) -> list[str]:
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
-        mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} per {unit} in the trace"
-        lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{together(summary)}")
+        beside, one = together(summary), _short(summary)
+        per = f"from the end of one {one} to the end of the next" if beside.endswith("together)") else f"per {unit}"
+        mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} {per} in the trace"
+        lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{beside}")
         lines += [told] if (told := outside(summary)) else []
     if summary.trtexec_ns:
         lines.append(
@@ -188,14 +192,21 @@ def kinds(summary: Summary) -> str:
     known = [kind for kind in summary.kinds if kind.mean_ns is not None]
     if len(known) < 2:
         return ""
-    names = [kind.what or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}" for kind in known[:_KINDS]]
-    head = "mean with waits: "
-    if all(name.startswith(OF_SO_MANY) for name in names):
+    phases = any(kind.phase for kind in known)
+    names = [_kind(kind) for kind in known[:_KINDS]]
+    head = "phases, median with waits: " if phases else "mean with waits: "
+    if all(name.startswith(OF_SO_MANY) for name in names) and not phases:
         head, first = f"mean of {each(summary)}s ", f"of{names[0].removeprefix(OF_SO_MANY)}"
         names = [first, *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:])]
-    shown = [f"{name}: {rounded(kind.mean_ns)} ({kind.inferences:,}x)" for name, kind in zip(names, known, strict=False)]
+    took = [kind.median_ns if phases else kind.mean_ns for kind in known]  # a pause between two phases is in the mean of one
+    shown = [f"{name}: {rounded(ns)} ({kind.inferences:,}x)" for name, ns, kind in zip(names, took, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
     return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
+
+
+def _kind(kind: InferenceKind) -> str:
+    """What tells these inferences from the others."""
+    return ", ".join(part for part in (kind.what, kind.phase) if part) or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}"
 
 
 def where(summary: Summary) -> list[str]:
@@ -335,9 +346,10 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
     kind, median = (f" with {found.kind}", "their median") if found.kind else ("", "median")
+    median = f"median of {found.whose}" if found.whose else median
     which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"
     told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
-    told += f" ({rounded(found.usual_ns, found.time_ns)})" if found.times_median >= OUTLIER else ""
+    told += f" ({rounded(found.usual_ns, found.time_ns)})" if found.times_median >= OUTLIER or found.whose else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if not why:
@@ -386,33 +398,6 @@ def replayed(summary: Summary) -> str:
     if summary.traced is None or summary.replayed_ns is None or summary.traced.ns <= _LEFT_OUT * summary.replayed_ns:
         return told
     return f"{told}, without the {percent(summary.traced.ns - summary.replayed_ns, summary.traced.ns, 0)} that are pauses and outliers"
-
-
-def inside(summary: Summary) -> str:
-    """What runs in the opaque region, by part; of several regions what their parts do, in shares of all kernel time."""
-    if len(summary.regions) > 1:
-        return _inside_all(summary)
-    told = [
-        f"{percent(part.share_of_region_time, 1, 0)} {part.name.removeprefix('$$myelin$$')}{f' x {part.parts}' if part.parts > 1 else ''}"
-        for region in summary.regions
-        for part in region.parts[:_PARTS]
-    ]
-    return ", ".join(told)
-
-
-def _inside_all(summary: Summary) -> str:
-    shares: dict[str, float] = {}
-    parts: Counter[str] = Counter()
-    for region in summary.regions:
-        for part in region.parts:
-            what = part.does.replace(", ", " + ") or part.name.removeprefix("$$myelin$$")
-            shares[what] = shares.get(what, 0.0) + region.share_of_all_kernel_time * part.share_of_region_time
-            parts[what] += part.parts
-    largest = sorted(shares.items(), key=lambda one: -one[1])
-    told = [f"{percent(share, 1, 1)} {what}{f' x {parts[what]}' if parts[what] > 1 else ''}" for what, share in largest[:_PARTS]]
-    more = f" and {len(shares) - _PARTS} more" if len(shares) > _PARTS else ""
-    share = percent(sum(region.share_of_all_kernel_time for region in summary.regions), 1, 1)
-    return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
 
 
 def doubts(summary: Summary, where: str = " (--full lists all)") -> str:

@@ -1,4 +1,5 @@
-"""Inferences by engine, by loop (process, thread and device) and by kernel sequence: how many, how long, and what slow ones waited for."""
+"""Inferences by engine, by loop (process, thread and device), by kernel sequence and by phase: how many, how long, and what slow ones
+waited for."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import numbered, rows_by_value
+from nsysmap.base.groups import rows_by_value
 from nsysmap.base.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
-from nsysmap.trace.steady import inferences_a_pass, steady_inferences
+from nsysmap.trace.copies import copied_memory
+from nsysmap.trace.steady import InLoops, by_first_row, in_loops, inferences_a_pass, phases, steady_inferences
 
 _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
 
@@ -30,43 +32,26 @@ class _Inferences:
 
     table: Table
     steady: BoolArray
-    loop: IntArray  # loop_id
+    loops: InLoops
+    kind: IntArray  # a number per loop, engine and kernel sequence
+    phase: IntArray  # see steady.phases
     group: IntArray  # group_id
-    order: IntArray  # rows by loop, then by end
-    end_ns: IntArray  # end of its GPU work, or of its host call if it has none
-    time_ns: IntArray  # from the end of the previous one in its loop to its own end
+    copies: Text  # the host memory of the copies of each
 
 
-def inference_figures(inferences: Table, gaps: Table) -> InferenceFigures:
-    """The tables of `InferenceFigures`, from INFERENCES and GAPS."""
-    known = _numbered(inferences)
+def inference_figures(inferences: Table, gaps: Table, memcpys: Table) -> InferenceFigures:
+    """The tables of `InferenceFigures`, from INFERENCES, GAPS and MEMCPYS."""
+    known = _numbered(inferences, memcpys)
     return InferenceFigures(_engines(known), _loops(known), _groups(known), _times(known, gaps))
 
 
-def _numbered(inferences: Table) -> _Inferences:
+def _numbered(inferences: Table, memcpys: Table) -> _Inferences:
     steady = np.isin(inferences.ints("inference"), steady_inferences(inferences))
-    loop = _by_first_row(*(inferences.ints(name) for name in ("process", "thread", "device")))
-    group = _by_first_row(loop, inferences.ints("engine"), inferences.ints("kernel_sequence"))
-    gpu_end = inferences.ints("gpu_end_ns")
-    end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns"))
-    order = np.lexsort((end, loop))
-    time = np.full(len(inferences), MISSING, np.int64)
-    follows = np.flatnonzero(loop[order[1:]] == loop[order[:-1]]) + 1
-    time[order[follows]] = end[order[follows]] - end[order[follows - 1]]
-    return _Inferences(inferences, steady, loop, group, order, end, time)
-
-
-def _by_first_row(*columns: IntArray) -> IntArray:
-    """A number for each combination of values, in order of first appearance."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    distinct, number = numbered(*columns)
-    first = np.full(len(distinct[0]), len(number), np.int64)
-    np.minimum.at(first, number, np.arange(len(number)))
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    result: IntArray = rank[number]
-    return result
+    loops = in_loops(inferences)
+    kind = by_first_row(loops.loop, inferences.ints("engine"), inferences.ints("kernel_sequence"))
+    copies = copied_memory(inferences, memcpys)
+    phase = phases(inferences, loops, copies)
+    return _Inferences(inferences, steady, loops, kind, phase, by_first_row(kind, phase), copies)
 
 
 def _engines(known: _Inferences) -> Table:
@@ -101,10 +86,10 @@ def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
 def _loops(known: _Inferences) -> Table:
     found = []
     inferences = known.table
-    for loop_id, places in rows_by_value(known.loop[known.order]):
-        rows = known.order[places]
+    for loop_id, places in rows_by_value(known.loops.loop[known.loops.order]):
+        rows = known.loops.order[places]
         steady = rows[known.steady[rows]]
-        a_pass = inferences_a_pass(known.group[steady])
+        a_pass = inferences_a_pass(known.kind[steady])
         passes = _passes(known, rows, a_pass)
         mean = float(passes.mean()) if len(passes) else None
         first = int(rows[0])
@@ -128,7 +113,7 @@ def _loops(known: _Inferences) -> Table:
 
 def _passes(known: _Inferences, rows: IntArray, inferences_a_pass: int) -> IntArray:
     """The times of the passes that end with a steady inference; each inference begins one, so that they overlap."""
-    end, steady = known.end_ns[rows], known.steady[rows]
+    end, steady = known.loops.end_ns[rows], known.steady[rows]
     last = np.arange(inferences_a_pass, len(rows))
     whole = last[steady[last]]
     result: IntArray = end[whole] - end[whole - inferences_a_pass]
@@ -138,16 +123,20 @@ def _passes(known: _Inferences, rows: IntArray, inferences_a_pass: int) -> IntAr
 def _groups(known: _Inferences) -> Table:
     found = []
     inferences = known.table
+    several = np.zeros(int(known.kind.max(initial=0)) + 1, np.bool_)
+    several[known.kind[known.phase > 0]] = True
     for group_id, rows in rows_by_value(known.group):
         steady = rows[known.steady[rows]]
-        times = known.time_ns[steady]
+        times = known.loops.time_ns[steady]
         times = times[times != MISSING]
         first = int(rows[0])
         found.append(
             {
                 "group_id": group_id,
-                "loop_id": int(known.loop[first]),
+                "loop_id": int(known.loops.loop[first]),
                 **{name: _or_none(int(inferences.ints(name)[first])) for name in ("engine", "kernel_sequence")},
+                "phase": int(known.phase[first]) if several[int(known.kind[first])] else None,
+                "copies": _most_often(known.copies, steady if len(steady) else rows),
                 **_summed(known, rows),
                 "kernels": int(np.median(inferences.ints("kernels")[rows])),
                 "mean_ns": round(float(times.mean())) if len(times) else None,
@@ -172,6 +161,12 @@ def _spread(prefix: str, values: IntArray) -> dict[str, object]:
     return {f"{prefix}median_ns": round(float(np.median(values))), f"{prefix}p95_ns": round(float(np.percentile(values, 95)))}
 
 
+def _most_often(text: Text, rows: IntArray) -> str | None:
+    codes = text.codes[rows]
+    count = np.bincount(codes[codes >= 0], minlength=len(text.values))
+    return text.values[int(count.argmax())] if count.any() else None
+
+
 def _known(values: IntArray) -> IntArray:
     known: IntArray = values[values != MISSING]
     return known
@@ -194,7 +189,7 @@ def _texts(text: Text, rows: IntArray) -> str | None:
 
 def _times(known: _Inferences, gaps: Table) -> Table:
     rows = np.flatnonzero(known.steady)
-    end, time = known.end_ns[rows], known.time_ns[rows]
+    end, time = known.loops.end_ns[rows], known.loops.time_ns[rows]
     idle = _idle_by_cause(gaps, known.table.ints("device")[rows], np.where(time == MISSING, end, end - time), end)
     timed = time != MISSING
     ratio, extra = np.full(len(rows), np.nan), np.full((len(rows), idle.shape[1]), 0, np.int64)

@@ -1,14 +1,32 @@
-"""The steady-state inferences, and the part of the trace that they cover."""
+"""The steady-state inferences, the part of the trace that they cover, how long each takes, and the phases of a run."""
 
 from __future__ import annotations
 
-from nsysmap.base.groups import distinct
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nsysmap.base.groups import distinct, numbered, rows_by_value
 from nsysmap.base.intervals import union_ns
-from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.base.trace_schema import STEADY_STATE
 
 OUTLIER = 1.5
 """Times the median time of inferences that are alike, from which one is an outlier."""
+
+FEW = 0.1
+"""Share of the inferences of a kind: those that take longer are outliers if they are no more, and a phase of its own if they are."""
+
+SHORTEST_PHASE = 8
+"""Consecutive inferences that a phase has at least: in any order, 16 inferences of two times are 8 of one, then 8 of the other, in one case
+of 6,435."""
+
+_APART = 1.25
+"""Ratio between the times of two phases, between the slow ones of one and the fast ones of the other.  Clocks that ramp up leave no such
+gap: the steps of a GTX 1070 and of Jetsons were up to 1.21."""
+
+_BETWEEN = 0.02  # share of the inferences whose time may lie in that gap: the first of a phase, and outliers
 
 
 def steady_windows(inferences: Table) -> Table:
@@ -61,3 +79,111 @@ def inferences_a_pass(sequence: IntArray) -> int:
         if (sequence[period:] == sequence[:-period]).all():
             return period
     return 1
+
+
+# --- time per inference, and phases -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InLoops:
+    """The rows of INFERENCES in their loops: a loop is the inferences that one thread of a process enqueues for one device."""
+
+    loop: IntArray  # number of the loop, by its first row
+    order: IntArray  # the rows by loop, then by end
+    end_ns: IntArray  # end of the inference's GPU work, or of its host call if it has none
+    time_ns: IntArray  # from the end of the one before it in its loop to its own; MISSING for the first
+
+
+def in_loops(inferences: Table) -> InLoops:
+    """The loops of INFERENCES, and the time that each inference takes."""
+    loop = by_first_row(*(inferences.ints(name) for name in ("process", "thread", "device")))
+    gpu_end = inferences.ints("gpu_end_ns")
+    end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns"))
+    order = np.lexsort((end, loop))
+    time = np.full(len(inferences), MISSING, np.int64)
+    follows = np.flatnonzero(loop[order[1:]] == loop[order[:-1]]) + 1
+    time[order[follows]] = end[order[follows]] - end[order[follows - 1]]
+    return InLoops(loop, order, end, time)
+
+
+def by_first_row(*columns: IntArray) -> IntArray:
+    """A number for each combination of values, in order of first appearance."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    distinct, number = numbered(*columns)
+    first = np.full(len(distinct[0]), len(number), np.int64)
+    np.minimum.at(first, number, np.arange(len(number)))
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    result: IntArray = rank[number]
+    return result
+
+
+def phases(inferences: Table, loops: InLoops, copies: Text) -> IntArray:
+    """For each row of INFERENCES the number of its phase among those of its loop, engine and kernel sequence; 0 where there is one phase.
+
+    ``copies`` is the host memory of the copies of each (`copies.copied_memory`).  Repetitions that nothing marks as inferences have phases
+    only where nothing else repeats in their loop: what takes turns with them in an unknown order is part of their time.
+    """
+    result = np.zeros(len(inferences), np.int64)
+    if not len(inferences):
+        return result
+    steady = inferences.bools("complete") & ~inferences.bools("warmup") & (loops.time_ns != MISSING)
+    unmarked = inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING)
+    kind = by_first_row(loops.loop, inferences.ints("engine"), inferences.ints("kernel_sequence"))
+    in_loop = np.bincount(loops.loop)[loops.loop]
+    for _, places in rows_by_value(kind[loops.order]):
+        rows = loops.order[places]
+        timed = np.flatnonzero(steady[rows])
+        if unmarked[rows[0]] and len(rows) < (1 - FEW) * in_loop[rows[0]]:
+            continue
+        found = phases_of(loops.time_ns[rows[timed]], copies.codes[rows[timed]].astype(np.int64))
+        if found.any():  # the others are of the phase of the next one
+            result[rows] = found[np.minimum(np.searchsorted(timed, np.arange(len(rows))), len(timed) - 1)]
+    return result
+
+
+def phases_of(time_ns: IntArray, copies: IntArray) -> IntArray:
+    """For each of the inferences of one kind, in order of time, the number of its phase by first appearance; all 0 if there is one phase.
+
+    A phase copies from and to other memory (a number for each inference), or takes a time that is apart from those of the others
+    (`_levels`).
+    """
+    by_copies, level = _stretches(copies), np.zeros(len(time_ns), np.int64)
+    for one in np.unique(by_copies):
+        mine = by_copies == one
+        level[mine] = _stretches(_levels(time_ns[mine]))
+    return by_first_row(by_copies, level)
+
+
+def _stretches(label: IntArray) -> IntArray:
+    """These labels of inferences in order of time, where nearly all are in stretches of equal ones: those between two stretches get the
+    label of the nearer one.  Otherwise all 0."""
+    bounds = [0, *(np.flatnonzero(np.diff(label)) + 1).tolist(), len(label)]
+    stretches = [(first, last) for first, last in pairwise(bounds) if last - first >= SHORTEST_PHASE]
+    if sum(last - first for first, last in stretches) < (1 - FEW) * len(label) or not stretches:
+        return np.zeros(len(label), np.int64)
+    between = [(end + begin + 1) // 2 for (_, end), (begin, _) in pairwise(stretches)]
+    found = np.empty(len(label), np.int64)
+    for (first, _), (begin, end) in zip(stretches, pairwise([0, *between, len(label)]), strict=True):
+        found[begin:end] = label[first]
+    return found
+
+
+def _levels(time_ns: IntArray) -> IntArray:
+    """For each time the number of its level: levels are apart, with few times in between, and none has few."""
+    least = max(SHORTEST_PHASE, FEW * len(time_ns))
+    ordered, few = np.sort(np.maximum(time_ns, 1)), int(_BETWEEN * len(time_ns)) + 1
+    ratio = ordered[few:] / ordered[:-few] if len(ordered) > few else np.zeros(0)
+    wide = np.flatnonzero(ratio >= _APART)
+    cuts: list[float] = []
+    below = 0
+    for near in np.split(wide, np.flatnonzero(np.diff(wide) > 1) + 1) if len(wide) else []:
+        at = near[np.argmax(ratio[near])]
+        cut = float(np.sqrt(float(ordered[at]) * float(ordered[at + few])))
+        count = int(np.searchsorted(ordered, cut))
+        if count - below >= least and len(ordered) - count >= least:
+            cuts.append(cut)
+            below = count
+    level: IntArray = np.digitize(time_ns, cuts).astype(np.int64)
+    return level

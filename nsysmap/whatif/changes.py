@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.base.table import MISSING
@@ -91,33 +92,47 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
 
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
-    """Every blocking or pageable copy made asynchronous, in the inference's stream; waits for a copy alone are removed."""
+    """Every blocking or pageable copy made asynchronous, in its inference's stream, as fast as from pinned memory; waits for a copy alone
+    are removed."""
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
             return DoesNotApply("all copies of the replayed inferences are already asynchronous and use pinned memory")
         return DoesNotApply("the inferences copy nothing between host and device")
     threads = []
     for steps in timeline.threads:
-        main = main_queue(steps)
+        queues = _own_queues(steps)
         changed: list[Step] = []
         results_pending = False
         for place, step in enumerate(steps):
+            main = queues[step.inference + int(_direction(step) == "HtoD" and not step.enqueue)]
             following = steps[place + 1] if place + 1 < len(steps) else None
             if step.kind == "sync" and following is not None and _direction(following) == "DtoH" and following.kind == "block":
                 continue  # the stream orders the copy after the kernels
             if results_pending and (step.kind == "sync" or step.enqueue or _direction(step) == "HtoD"):
                 if step.kind != "sync":
-                    changed.append(_sync_step(step, timeline, main))
+                    changed.append(_sync_step(step, timeline, queues[max(step.inference - int(step.enqueue), 0)]))
                 results_pending = False
             if step.kind == "block":
                 results_pending |= _direction(step) == "DtoH"
-                works = tuple(work._replace(queue=main, lead_ns=0) for work in step.works)
+                works = tuple(work._replace(queue=main, lead_ns=0, dur_ns=round(work.dur_ns * work.pinned)) for work in step.works)
                 step = step._replace(kind="submit", call_ns=timeline.costs.submit_ns, lag_ns=0, queue=main, works=works)  # noqa: PLW2901
             elif step.kind == "submit" and all(work.kind == "memset" for work in step.works):
                 step = step._replace(works=tuple(work._replace(queue=main) for work in step.works))  # noqa: PLW2901
             changed.append(step)
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
+
+
+def _own_queues(steps: Sequence[Step]) -> Mapping[int, int]:
+    """The queue of most of each inference's work; of those without any, of all work."""
+    usual = main_queue(steps)
+    of: dict[int, list[Step]] = defaultdict(list)
+    for step in steps:
+        if step.enqueue and step.works:
+            of[step.inference].append(step)
+    found: dict[int, int] = defaultdict(lambda: usual)
+    found.update({inference: main_queue(mine) for inference, mine in of.items()})
+    return found
 
 
 def _sync_step(before: Step, timeline: Timeline, queue: int) -> Step:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.trace.copies import if_pinned_ns
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.timeline import WorkKind
@@ -28,6 +29,7 @@ class Pieces:
     row: IntArray  # kernel_id, MISSING for other work
     kind: IntArray  # position in KINDS
     stream: IntArray
+    pinned_ns: IntArray  # a copy's duration if its host memory were pinned; of other work its duration
     node: IntArray  # node of a graph, MISSING otherwise
     after: tuple[tuple[int, ...], ...]  # positions of the dependencies of each, beside the previous work in its stream; see Work.after
 
@@ -40,10 +42,12 @@ def find_pieces(trace: Trace, window: Window) -> Pieces:
         there = table.take(keep)
         for name in ("launch", "start_ns", "end_ns", "stream"):
             columns[name].append(there.ints(name))
+        copied = KINDS[kind] == "copy"
+        columns["pinned_ns"].append(if_pinned_ns(trace.memcpys)[keep] if copied else there.ints("end_ns") - there.ints("start_ns"))
         columns["row"].append(keep if kind == 0 else np.full(len(keep), MISSING, np.int64))
         columns["node"].append(there.ints("graph_node_id") if KINDS[kind] != "graph" else np.full(len(keep), MISSING, np.int64))
         kinds = np.full(len(keep), kind, np.int64)
-        if KINDS[kind] == "copy":
+        if copied:
             for way in ("HtoD", "DtoH"):
                 kinds[there.text("kind").equals(way)] = KINDS.index(way)
         columns["kind"].append(kinds)

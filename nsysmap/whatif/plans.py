@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysmap.base.table import MISSING, IntArray
 from nsysmap.base.units import duration
+from nsysmap.trace.copies import link_rates
 from nsysmap.whatif.branches import MOST_STREAMS, Dependencies, layers_before, on_auxiliary_streams
 from nsysmap.whatif.change import REFORMATS, Change
 from nsysmap.whatif.changes import (
@@ -54,6 +55,8 @@ def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
         return simple
     if change.name == "no-host-gap":
         return _no_host_gap(model)
+    if change.name == "pinned-copies":
+        return _pinned_copies(model)
     if change.name == "two-in-flight":
         return _two_in_flight(model)
     if change.name == "aux-streams":
@@ -74,11 +77,6 @@ _SIMPLE = {
         "The host enqueues ahead and waits once, at the end: no result is needed before the next inference is enqueued, and inputs and "
         "outputs have enough buffers. This is throughput, not latency: each inference finishes later than if the host waited for it.",
     ),
-    "pinned-copies": Plan(
-        (lambda timeline, _: with_pinned_copies(timeline),),
-        "Copies use pinned memory and the inference's own stream, at the bus speed they have now; the host no longer stages them, and "
-        "waits once, for the results.",
-    ),
     "one-stream": Plan(
         (lambda timeline, _: on_one_stream(timeline),),
         "The kernels of all streams run one after another, in the order of their launches, and take as long as now; no events are "
@@ -95,6 +93,21 @@ def _no_host_gap(model: Model) -> Plan | DoesNotApply:
         (lambda timeline, _: without_host_gap(timeline),),
         f"The host's own work between inferences (now {duration(gap)} per {model.unit}) is gone or done by another thread; the next input "
         "is always ready.",
+    )
+
+
+def _pinned_copies(model: Model) -> Plan:
+    copies = model.observed.trace.memcpys
+    pinned, now = link_rates(copies, "pinned"), link_rates(copies, "pageable")
+    faster = ", ".join(f"{way} {pinned[way]:.1f} GB/s instead of {rate:.1f}" for way, rate in now.items() if pinned.get(way, 0.0) > rate)
+    kept = ", ".join(f"{way} {rate:.1f} GB/s" for way, rate in now.items() if way not in pinned)
+    speed = [f"at the speed of this trace's own pinned copies ({faster})"] if faster else []
+    if kept or not speed:
+        speed.append("at the speed they have now" + (f" ({kept}), which may be less than that of pinned memory" if kept else ""))
+    return Plan(
+        (lambda timeline, _: with_pinned_copies(timeline),),
+        f"Copies use pinned memory and the inference's own stream, {', others '.join(speed)}; the host no longer stages them, and waits "
+        "once, for the results.",
     )
 
 

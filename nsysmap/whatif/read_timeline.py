@@ -58,7 +58,7 @@ class _Source:
     inferences: Table
     window: Window
     pieces: Pieces
-    listed: list[tuple[int, int, int, int, int, float, float]]  # the pieces' start_ns, end_ns, row, kind, queue and needs
+    listed: list[tuple[int, int, int, int, int, float, float, float]]  # the pieces' start_ns, end_ns, row, kind, queue, needs and pinned
     queues: dict[int, int]  # stream id to number
     costs: Costs
     profiler: ProfilerCosts
@@ -79,7 +79,8 @@ class _Source:
         likely[pieces.row != MISSING], most[pieces.row != MISSING] = kernel_needs(
             trace.kernels, rows, trace.devices, window.device, known[2](rows)
         )
-        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most)
+        pinned = pieces.pinned_ns / np.maximum(pieces.end_ns - pieces.start_ns, 1)
+        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most, pinned)
         listed = list(zip(*(column.tolist() for column in columns), strict=True))
         launch_start = gather(calls.ints("start_ns"), pieces.launch)
         return _Source(
@@ -192,13 +193,13 @@ class _Source:
         works: list[Work] = []
         ends = self.pieces.end_ns
         for at in range(first, last):
-            start, end, row, kind, queue, likely, most = self.listed[at]
+            start, end, row, kind, queue, *needs = self.listed[at]
             after = self.pieces.after[at]
             if graph:
                 before = max((int(ends[other]) for other in after), default=self.listed[first][0])
             else:
                 before = works[-1].end_ns if works else start
-            works.append(Work(at, row, KINDS[kind], queue, start, end, end - start, start - before, after, likely, most))
+            works.append(Work(at, row, KINDS[kind], queue, start, end, end - start, start - before, after, *needs))
         return tuple(works)
 
     def _last_end_before(self, moment: int) -> int:

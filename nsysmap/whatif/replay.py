@@ -10,6 +10,8 @@ from nsysmap.base.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work
 
 _LEAST_NEED = 0.001
+_ONE_AT_A_TIME = ("HtoD", "DtoH")
+"""Copies that the link to the host does one after another in each direction, whatever their streams."""
 
 
 @dataclass
@@ -22,6 +24,7 @@ class _Gpu:
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
     busy: dict[int, tuple[list[int], list[int], list[float]]] = field(default_factory=dict)  # per queue: starts, ends, needs
+    copying: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)  # per direction: starts, ends of copies, by time
     placed: list[tuple[Work, int, int]] | None = None  # every piece of work with its start and end, if requested
 
     def run(self, work: Work, ready: int) -> int:
@@ -53,6 +56,8 @@ class _Gpu:
 
     def place(self, work: Work, start: int) -> int:
         queue = work.queue
+        if work.kind in _ONE_AT_A_TIME:
+            start = self._link_free(work, start)
         end = self._end_beside_others(work, start) if self.shared and work.kind == "kernel" else start + work.dur_ns
         if end > self.tail.get(queue, MISSING):
             self.tail[queue] = end
@@ -61,6 +66,17 @@ class _Gpu:
         if self.placed is not None:
             self.placed.append((work, start, end))
         return end
+
+    def _link_free(self, work: Work, start: int) -> int:
+        """When this copy begins, which cannot run beside others in its direction."""
+        starts, ends = self.copying.setdefault(work.kind, ([], []))
+        at = bisect_right(ends, start)
+        while at < len(starts) and starts[at] < start + work.dur_ns:
+            start = ends[at]
+            at += 1
+        starts.insert(at, start)
+        ends.insert(at, start + work.dur_ns)
+        return start
 
     def _end_beside_others(self, work: Work, start: int) -> int:
         """The end of a kernel that gets the part of the GPU left by earlier ones, and no more than it needs."""
@@ -147,12 +163,12 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
         return max(now + step.call_ns, target + gpu.costs.return_ns if target != MISSING else MISSING), MISSING
     if step.kind == "block":
         begin = max(now, gpu.drained(step.queue))
-        end = MISSING
-        start = begin + step.lag_ns
+        end, delay = MISSING, 0
         for work in step.works:
-            end = gpu.place(work, start + work.lead_ns if end == MISSING else end + work.lead_ns)
-            start = end
-        return begin + step.call_ns, end
+            start = (begin + step.lag_ns if end == MISSING else end) + work.lead_ns
+            end = gpu.place(work, start)
+            delay += end - start - work.dur_ns
+        return begin + step.call_ns + delay, end
     returned = now + step.call_ns
     if step.graph and step.works:
         return returned, gpu.run_graph(step, returned + gpu.costs.graph_latency_ns)

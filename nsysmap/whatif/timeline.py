@@ -28,6 +28,7 @@ class Work(NamedTuple):  # like Step not a dataclass: what-if makes hundreds of 
     after: tuple[int, ...]  # numbers of the work in other queues for which it waits; for a graph's node: of all nodes for which it waits
     need: float  # likely share of the GPU that it uses while it runs
     most_need: float  # the same at most
+    pinned: float = 1.0  # what its duration would be multiplied by if its host memory were pinned
 
 
 class Step(NamedTuple):

@@ -12,18 +12,17 @@ from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, duration, unit_words
 from nsysmap.engine.program import is_collective
+from nsysmap.trace.copies import copied_memory
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
-from nsysmap.trace.steady import inferences_a_pass
+from nsysmap.trace.steady import FEW, OUTLIER, by_first_row, in_loops, inferences_a_pass, phases
 
 REPLAYED = 24
-"""Replayed inferences per thread: a third each from the begin, the middle and the end of the steady run."""
+"""Replayed inferences per thread: a third each from the begin, the middle and the end of the steady run, in each of its phases."""
 _MOST_KERNELS = 20_000  # per thread: keeps a replay below a tenth of a second
-_RARE = 3  # inferences of each kernel sequence that are replayed at least, if there are as many
+_RARE = 3  # inferences of each kernel sequence, and of each third of a phase, that are replayed at least, if there are as many
 _MOST_SEQUENCES = 8
-_HELD_UP = 1.5  # an inference that took this many times the median of its kind was held up by something else: it does not count
 _PAUSES_APART = 4.0  # ratio from which on pauses between inferences are of two kinds
-_FEW = 0.1  # share of the inferences: those that follow a pause, or were held up, are left out if they are no more
 _AS_MANY = 0.9  # of the most inferences of a GPU: as many, but for a warm-up
 _SAME_PACE = 0.03  # by which the times per inference of two GPUs may differ and be taken for one
 _FOREIGN_BUSY = 0.02  # share of the replayed time
@@ -100,7 +99,8 @@ def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
     here = (process == home[0]) & (device == home[1])
     order = np.flatnonzero(here)
     order = order[np.lexsort((inferences.ints("enqueue_start_ns")[order], thread[order]))]
-    chosen = [_Thread.of(inferences, order[thread[order] == one], usable) for one in distinct(thread[rows[here[rows]]]).tolist()]
+    phase = phases(inferences, in_loops(inferences), copied_memory(inferences, trace.memcpys))
+    chosen = [_Thread.of(inferences, order[thread[order] == one], usable, phase) for one in distinct(thread[rows[here[rows]]]).tolist()]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
@@ -142,41 +142,54 @@ class _Thread:
     rows: IntArray
     counting: IntArray  # positions in rows: steady, directly after another steady one, not held up
     like: IntArray  # per position the number of its kernel sequence
-    kind: IntArray  # the same, with a number of its own for those of a sequence that take much longer, where they are many
+    kind: IntArray  # the same of its sequence in its phase, with one of its own for those that take much longer, where they are many
+    phase: IntArray  # per position, see steady.phases
+    lead: int  # how many inferences precede the counted ones of a stretch: until each stream on which they take turns has work
     uneven: str  # why its inferences cannot be averaged; empty if they can
     notes: tuple[str, ...]
 
     @staticmethod
-    def of(inferences: Table, rows: IntArray, usable: BoolArray) -> _Thread:
+    def of(inferences: Table, rows: IntArray, usable: BoolArray, phase: IntArray) -> _Thread:
         steady = usable[rows]
         like = np.where(steady, inferences.ints("kernel_sequence")[rows], np.int64(MISSING))
         end, begin = inferences.ints("gpu_end_ns")[rows], inferences.ints("enqueue_start_ns")[rows]
         following = np.flatnonzero(steady[1:] & steady[:-1]) + 1
         following = following[following < len(rows) - 1]  # the next one's begin ends the stretch
+        lead = min(len(np.unique(inferences.ints("stream")[rows[steady]])), _RARE)
+        for back in range(1, lead + 1):  # the first of a phase still wait for the last of the one before
+            before = np.maximum(following - back, 0)
+            following = following[(like[following] != like[before]) | (phase[rows[following]] == phase[rows[before]])]
         took = end[following] - end[following - 1]
         reached = np.maximum(end, inferences.ints("enqueue_end_ns")[rows])
         pause = np.maximum(begin[following] - reached[following - 1], 0)
-        long, uneven, notes = _pauses(pause, took)
-        keep = ~long
-        sequences, size = np.unique(like[following], return_counts=True)
-        common = sequences[np.argsort(-size, kind="stable")][:_MOST_SEQUENCES]
-        if len(sequences) > len(common):
+        keep, uneven = np.ones(len(following), np.bool_), ""
+        notes: tuple[str, ...] = ()
+        for one in distinct(phase[rows[following]]).tolist():
+            mine = np.flatnonzero(phase[rows[following]] == one)
+            long, reason, about = _pauses(pause[mine], took[mine])
+            keep[mine[long]] = False
+            uneven, notes = uneven or reason, (*notes, *about)
+        if phase[rows[following]].any():
+            notes = (*notes, f"The run has {len(np.unique(phase[rows[following]]))} phases, of other copies or times: all of them count.")
+        kind = by_first_row(like, phase[rows])
+        kinds, size = np.unique(kind[following], return_counts=True)
+        common = kinds[np.argsort(-size, kind="stable")][:_MOST_SEQUENCES]
+        if len(kinds) > len(common):
             notes = (
                 *notes,
                 f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')} with rarer kernel sequences left out.",
             )
-        keep &= np.isin(like[following], common)
-        kind = like.copy()
-        for sequence in common.tolist():
-            mine = np.flatnonzero((like[following] == sequence) & keep)
+        keep &= np.isin(kind[following], common)
+        for number in common.tolist():
+            mine = np.flatnonzero((kind[following] == number) & keep)
             held_up, slower = _held_up(took[mine])
             keep[mine[held_up]] = False
             if slower.any():
                 kind[following[mine[slower > 0]]] = kind.max() + slower[slower > 0]
                 few = f"{np.count_nonzero(slower)} of {counted(len(mine), 'inference')}"
-                told = f"{few} of the same kernels take more than {_HELD_UP} times their median time: too many to be outliers, they count."
+                told = f"{few} of the same kernels take more than {OUTLIER} times their median time: too many to be outliers, they count."
                 notes = (*notes, told)
-        return _Thread(rows, following[keep], like, kind, uneven, notes)
+        return _Thread(rows, following[keep], like, kind, phase[rows], lead, uneven, notes)
 
 
 def _held_up(took: IntArray) -> tuple[BoolArray, IntArray]:
@@ -188,8 +201,8 @@ def _held_up(took: IntArray) -> tuple[BoolArray, IntArray]:
     held_up, kind = np.zeros(len(took), np.bool_), np.zeros(len(took), np.int64)
     left = np.arange(len(took))
     while len(left):
-        slow = took[left] > _HELD_UP * max(float(np.median(took[left])), 0.0)  # below 0 where the GPU works off what waited for long
-        if np.count_nonzero(slow) <= _FEW * len(took):
+        slow = took[left] > OUTLIER * max(float(np.median(took[left])), 0.0)  # below 0 where the GPU works off what waited for long
+        if np.count_nonzero(slow) <= FEW * len(took):
             held_up[left[slow]] = True
             break
         left = left[slow]
@@ -212,7 +225,7 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
     within, between = duration(float(pause[short].max())), duration(float(np.median(pause[long])))
     near = f"within {within} of the previous one" if pause[short].any() else "before the previous one ends"
     told = f"{counted(len(short), 'inference')} start {near}, {len(long)} after pauses of {between}"
-    odd = long if len(long) <= _FEW * len(pause) else short if len(short) <= _FEW * len(pause) else None
+    odd = long if len(long) <= FEW * len(pause) else short if len(short) <= FEW * len(pause) else None
     if odd is None:
         return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
     mark = nothing.copy()
@@ -234,8 +247,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         inside = np.flatnonzero((at >= 0) & (start < ends[np.maximum(at, 0)]))
         if len(inside) < 2:
             continue
-        first = np.ones(len(inside), np.bool_)
-        first[1:] = at[inside][1:] != at[inside][:-1]
+        first = np.arange(len(inside)) - np.searchsorted(at[inside], at[inside]) < one.lead
         whole = inferences.ints("enqueue_end_ns")[one.rows[inside]] <= ends[at[inside]]
         counts = np.isin(inside, one.counting) & ~first & whole
         kept.append(one.rows[inside])
@@ -257,7 +269,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
 
 
 def _stretches(inferences: Table, thread: _Thread) -> IntArray:
-    """First and last position of each stretch: the first only precedes the counted ones."""
+    """First and last position of each stretch: the first ones only precede the counted ones (`_Thread.lead`)."""
     usual = int(np.bincount(np.maximum(inferences.ints("kernels")[thread.rows[thread.counting]], 0)).argmax())
     most = max(4, min(REPLAYED, _MOST_KERNELS // max(usual, 1)))
     counting = thread.counting
@@ -265,16 +277,19 @@ def _stretches(inferences: Table, thread: _Thread) -> IntArray:
     if len(counting) <= most:
         wanted[counting] = True
     else:
-        third = most // 3
-        middle = (len(counting) - third) // 2
-        for first in (0, middle, len(counting) - third):
-            wanted[counting[first : first + third]] = True
+        in_phases = [counting[thread.phase[counting] == one] for one in distinct(thread.phase[counting]).tolist()]
+        third = max(most // 3 // len(in_phases), _RARE)
+        for mine in in_phases:
+            middle = max(len(mine) - third, 0) // 2
+            for first in (0, middle, max(len(mine) - third, 0)):
+                wanted[mine[first : first + third]] = True
         for one in np.unique(thread.kind[counting]).tolist():
             mine = counting[thread.kind[counting] == one]
             lacking = _RARE - int(np.count_nonzero(wanted[mine]))
             if lacking > 0:
                 wanted[mine[-_RARE:]] = True
-    wanted[:-1] |= wanted[1:]  # each with the one before it
+    for _ in range(thread.lead):
+        wanted[:-1] |= wanted[1:]  # each with those before it
     at = np.flatnonzero(wanted)
     breaks = np.flatnonzero(np.diff(at) > 1)
     return np.stack([at[np.concatenate([[0], breaks + 1])], at[np.concatenate([breaks, [len(at) - 1]])]], axis=1)

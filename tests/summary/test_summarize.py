@@ -15,7 +15,7 @@ from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from nsysmap.engine.program import Program
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions
-from nsysmap.summary.costs import kernel_titles
+from nsysmap.summary.costs import inside, kernel_titles
 from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
@@ -282,9 +282,9 @@ def test_regions_of_several_engines_are_told_apart_and_their_parts_add_up() -> N
         Part(name, does, 1, 1.0, 10, share) for name, does, share in (("__myl_a", "residual-add, rmsnorm", 0.75), ("b", "", 0.25))
     )
     one = Region("{ForeignNode[a...b]}", 0, 0.2, (norm, swiglu))
-    assert words.inside(replace(summary, regions=(one,))) == "75% __myl_a, 25% b"
+    assert inside(replace(summary, regions=(one,))) == "75% __myl_a, 25% b"
     both = (one, replace(one, engine=1, share_of_all_kernel_time=0.4, parts=(replace(norm, share_of_region_time=1.0),)))
-    assert words.inside(replace(summary, regions=both)) == "2 regions, 60.0% of all kernel time: 55.0% residual-add + rmsnorm x 2, 5.0% b"
+    assert inside(replace(summary, regions=both)) == "2 regions, 60.0% of all kernel time: 55.0% residual-add + rmsnorm x 2, 5.0% b"
 
 
 def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base.result_schema import GAPS
-from nsysmap.base.table import Row, Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.base.table import MISSING, Row, Table
+from nsysmap.base.trace_schema import INFERENCES, MEMCPYS
 from nsysmap.timing.inference_groups import InferenceFigures, inference_figures
 
 Made = dict[str, object]
@@ -30,10 +30,10 @@ def inference(end: int, sequence: int = 0, *, thread: int = 1, device: int = 0, 
     }
 
 
-def figures(rows: list[Made], gaps: list[Made] | None = None) -> InferenceFigures:
+def figures(rows: list[Made], gaps: list[Made] | None = None, copies: list[Made] | None = None) -> InferenceFigures:
     ordered = sorted(rows, key=lambda row: int(str(row["start_ns"])))
     inferences = Table.of_rows(INFERENCES, [{"inference": number, **row} for number, row in enumerate(ordered)])
-    return inference_figures(inferences, Table.of_rows(GAPS, gaps or []))
+    return inference_figures(inferences, Table.of_rows(GAPS, gaps or []), Table.of_rows(MEMCPYS, copies or []))
 
 
 def only(table: Table) -> Row:
@@ -126,3 +126,37 @@ def test_the_figures_are_those_of_a_plain_loop(made: list[tuple[int, int, bool, 
     assert set(told) == set(expected)
     for key, times in expected.items():
         assert told[key].maybe_integer("median_ns") == (round(statistics.median(times)) if times else None)
+
+
+def in_two_phases(*, marked: bool = True, between: int = 0) -> InferenceFigures:
+    """20 inferences of 100 ns without copies, then 10 of 300 ns with pageable ones; some others ``between``."""
+    ends = [100 * (at + 1) for at in range(20)] + [2_000 + 300 * (at + 1) for at in range(10)]
+    how: Made = {} if marked else {"engine": None, "found_by": "period"}
+    rows = [{**inference(end, enqueue_end_ns=end - 25), **how} for end in ends]
+    rows += [{**inference(100 * at + 50, 1, enqueue_end_ns=100 * at + 25), **how} for at in range(between)]
+    copy = {"kind": "HtoD", "source": "pageable", "target": "device", "thread": 1}
+    copies = [{**copy, "start_ns": end - 200, "end_ns": end - 190, "launch_start_ns": end - 200} for end in ends[20:]]
+    return figures(rows, copies=copies)
+
+
+def test_phases_are_kinds_with_a_median_and_outliers_of_their_own() -> None:
+    found = in_two_phases()
+    told = [
+        (row.maybe_integer("phase"), row.maybe_text("copies"), row.integer("inferences"), row.integer("median_ns"))
+        for row in found.inference_groups
+    ]
+    assert told == [(0, "none", 20, 100), (1, "pageable", 10, 300)]
+    assert only(found.inference_loops).integer("groups") == 2
+    assert only(found.inference_loops).integer("inferences_a_pass") == 1
+    assert {row.maybe_real("times_median") for row in found.inference_times} == {None, 1.0}
+
+
+def test_repetitions_that_nothing_marks_have_phases_only_where_nothing_takes_turns_with_them() -> None:
+    assert in_two_phases(marked=False).inference_groups.ints("phase").tolist() == [0, 1]
+    assert set(in_two_phases(marked=False, between=10).inference_groups.ints("phase").tolist()) == {MISSING}
+    assert in_two_phases(between=10).inference_groups.ints("phase").max() > 0
+
+
+def test_without_phases_no_phase_is_told() -> None:
+    found = figures([inference(end) for end in range(100, 2100, 100)])
+    assert only(found.inference_groups)["phase"] is None

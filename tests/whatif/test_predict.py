@@ -69,13 +69,14 @@ def test_times_are_of_all_inferences_of_a_run_whose_replayed_ones_are_not_like_t
     assert list(longer.before.values()) == pytest.approx([window.of_all * ns for ns in model.before.values()], rel=3e-3)
 
 
-@pytest.mark.parametrize("slow", [1, 15])
-def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_where_they_are_many(slow: int) -> None:
+@pytest.mark.parametrize(("slow", "every", "told"), [(1, 1, ""), (15, 2, "too many to be outliers"), (15, 1, "2 phases")])
+def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_where_they_are_many(slow: int, every: int, told: str) -> None:
     observed, _ = observed_of(mapped("bert_trt10/sync"))
     inferences = observed.inferences
     end = inferences.ints("gpu_end_ns")
     took = np.diff(end, prepend=end[0])
-    later = np.cumsum(np.where(np.arange(len(end)) >= len(end) - 1 - slow, 2 * took, 0))  # the last of them take three times as long
+    back = len(end) - 1 - np.arange(len(end))
+    later = np.cumsum(np.where((back <= slow * every) & (back % every == 0), 2 * took, 0))  # the last of them take three times as long
     before = np.concatenate([[0], later[:-1]])
     moved = {f"{part}{edge}_ns": by for part in ("", "enqueue_", "gpu_") for edge, by in (("start", before), ("end", later))}
     slowed = inferences.with_columns(INFERENCES, {name: inferences.ints(name) + by for name, by in moved.items()})
@@ -86,7 +87,8 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
     counted = sum(sum(one.values()) for one in plain.weights)
     stood_for = sum(sum(one.values()) for one in window.weights)
     assert stood_for == pytest.approx(counted - 1) if few else stood_for > counted - 0.5
-    assert any("too many to be outliers" in note for note in window.notes) != few
+    for note in ("too many to be outliers", "2 phases"):
+        assert any(note in one for one in window.notes) == (note == told)
     replayed = {float(took[row] + np.diff(later, prepend=0)[row]) for row in window.inferences[0]}
     assert (max(replayed) > 2.5 * float(np.median(took))) != few
 

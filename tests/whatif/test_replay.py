@@ -368,3 +368,54 @@ def test_a_blocking_copy_of_a_gigabyte_is_as_fast_without_the_profiler() -> None
         copy = step("block", 0, call_ns=call_ns, call_profiler_ns=1_000)
         ((found,),) = unprofiled(Timeline(((copy,),), COSTS, ({},)), profiler, LIKELY).threads
         assert least <= found.call_ns <= most
+
+
+@given(st.lists(st.tuples(st.sampled_from(["HtoD", "DtoH"]), st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=12))
+def test_copies_in_one_direction_never_overlap_and_each_begins_as_soon_as_it_may(made: list[tuple[WorkKind, int, int]]) -> None:
+    steps = [
+        step("submit", 0, call_ns=1_000, queue=queue, works=(work(number, dur * 7_000, kind, queue=queue),))
+        for number, (kind, dur, queue) in enumerate(made)
+    ]
+    placed: list[tuple[Work, int, int]] = []
+    replay(Timeline((tuple(steps),), COSTS, ({0: 1.0},)), placed=placed)
+    for place, (one, start, end) in enumerate(placed):
+        assert end - start == one.dur_ns
+        before = [(begin, stop) for other, begin, stop in placed[:place] if other.kind == one.kind]
+        assert all(stop <= start or end <= begin for begin, stop in before)
+        ready = (one.number + 1) * 1_000 + LATENCY
+        tails = [stop + DISPATCH for other, _, stop in placed[:place] if other.queue == one.queue]
+        assert start in (ready, *tails, *(stop for _, stop in before))
+
+
+def test_a_blocking_copy_that_waits_for_the_link_holds_the_host_as_much_longer() -> None:
+    first = step("submit", 0, call_ns=1_000, queue=1, works=(work(0, 50_000, "HtoD", queue=1),))
+    blocking = step("block", 0, call_ns=30_000, lag_ns=5_000, works=(work(1, 20_000, "HtoD"),))
+    last = step("submit", 0, call_ns=1_000, works=(work(2, 10_000),))
+    placed: list[tuple[Work, int, int]] = []
+    replay(Timeline(((first, blocking, last),), COSTS, ({0: 1.0},)), placed=placed)
+    spans = {one.number: (start, end) for one, start, end in placed}
+    assert spans[0] == (1_000 + LATENCY, 51_000 + LATENCY)
+    assert spans[1] == (51_000 + LATENCY, 71_000 + LATENCY)
+    assert spans[2][0] == 71_000 + LATENCY + 30_000 - 25_000 + 1_000 + LATENCY
+
+
+def test_pinned_copies_are_as_fast_as_the_trace_shows_and_in_the_stream_of_their_own_inference() -> None:
+    plain = program(kernels=[20_000] * 10, copies=True)
+    faster = replace(
+        plain,
+        threads=(tuple(one._replace(works=tuple(part._replace(pinned=0.5) for part in one.works)) for one in plain.threads[0]),),
+    )
+    assert period(with_pinned_copies(faster)) == period(with_pinned_copies(plain)) - COPY_NS
+    moved = [
+        tuple(part._replace(queue=7) if (part.kind, one.inference) == ("kernel", 3) else part for part in one.works)
+        for one in plain.threads[0]
+    ]
+    elsewhere = tuple(one._replace(works=works) for one, works in zip(plain.threads[0], moved, strict=True))
+    changed = with_pinned_copies(replace(plain, threads=(elsewhere,)))
+    assert isinstance(changed, Timeline)
+    queues = {one.inference: {part.queue for part in one.works} for one in changed.threads[0] if one.enqueue}
+    copied = {(part.kind, one.inference): part.queue for one in changed.threads[0] for part in one.works if part.kind in ("HtoD", "DtoH")}
+    assert queues[3] == {7}
+    assert copied["HtoD", 2] == 7
+    assert copied["DtoH", 3] == 7
+    assert copied["HtoD", 3] != 7
