@@ -91,15 +91,15 @@ def _of_kernels(analysis: Analysis, group: Row) -> str:
 
 
 def _where(analysis: Analysis, group: Row) -> str:
-    """The GPU of a group, or the number of its thread, where another differs in nothing else."""
+    """The GPU of a group, or the number of its thread, where another differs in nothing else; and its phase."""
+    phase = next((f", {kind.phase}" for kind in analysis.summary.kinds if kind.group == group.integer("group_id") and kind.phase), "")
     same = ("engine", "kernels")
-    like = [row for row in analysis.tables.inference_groups if all(row[name] == group[name] for name in same)]
-    loops = {row.integer("loop_id"): row for row in analysis.tables.inference_loops}
-    devices = {loops[row.integer("loop_id")]["device"] for row in like}
+    like = {row.integer("loop_id") for row in analysis.tables.inference_groups if all(row[name] == group[name] for name in same)}
     if len(like) == 1:
-        return ""
-    mine = group.integer("loop_id")
-    return f", GPU {loops[mine]['device']}" if len(devices) == len(like) else f", thread {mine + 1}"
+        return phase
+    loops = {row.integer("loop_id"): row for row in analysis.tables.inference_loops}
+    mine, devices = group.integer("loop_id"), {loops[loop]["device"] for loop in like}
+    return (f", GPU {loops[mine]['device']}" if len(devices) == len(like) else f", thread {mine + 1}") + phase
 
 
 def _unknown(roofline: Table) -> str:
