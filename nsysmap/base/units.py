@@ -79,12 +79,12 @@ def of_repetitions(text: str) -> str:
 
 
 def rounded(time_ns: float | None, beside_ns: float | None = None) -> str:
-    """A measured time with three significant digits, in the unit of another one (``beside_ns``), if any, unless it is less than a tenth of
+    """A measured time with three significant digits, in the unit of another one (``beside_ns``), if any, unless it is less than one of
     that; "–" for none."""
     if time_ns is None:
         return "–"
     size, unit = _unit_of(time_ns if beside_ns is None else beside_ns)
-    if abs(time_ns) < size / 10:
+    if abs(time_ns) < size:
         size, unit = _unit_of(time_ns)
     value = float(f"{time_ns / size:.3g}")
     digits = 0 if size == 1 or abs(value) >= 100 else 1 if abs(value) >= 10 else 2

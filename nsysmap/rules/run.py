@@ -52,7 +52,17 @@ _WHY_EMPTY = {
     "layers": "neither an engine file nor the trace names any layer",
     "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
     "layer_times": "no kernel of a steady-state inference has a layer, and there is no profile",
+    "engine_fits": "there is no engine file to compare with the trace",
+    "roofline": "no layer is known that has a time",
+    "work": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
+    "tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
+    "inferences.gpu_span_ns": "the trace shows no GPU work of an inference",
+    "inferences.enqueue_ns": "no ExecutionContext:: range shows where the enqueue begins and ends",
+    "roofline.bound_ns": "no layer's limit is known: that takes its tensors and the GPU's peak rates",
+    "work.channels_in": "no convolution or product with known dimensions is in the engine files",
+    "devices.sm_count": "the trace does not say how many SMs the GPU has",
 }
+"""Why a table has no rows, or a column of one no value."""
 
 
 _NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices)"
@@ -151,7 +161,7 @@ def _missing(rule: Rule, told: OfThisRun) -> str | None:
             return f"no rows in {name}" + (f": {why}" if why else "")
         if column and not _has_value(table.column(column)):
             counted = name in _COUNTED or table.spec.column(column).comment.endswith("from counters")
-            why = _not_counted(told.tables, name) if counted else None
+            why = _not_counted(told.tables, name) if counted else _WHY_EMPTY.get(need)
             return f"no value in {need}" + (f": {why}" if why else "")
     return None
 

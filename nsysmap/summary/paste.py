@@ -244,8 +244,8 @@ CHANGES: Mapping[str, Change] = {
             TORCH_TENSORRT: (_TWO_MODELS,),
             TORCH_ENGINES: (_TWO_MODELS,),
             PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
-            CUDA: (_line("kernel<<<grid, block, 0, streams[i % 2]>>>(...);"),),
-            OTHER: (_say("run two steps at once, each on a stream (or queue) of its own"),),
+            CUDA: (_line("std::thread other(run, streams[1]); run(streams[0]);  // each with buffers of its own"),),
+            OTHER: (_say("run two steps at once, each on a thread and a stream (or queue) of its own"),),
         },
     ),
     "async": Change(

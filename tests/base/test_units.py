@@ -85,7 +85,7 @@ def test_an_escaped_text_holds_nothing_that_drives_a_terminal(text: str) -> None
 def test_measured_times_have_three_significant_digits() -> None:
     assert [rounded(ns) for ns in (3, 357_796, 51_711, 2_070, 13_711_522)] == ["3 ns", "358 µs", "51.7 µs", "2.07 µs", "13.7 ms"]
     assert rounded(None) == "–"
-    assert [rounded(ns, 11_400_000) for ns in (8_850_000, 143_000, 99_000)] == ["8.85 ms", "0.14 ms", "99.0 µs"]
+    assert [rounded(ns, 11_400_000) for ns in (8_850_000, 1_430_000, 999_000)] == ["8.85 ms", "1.43 ms", "999 µs"]
     assert rounded(10_300_000, 9_780_000) == "10,300 µs"
 
 
