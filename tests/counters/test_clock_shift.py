@@ -27,15 +27,26 @@ def test_an_offset_is_found(offset: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])
-def test_busy_time_that_is_half_a_sample_off_does_not_mislead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its steps are half samples, and from the wrong one the nearest dip of the misfit can be another kernel's."""
+def test_a_first_guess_that_is_half_a_sample_off_does_not_mislead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guesses are half samples apart, and from the wrong one the nearest dip of the misfit can be another kernel's."""
     random = np.random.default_rng(seed)
     work = sequence(random.integers(1500, 7000, 9).tolist() * 8, [500] * 72, 40, seed=seed)
     rates = random.uniform(0, 95, 72).tolist()
-    monkeypatch.setattr(searching, "_by_busy_time", lambda _work, _stretches, period_ns, origin: Shift(-period_ns / 2, 0.0, origin))
+    monkeypatch.setattr(searching, "_by_kernel", lambda _work, _stretches, period_ns, none: [Shift(-period_ns / 2, 0.0, none.origin_ns)])
     found = clock_shift(sampled(work, rates, 20_000, noise=0.4, offset=900), work, (0,))
     assert found is not None
     assert abs(found.offset_ns - 900) < 4 * found.error_ns < 400
+
+
+@pytest.mark.parametrize(("seed", "offset"), [(1, 30_000), (5, 12_000), (11, -20_000)])
+def test_offsets_of_many_samples_are_found_where_activity_hardly_follows_busy_time(seed: int, offset: int) -> None:
+    """Three kernels in ten show no activity: busy time agrees better at wrong offsets."""
+    random = np.random.default_rng(seed)
+    work = sequence(random.integers(1500, 9000, 30).tolist(), [700] * 30, 30, seed=seed)
+    rates = np.where(random.random(30) < 0.3, 0.0, random.uniform(2, 95, 30)).tolist()
+    found = clock_shift(sampled(work, rates, 5000, noise=0.4, offset=offset), work, (0,))
+    assert found is not None
+    assert abs(found.offset_ns - offset) < 4 * found.error_ns < 80
 
 
 def test_a_drift_is_found() -> None:
