@@ -85,11 +85,11 @@ def outside(summary: Summary) -> str:
     found = _told(summary)
     if found is None:
         return ""
-    given = f", of {NO_GIVEN}" if any(engine.inferences for engine in summary.engines) else ""
-    classes = (("at least ", found.tensorrt, f"TensorRT's{given}"), ("", found.pytorch, "PyTorch's"))
+    whose = "another engine's" if any(engine.inferences for engine in summary.engines) else "TensorRT's"
+    classes = (("at least ", found.tensorrt, whose), ("", found.pytorch, "PyTorch's"))
     parts = "; ".join(f"{least}{percent(share, 1, 0)} {what}" for least, share, what in classes if share)
-    kernels = f"{counted(max(round(found.kernels), 1), 'kernel')} outside inferences: {percent(found.share, 1, 0)} of the kernel time"
-    span = f"{rounded(found.span_ns)} from an inference's first kernel to its last; " if found.span_ns is not None else ""
+    kernels = f"{counted(max(round(found.kernels), 1), 'kernel')} outside inferences, {percent(found.share, 1, 0)} of kernel time"
+    span = f"{rounded(found.span_ns)} from first to last kernel; " if found.span_ns is not None else ""
     return f"{span}{kernels}{f' ({parts})' if parts else ''}"
 
 
@@ -133,7 +133,7 @@ def other_engines(summary: Summary) -> list[str]:
     why = "hide their kernels" if summary.hidden else f"are of {none}, as far as their kernels show"
     others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
     more = summary.outside is not None and summary.outside.tensorrt >= _LEAST_MORE
-    others += [f"other TensorRT kernels are of {NO_GIVEN}: give the file of their engine too"] if own and more else []
+    others += ["give the file of the other TensorRT kernels' engine too"] if own and more else []
     return others
 
 
@@ -141,10 +141,11 @@ def engine_ran(summary: Summary, engine: EngineRan) -> str:
     """Whether an engine file is what ran the inferences, or how many of them; empty if nothing could be compared."""
     if engine.verdict == "did-not-run" and not summary.tensorrt:
         return f"{engine.source} did not run: the trace shows no TensorRT"
-    build = "may be another build of" if engine.unknown_layers or engine.lacking or engine.other_tactics else "is"
+    other_build = engine.unknown_layers or engine.lacking or engine.other_tactics
     some = f"ran in {engine.inferences:,} of {counted(summary.inferences, 'inference')}"
-    ran = some if 0 < engine.inferences < summary.inferences else f"{build} the engine that ran"
-    ran += ", or one of the same structure" if engine.by_order and build == "is" else ""
+    alike = "or one of the same structure " if engine.by_order and not other_build else ""
+    ran = f"{'may be another build of' if other_build else 'is'} the engine that ran" if not alike else "ran"
+    ran = f"{alike}{some if 0 < engine.inferences < summary.inferences else ran}"
     words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
     return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
 

@@ -57,9 +57,9 @@ def test_with_one_of_two_engines_and_no_ranges_a_pass_is_not_called_an_inference
     assert words.title(found).startswith(f"nonvtx.nsys-rep: 40 inferences of {file}.engine.json among other kernels on ")
     told = words.times(found)
     assert " mean per pass of 1 inference in the trace, " in told[0] and told[0].endswith(" passes/s")
-    assert f"an inference's first kernel to its last; {round(len(others) / 39)} kernels outside inferences: " in told[1]
-    assert "TensorRT's, of no given engine" in told[1]
-    assert "other TensorRT kernels are of no given engine: give the file of their engine too" in words.certainty(found)
+    assert f" µs from first to last kernel; {round(len(others) / 39)} kernels outside inferences, " in told[1]
+    assert "% another engine's; 15% PyTorch's)" in told[1]
+    assert "give the file of the other TensorRT kernels' engine too" in words.certainty(found)
 
 
 def test_with_both_files_no_kernel_of_tensorrt_is_left_and_a_pass_is_of_two_inferences() -> None:
@@ -101,7 +101,7 @@ def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not()
     found = summary("torch_mixed/nonvtx", "head")
     rows = {row.word: row.text for row in told_of(found, {}, {}, regions=False).rows}
     assert rows["other kernels"] == whose.outside(found)
-    assert "other TensorRT kernels are of no given engine" in rows["how sure"]
+    assert "give the file of the other TensorRT kernels' engine too" in rows["how sure"]
     ranges = summary("torch_mixed/sync", "head")
     rows = {row.word: row.text for row in told_of(ranges, {}, {}, regions=False).rows}
     assert "other kernels" not in rows
@@ -110,7 +110,7 @@ def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not()
 
 def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
     assert "ran in 40 of 80 inferences;" in words.certainty(summary("torch_mixed/sync", "head"))
-    assert "is the engine that ran, or one of the same structure;" in words.certainty(summary("torch_mixed/nonvtx", "head"))
+    assert "; head.engine.json or one of the same structure ran;" in words.certainty(summary("torch_mixed/nonvtx", "head"))
 
 
 @pytest.mark.parametrize("file", ["bert_trt85", "bert_trt10", "aux_streams"])
