@@ -34,7 +34,7 @@ from nsysmap.summary import words
 from nsysmap.summary.costs import others_name
 from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.summary.whose import engine_names
-from nsysmap.timing.layer_sums import NUMBER, alike, common_name, names_of, with_numbers
+from nsysmap.timing.layer_sums import NUMBER, alike, names_apart, names_of
 from nsysmap.timing.measured import Measured
 from nsysmap.trace.steady import OUTLIER
 from nsysmap.whatif.change import ABOUT_LAYERS, chosen_changes
@@ -225,16 +225,17 @@ def _titles(analysis: Analysis) -> dict[tuple[int | None, int | None], str]:
 
 def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
     """The titles of repeated layers, by engine, common name and the first of them: their own titles if only numbers differ."""
-    titles = _titles(analysis)
-    found = {}
-    groups = alike(analysis.tables.layers)
-    for name, mine in zip(names_of(groups), groups, strict=True):
-        engine = mine[0].maybe_integer("engine")
-        told = [titles.get((engine, row.maybe_integer("layer_index")), "") for row in mine]
-        agree = all(told) and len({NUMBER.sub("*", title) for title in told}) == 1
-        own = common_name if name == common_name([row.text("name") for row in mine]) else with_numbers
-        found[engine, name, min(row.integer("layer_id") for row in mine)] = own(told) if agree else name_title(name)
-    return found
+    titles, groups = _titles(analysis), alike(analysis.tables.layers)
+    engines = [mine[0].maybe_integer("engine") for mine in groups]
+    own = [
+        [titles.get((engine, row.maybe_integer("layer_index")), "") for row in mine] for engine, mine in zip(engines, groups, strict=True)
+    ]
+    agree = [all(told) and len({NUMBER.sub("*", title) for title in told}) == 1 for told in own]
+    names = names_of(groups)
+    told = [mine if same else [name_title(name)] for mine, same, name in zip(own, agree, names, strict=True)]
+    keys = [(engine, mine[0].text("kind")) for engine, mine in zip(engines, groups, strict=True)]
+    first = [min(row.integer("layer_id") for row in mine) for mine in groups]
+    return dict(zip(zip(engines, names, first, strict=True), names_apart(told, keys), strict=True))
 
 
 def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:

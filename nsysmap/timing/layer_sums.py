@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
 from nsysmap.base.table import IntArray, Row, Table
@@ -59,25 +58,42 @@ def alike(layers: Table) -> list[list[Row]]:
 
 
 def names_of(groups: Sequence[Sequence[Row]]) -> list[str]:
-    """One name for each of these groups of layers (`alike`): `common_name`; where several of an engine and kind would have the same, with
-    their numbers."""
-    names = [common_name([row.text("name") for row in mine]) for mine in groups]
-    keys = [(mine[0].maybe_integer("engine"), mine[0].text("kind"), name) for mine, name in zip(groups, names, strict=True)]
-    count = Counter(keys)
-    return [
-        with_numbers([row.text("name") for row in mine]) if count[key] > 1 and len(mine) > 1 else name
-        for mine, key, name in zip(groups, keys, names, strict=True)
-    ]
+    """One name for each of these groups of layers (`alike`), with numbers where others of its engine and kind have the same."""
+    keys = [(mine[0].maybe_integer("engine"), mine[0].text("kind")) for mine in groups]
+    return names_apart([[row.text("name") for row in mine] for mine in groups], keys)
 
 
-def with_numbers(names: Sequence[str]) -> str:
-    """One name for names that differ only in numbers, with the numbers that differ: {0,2,5,…}."""
-    shown = []
-    for column in zip(*(NUMBER.findall(name) for name in names), strict=True):
-        numbers = sorted(set(column), key=lambda digits: (len(digits), digits))
-        listed = numbers if len(numbers) <= _LISTED + 1 else [*numbers[:_LISTED], "…"]
-        shown.append(numbers[0] if len(numbers) == 1 else f"{{{','.join(listed)}}}")
-    return "".join(text + number for text, number in zip(NUMBER.split(names[0]), [*shown, ""], strict=True))
+def names_apart(groups: Sequence[Sequence[str]], keys: Sequence[object]) -> list[str]:
+    """`common_name` of each group of names; where several with an equal key have the same, with the numbers that tell them apart."""
+    names = [common_name(mine) for mine in groups]
+    same: dict[tuple[object, str], list[int]] = {}
+    for at, (key, name) in enumerate(zip(keys, names, strict=True)):
+        if len(groups[at]) > 1:
+            same.setdefault((key, name), []).append(at)
+    for mine in same.values():
+        if len(mine) > 1:
+            told = _with_numbers([groups[at] for at in mine])
+            names = [told[mine.index(at)] if at in mine else name for at, name in enumerate(names)]
+    return names
+
+
+def _with_numbers(groups: Sequence[Sequence[str]]) -> list[str]:
+    """The common names of groups of names that differ only in numbers, with those of the first place where all groups have others, as in
+    layer.{0,2,5,…}; without such a place with all numbers."""
+    listed = [[_listed(column) for column in zip(*(NUMBER.findall(name) for name in mine), strict=True)] for mine in groups]
+    places = [place for place, column in enumerate(zip(*listed, strict=True)) if len(set(column)) == len(groups)][:1]
+    found = []
+    for mine, numbers in zip(groups, listed, strict=True):
+        shown = [one if place in places or not places or not one.startswith("{") else "*" for place, one in enumerate(numbers)]
+        found.append("".join(text + number for text, number in zip(NUMBER.split(mine[0]), [*shown, ""], strict=True)))
+    return found
+
+
+def _listed(numbers: Iterable[str]) -> str:
+    """One number, or several in braces."""
+    different = sorted(set(numbers), key=lambda digits: (len(digits), digits))
+    listed = different if len(different) <= _LISTED + 1 else [*different[:_LISTED], "…"]
+    return different[0] if len(different) == 1 else f"{{{','.join(listed)}}}"
 
 
 def common_name(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.table import Table
-from nsysmap.timing.layer_sums import common_name, layer_kinds, repeated_layers, with_numbers
+from nsysmap.timing.layer_sums import common_name, layer_kinds, names_apart, repeated_layers
 from tests.reports import analysis
 
 
@@ -49,8 +49,16 @@ def test_rows_that_would_have_the_same_name_have_their_numbers_in_it() -> None:
     named = [("conv2", 100), ("conv3", 90), ("conv10", 95), ("conv4", 20), ("conv5", 19), ("fc1", 5), ("fc2", 5)]
     rows = repeated_layers(layers(*((name, "convolution", time) for name, time in named)), np.array([100, 90, 95, 20, 19, 5, 5]), 334)
     assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv{2,3,10}", 3), ("conv{4,5}", 2), ("fc*", 2)]
-    assert with_numbers([f"a.{number}/b7/c{number + 1}" for number in (3, 12, 5, 9, 4)]) == "a.{3,4,5,…}/b7/c{4,5,6,…}"
-    assert with_numbers(["a.1", "a.2", "a.3", "a.4"]) == "a.{1,2,3,4}"
+    one, other, third = ["a0/b2/c1", "a0/b3/c2", "a1/b2/c1"], ["a0/b2/c1", "a1/b4/c2"], ["a0/b5/c1", "a1/b6/c2"]
+    assert names_apart([one, other, third], [0, 0, 0]) == ["a*/b{2,3}/c*", "a*/b{2,4}/c*", "a*/b{5,6}/c*"]
+    assert names_apart([one, other, third], [0, 1, 2]) == ["a*/b*/c*"] * 3
+    long = [f"a.{number}/b7/c{number + 1}" for number in (3, 12, 5, 9, 4)]
+    assert names_apart([long, ["a.1/b7/c1", "a.2/b7/c9"]], [0, 0]) == ["a.{3,4,5,…}/b7/c*", "a.{1,2}/b7/c*"]
+    assert names_apart([["a1b1", "a2b1"], ["a1b1", "a2b1"], ["a1b2"]], [0, 0, 0]) == [
+        "a{1,2}b1",
+        "a{1,2}b1",
+        "a1b2",
+    ]  # nothing tells them apart
 
 
 def test_a_star_in_a_name_is_like_a_number() -> None:
