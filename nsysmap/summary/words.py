@@ -194,11 +194,12 @@ def kinds(summary: Summary) -> str:
         return ""
     phases = any(kind.phase for kind in known)
     names = [_kind(kind) for kind in known[:_KINDS]]
-    head = "phases, median with waits: " if phases else "mean with waits: "
+    several = any(not kind.phase for kind in known)
+    head = ("mean with waits, in phases the median: " if several else "phases, median with waits: ") if phases else "mean with waits: "
     if all(name.startswith(OF_SO_MANY) for name in names) and not phases:
         head, first = f"mean of {each(summary)}s ", f"of{names[0].removeprefix(OF_SO_MANY)}"
         names = [first, *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:])]
-    took = [kind.median_ns if phases else kind.mean_ns for kind in known]  # a pause between two phases is in the mean of one
+    took = [kind.median_ns if kind.phase else kind.mean_ns for kind in known]  # a pause between two phases is in the mean of one
     shown = [f"{name}: {rounded(ns)} ({kind.inferences:,}x)" for name, ns, kind in zip(names, took, known, strict=False)]
     more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
     return in_its_words(summary, f"{head}{', '.join(shown)}{more}")

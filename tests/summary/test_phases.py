@@ -75,6 +75,10 @@ def test_phases_are_told_with_medians_and_actions_with_their_phase() -> None:
         "phases, median with waits: no copies (0 to 9): 1.00 µs (10x), pageable copies (10 to 19): 2.00 µs (10x), "
         "pinned copies (20 to 29): 3.00 µs (10x)"
     )
+    assert words.kinds(replace(summary, kinds=(replace(KINDS[0], phase="", what="thread 1"), *KINDS[1:]))) == (
+        "mean with waits, in phases the median: thread 1: 9.00 µs (10x), pageable copies (10 to 19): 2.00 µs (10x), "
+        "pinned copies (20 to 29): 3.00 µs (10x)"
+    )
     action = replace(summary.actions[0], in_phase="in the phase of x 2 ms becomes 1 ms")
     assert gains.gain(summary, action).endswith("in the phase of x 2 ms becomes 1 ms")
     assert "phase" not in gains.gain(summary, action, brief=True)
