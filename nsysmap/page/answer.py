@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import duration, percent, ranged, rounded
-from nsysmap.names.decode import decode
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import gains, hardware, whose, words
-from nsysmap.summary.costs import Cost, cost_rows, costs_heading, inside
+from nsysmap.summary.costs import Cost, cost_rows, costs_heading, functions, inside
 from nsysmap.summary.model import GpuTime, LayerGroup, Summary
 
 TOP = 5
@@ -123,15 +122,6 @@ def _short(costs: Sequence[Cost], titles: Mapping[tuple[int | None, str], str]) 
     of_title = {one: {cost.name for title, cost in zip(short, costs, strict=True) if title == one} for one in short}
     names = [escaped(one if len(of_title[one]) == 1 else cost.name) for one, cost in zip(short, costs, strict=True)]
     return tuple(told_apart(names, _NAME))
-
-
-def functions(names: Sequence[str]) -> list[str]:
-    """Names of kernels without namespaces, parameters and template arguments, as far as these do not tell them apart."""
-    fields = [decode(name).fields for name in names]
-    short = [str(mine.get("function", name)) for mine, name in zip(fields, names, strict=True)]
-    full = [f"{one}<{mine['template']}>" if "template" in mine else one for one, mine in zip(short, fields, strict=True)]
-    told = [one if short.count(one) == 1 else more for one, more in zip(short, full, strict=True)]
-    return [one if told.count(one) == 1 else name for one, name in zip(told, names, strict=True)]
 
 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:

@@ -41,7 +41,8 @@ def unit_of(summary: Summary, tables: Tables) -> Unit:
             return Unit(f"per {summary.unit}", {engine: round(one) for engine, one in runs.items()}, others=True)
     if len([one for one in steady.values() if one]) > 1:
         return Unit("per inference of its engine", {}, others=False)
-    return Unit(f"per {REPETITION if REPETITION in summary.unit else INFERENCE}", {}, others=not summary.hidden)
+    one = REPETITION if REPETITION in summary.unit else INFERENCE
+    return Unit(f"per {one}{' whose kernels the trace shows' if summary.hidden else ''}", {}, others=not summary.hidden)
 
 
 def run_words(summary: Summary, tables: Tables) -> str:

@@ -3,17 +3,23 @@ call kernels."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, percent, rounded
+from nsysmap.names.decode import decode
 from nsysmap.summary.model import INFERENCE, REPETITION, LayerGroup, OtherKernels, Summary
 
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
 _FAMILIES = 3  # of kernels without a layer that are named
 _PARTS = 5  # of a region
+_SHORT = 48  # characters of a function with template arguments that is shown whole
+_TELLING = 2  # words of longer ones
+_WORD = re.compile(r"[A-Za-z_]\w+(?!\w*::)")
+_CPP = frozenset({"const", "operator", "lambda", "instance", "unsigned", "void", "int", "bool", "char", "long", "TensorIteratorBase"})
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
@@ -108,6 +114,26 @@ def _inside_all(summary: Summary) -> str:
     return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
 
 
+def functions(names: Sequence[str]) -> list[str]:
+    """Names of kernels without namespaces, parameters and template arguments, as far as these do not tell them apart; of long template
+    arguments only words that no other kernel of the same function has."""
+    fields = [decode(name).fields for name in names]
+    short = [str(mine.get("function", name)) for mine, name in zip(fields, names, strict=True)]
+    full = [f"{one}<{mine['template']}>" if "template" in mine else one for one, mine in zip(short, fields, strict=True)]
+    words = [[word for word in dict.fromkeys(_WORD.findall(one)) if word not in _CPP] for one in full]
+    different = dict(zip(names, zip(short, words, strict=True), strict=True)).values()
+    of_function = Counter(one for one, _ in different)
+    having = Counter((one, word) for one, mine in different for word in mine)
+    told = []
+    for one, whole, mine in zip(short, full, words, strict=True):
+        own = sorted((word for word in mine if having[one, word] == 1), key=len)[-_TELLING:]
+        long = len(whole) > _SHORT and bool(own)
+        more = f"{one} … {' '.join(word for word in mine if word in own)}" if long else whole
+        told.append(one if of_function[one] == 1 else more)
+    meant = Counter(dict(zip(names, told, strict=True)).values())
+    return [one if meant[one] == 1 else name for one, name in zip(told, names, strict=True)]
+
+
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
     """What each kernel is, from pairs of its description and its name, in about so many columns; kernels of the same description are shown
     with their names."""
@@ -115,9 +141,10 @@ def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
     for what, name in kernels:
         alike.setdefault(what, []).append(name)
     named: dict[tuple[str, str], str] = {}
+    called = dict(zip([name for _, name in kernels], functions([name for _, name in kernels]), strict=True))
     for what, names in alike.items():
         if len(set(names)) > 1 or what == _UNKNOWN:
-            short = told_apart([escaped(name) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
+            short = told_apart([escaped(called[name]) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
             beside = [told if told.startswith("(") else f"({told})" for told in short]
             named |= {(what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)}
     return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysmap.page.answer import functions
+from nsysmap.analysis import analyze
+from nsysmap.page.unit import unit_of
+from nsysmap.summary.costs import functions
 from tests.browser import Browser
+from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
@@ -99,6 +102,12 @@ def test_kernels_that_a_graph_hides_are_not_counted_as_none(browser: Browser, wr
     assert "time of all kernels that the trace shows" in told
     assert re.search(r"CUDA graphs\s+96\s+hidden", told)
     assert re.search(r"kernels\s+hidden", page.inner_text("#details"))
+
+
+def test_times_of_layers_are_of_the_inferences_whose_kernels_are_shown() -> None:
+    for report, words in (("sync", "per inference"), ("graph_whole", "per inference whose kernels the trace shows")):
+        found = analyze(FIXTURES / "decode_loop" / f"{report}.nsys-rep", rules=())
+        assert unit_of(found.summary, found.tables).words == words
 
 
 def test_kernels_are_named_by_their_functions_where_these_differ() -> None:

@@ -15,7 +15,7 @@ from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from nsysmap.engine.program import Program
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions
-from nsysmap.summary.costs import inside, kernel_titles
+from nsysmap.summary.costs import functions, inside, kernel_titles
 from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
@@ -266,6 +266,22 @@ def test_kernels_of_which_their_names_say_the_same_are_told_apart_by_them() -> N
     assert told == [f"{same} (cudnn_implicit_gemm_128x64)", f"{same} (cudnn_winograd_4x4)", "pytorch copy kernel"]
     assert len(set(kernel_titles(kernels, 40))) == 3
     assert kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
+
+
+def test_kernels_of_one_template_are_told_apart_by_the_words_of_its_arguments() -> None:
+    nested = (
+        "void at::native::elementwise_kernel<(int)128, (int)2, void at::native::gpu_kernel_impl<at::native::{}>::[lambda(int)]>(int, T3)"
+    )
+    add, mul = (
+        nested.format(one) for one in ("CUDAFunctor_add<float>", "BinaryFunctor<float, float, at::native::detail::MulFunctor<float>>")
+    )
+    assert functions([add, mul]) == ["elementwise_kernel … CUDAFunctor_add", "elementwise_kernel … BinaryFunctor MulFunctor"]
+    assert functions([add, add, "gemm"]) == ["elementwise_kernel", "elementwise_kernel", "gemm"]
+    more = nested.format("CUDAFunctor_add<at::native::detail::MulFunctor<BinaryFunctor>>")  # no word of the first two is theirs alone
+    told = functions([add, mul, more])
+    assert len({*told}) == 3
+    same = "pytorch pointwise kernel: FP32"
+    assert kernel_titles([(same, add), (same, mul)], 90) == [f"{same} ({one})" for one in functions([add, mul])]
 
 
 def test_layers_that_could_run_at_the_same_time_are_not_unfused() -> None:
