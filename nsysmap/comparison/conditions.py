@@ -8,15 +8,15 @@ import numpy as np
 
 from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import duration, percent
-from nsysmap.comparison.noise import FEWEST
+from nsysmap.comparison.noise import FEWEST, difference, factor_between, mean_of, mean_of_runs
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.engine_match import DID_NOT_RUN
 from nsysmap.names.fusion import NORM_PATTERNS
 from nsysmap.trace.copies import hold_the_host
 
-_CLOCK = 0.01  # from this ratio on, the same kernels are slower or faster throughout …
-_TIGHT = 0.75  # … if at least this share of them is on the same side of half of it
+_CLOCK = 0.01  # the same kernels are slower or faster throughout if all of the factor's 95 % interval is this far from 1 …
+_TIGHT = 0.75  # … and at least this share of them is on the same side of half of it
 _THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
 _FEWEST_KERNELS = 5
 _WHOLE_NORM = "layernorm"  # a kernel with all of a norm
@@ -77,7 +77,7 @@ def conditions(before: Side, after: Side, joined: Table, regions: Table | None =
     if before.traced == after.traced and _enough(before, after):
         known = ", ".join(one.what for one in found if one.other_work)
         unknown = f"another clock, power limit{'' if before.traced else ', GPU'} or shape is why"
-        found += _clocks(joined, f"what differs above ({known}) may be why" if known else unknown)
+        found += _clocks(before, after, joined, f"what differs above ({known}) may be why" if known else unknown)
     found += _network(joined)
     if regions is not None:
         told = "A build neither adds nor removes norms: these may be networks of different depth, which do a different amount of work."
@@ -245,22 +245,53 @@ def _mixed(name: str, side: Side) -> list[Condition]:
     return [Condition(f"GPUs of the runs of {name}", "", "", told, other_work=True)]
 
 
-def _clocks(joined: Table, reason: str) -> list[Condition]:
-    """Whether the same kernels are slower or faster throughout; ``reason`` says what that may come from."""
+def _clocks(before: Side, after: Side, joined: Table, reason: str) -> list[Condition]:
+    """Whether the same kernels take longer or shorter by a factor; ``reason`` says what that may come from.
+
+    Launches and nodes of CUDA graphs, two versions of nsys and two GPUs differ by a constant per kernel, whatever its length: factor and
+    constant are fitted together, and only the factor counts.
+    """
     rows = [row for row in joined if row["change"] == "same" and row["before_ns"] and row["after_ns"] and row["before_kernels"]]
-    if len(rows) < _FEWEST_KERNELS:
+    numbers = np.array([[_kernels_of(side, row, name) for name, side in (("before", before), ("after", after))] for row in rows])
+    if not rows or np.count_nonzero(alike := numbers[:, 0, 0] == numbers[:, 1, 0]) < _FEWEST_KERNELS:
         return []
-    tested = [row.flag("significant") for row in rows if row["low_ns"] is not None]
-    if tested and 2 * sum(tested) < len(tested):  # the mixture of shapes may differ by chance
+    times = np.array([[row.integer("before_ns"), row.integer("after_ns")] for row in rows]) / numbers[:, :, 1]
+    times = times[alike]
+    factor = factor_between(times[:, 0], times[:, 1])
+    noise = _relative_noise((before, after), [row for row, same in zip(rows, alike.tolist(), strict=True) if same])
+    if np.isnan(factor.value) or (factor.low * (1 - noise) <= 1 + _CLOCK and factor.high * (1 + noise) >= 1 - _CLOCK):
         return []
-    ratios = np.array([row.integer("after_ns") / row.integer("before_ns") for row in rows])
-    middle = float(np.median(ratios))
-    same_way = float(np.mean(np.sign(ratios - (1 + middle) / 2) == np.sign(middle - 1)))
-    throughout = float(np.mean(np.sign(ratios - 1) == np.sign(middle - 1)))
-    if abs(middle - 1) < _CLOCK or (same_way < _TIGHT and throughout < _THROUGHOUT):
+    ratios = (times[:, 1] - np.median(times[:, 1] - factor.value * times[:, 0])) / times[:, 0]
+    same_way, throughout = (float(np.mean((ratios > middle) == (factor.value > 1))) for middle in ((1 + factor.value) / 2, 1.0))
+    if same_way < _TIGHT and throughout < _THROUGHOUT:
         return []
-    told = f"The {len(rows)} layers that run the same kernels take {middle:.3f} times as long throughout (median): {reason}, not the build."
-    return [Condition("times of the same kernels", "1.000", f"{middle:.3f}", told, other_work=True)]
+    ratio = f"{factor.value:.3f}"
+    told = f"In {len(times)} layers that run the same kernels, these take {ratio} times as long throughout: {reason}, not the build."
+    return [Condition("times of the same kernels", "1.000", ratio, told, other_work=True)]
+
+
+def _kernels_of(side: Side, row: Row, name: str) -> tuple[float, float]:
+    """The kernels of these layers in an inference of their engine, and their mean number over all inferences; 1 of a profile."""
+    ids = [int(one) for one in (row.maybe_text(f"{name}_ids") or "").split(".") if one]
+    counts = np.maximum(side.tables["layers"].ints("kernels")[ids], 0)
+    if not side.traced or not counts.any():
+        return 1.0, 1.0
+    ran = side.pace.weight @ (side.pace.kernels[:, ids] > 0)
+    return float(counts.sum()), float(counts @ ran) or 1.0
+
+
+def _relative_noise(sides: tuple[Side, Side], rows: list[Row]) -> float:
+    """How far the ratio of all these layers' times may be off because inferences differ, as a share of it; 0 for profiles."""
+    if not sides[0].traced:
+        return 0.0
+    means = []
+    for side, name in zip(sides, ("before_ids", "after_ids"), strict=True):
+        ids = [int(one) for row in rows for one in (row.maybe_text(name) or "").split(".") if one]
+        series = side.pace.kernels[:, ids].sum(axis=1)
+        series /= series.mean()
+        means.append(mean_of(series) if side.pace.runs == 1 else mean_of_runs(series))
+    found = difference(*means)
+    return (found.high - found.low) / 2
 
 
 def _grids(before: Side, after: Side) -> list[Condition]:

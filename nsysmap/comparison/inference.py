@@ -15,8 +15,9 @@ from nsysmap.comparison.waterfall import Contribution
 from nsysmap.engine.program import program_of
 from nsysmap.summary.model import INFERENCE, REPETITION
 from nsysmap.timing.device_times import hides_work
+from nsysmap.trace.copies import copied_memory
 from nsysmap.trace.launch_order import launch_order
-from nsysmap.trace.steady import only_repeats
+from nsysmap.trace.steady import in_loops, only_repeats, phases
 
 _HIDDEN = "work in CUDA graphs, which the trace hides, and idle time"
 SLOWEST, P99 = "slowest", "p99"
@@ -39,7 +40,7 @@ class OneInference:
     source: str
     one: str  # what it is called: an inference, or a repetition
     inference: int
-    like: int  # the number of steady-state inferences with the same kernel sequence
+    like: int  # the number of steady-state inferences with the same kernel sequence, in the same phase
     rank: int  # its rank among these, 1 for the slowest
     warmup: bool
     time_ns: int  # from the end of the previous inference on its thread to its own end
@@ -50,6 +51,7 @@ class OneInference:
     usual_before_ns: int
     waits: tuple[Wait, ...]  # the idle intervals in that, the longest first
     kernels: Table  # comparison_schema.INFERENCE_KERNELS
+    phases: bool = False  # the run has several phases (steady.phases)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
         )
     times = _times(tables)
     row = _row(tables, source, which)
-    like = _like(inferences, times, row)
+    phase = phases(inferences, in_loops(inferences), copied_memory(inferences, tables["memcpys"]))
+    like = _like(inferences, times, phase, row)
     if not len(like):
         raise NsysmapError(
             f"{source}: inference {inferences.ints('inference')[row]}",
@@ -102,6 +105,7 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
         usual_before_ns=times.before_ns(inferences, usual),
         waits=_waits(tables, times, row),
         kernels=_kernels(tables, like, row),
+        phases=bool((phase != phase[row])[_same_kernels(inferences, row)].any()),
     )
 
 
@@ -138,11 +142,16 @@ def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
     return int(found[0])
 
 
-def _like(inferences: Table, times: _Times, row: int) -> IntArray:
-    """The steady-state inferences on the same device and of the same engine that launch the same kernels."""
-    same = times.steady.copy()
+def _same_kernels(inferences: Table, row: int) -> BoolArray:
+    same = np.ones(len(inferences), np.bool_)
     for name in ("process", "thread", "device", "engine", "kernel_sequence"):
         same &= inferences.ints(name) == inferences.ints(name)[row]
+    return same
+
+
+def _like(inferences: Table, times: _Times, phase: IntArray, row: int) -> IntArray:
+    """The steady-state inferences on the same device and of the same engine that launch the same kernels in the same phase."""
+    same = times.steady & _same_kernels(inferences, row) & (phase == phase[row])
     first = times.begin_ns == np.minimum(inferences.ints("start_ns"), times.end_ns)
     like = np.flatnonzero(same & ~first)
     return like if len(like) else np.flatnonzero(same)

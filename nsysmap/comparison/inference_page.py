@@ -76,7 +76,7 @@ def _answer(found: OneInference, extra: int) -> list[str]:
         beside = f"{multiple(found.time_ns / found.usual_ns)} times as long as"
     lines = [
         f"{duration(found.time_ns)} as recorded, {beside} {found.one} {found.usual}, the median of "
-        f"{counted(found.like, f'steady-state {found.one}')} with the same kernels."
+        f"{counted(found.like, f'steady-state {found.one}')} with the same kernels{' in its phase' if found.phases else ''}."
     ]
     if found.warmup:
         lines.append("It belongs to the warm-up.")

@@ -112,6 +112,45 @@ def difference(before: Mean, after: Mean, *, slack: float = 0.0, alpha: float = 
     return Difference(value, value - half, value + half, two_sided(max(abs(value) - drift, 0.0) / error, freedom))
 
 
+def factor_between(x: FloatArray, y: FloatArray) -> Difference:
+    """By which factor y grows with x, whatever constant is added, with its 95 % interval; outliers hardly move it.
+
+    Both have errors, so the slope of y over x and the reciprocal of that of x over y are bounds: their geometric mean, with an interval
+    that contains both.  With x and y exchanged it is the reciprocal.
+    """
+    slope, other = _slope_of(x, y), _slope_of(y, x)
+    value = math.sqrt(slope.value / other.value) if slope.value > 0 and other.value > 0 else math.nan
+    return Difference(value, min(slope.low, _reciprocal(other.high)), max(slope.high, _reciprocal(other.low)), math.nan)
+
+
+def _reciprocal(value: float) -> float:
+    return 1 / value if value > 0 else math.inf
+
+
+def _slope_of(x: FloatArray, y: FloatArray) -> Difference:
+    """The slope of the line through these points: the median of those of all pairs, with the interval of Kendall's test.
+
+    P. K. Sen, Estimates of the Regression Coefficient Based on Kendall's Tau, JASA 63 (1968).  Of more than a thousand points, evenly
+    spaced ones in the order of x are taken.  Unbounded, with the value NaN, if all x are equal.
+    """
+    order = np.argsort(x, kind="stable")[:: -(-len(x) // _MOST_POINTS)]
+    x, y = x[order], y[order]
+    count = len(x)
+    one, other = np.triu_indices(count, 1)
+    apart = x[other] - x[one]
+    slopes = np.sort((y[other] - y[one])[apart > 0] / apart[apart > 0])
+    if not len(slopes):
+        return Difference(math.nan, -math.inf, math.inf, math.nan)
+    half = _NORMAL * math.sqrt(count * (count - 1) * (2 * count + 5) / 18) * len(slopes) / (count * (count - 1) / 2)
+    low, high = math.floor((len(slopes) - half) / 2), math.ceil((len(slopes) + half) / 2)
+    ends = (float(slopes[low]) if low >= 0 else -math.inf, float(slopes[high]) if high < len(slopes) else math.inf)
+    return Difference(float(np.median(slopes)), *ends, math.nan)
+
+
+_MOST_POINTS = 1_000
+_NORMAL = 1.96  # of a normal distribution, 95 % is within so many standard deviations
+
+
 _RUN_TO_RUN = (0.007, 0.1)
 
 

@@ -20,6 +20,7 @@ from nsysmap.base.table import Table
 from nsysmap.comparison.compare import Comparison, compare
 from nsysmap.comparison.conditions import conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
+from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.pages import comparison_text
 from nsysmap.comparison.side import side_of
 from nsysmap.rules.finding import Finding, Outcome
@@ -107,6 +108,32 @@ def test_profiles_of_the_same_kernels_that_are_slower_throughout_are_told(tmp_pa
     found = compare(folder / "profile.json", tmp_path / "slow.json", engine_before=ENGINE, engine_after=ENGINE)
     assert [one.what for one in found.conditions] == ["times of the same kernels"]
     assert not compare(folder / "profile.json", folder / "profile.json", engine_before=ENGINE, engine_after=ENGINE).conditions
+
+
+@pytest.mark.parametrize(("factor", "constant_ns", "told"), [
+    (1.0, 250, False), (1.0, -250, False), (1.0, 0, False), (1.05, 0, True), (1.05, -250, True), (0.95, 250, True),
+])  # fmt: skip
+def test_only_a_factor_is_a_clock_and_not_a_constant_for_each_kernel(factor: float, constant_ns: int, told: bool) -> None:
+    """The profiler adds to a graph's node another constant than to a kernel that is launched by itself."""
+    before, graph = (side_of(analyze(FIXTURES / f"bert_trt10/{name}.sqlite", ENGINE, rules=[])) for name in ("sync", "graph"))
+    kernels = graph.tables["kernels"]
+    length = np.rint((kernels.ints("end_ns") - kernels.ints("start_ns")) * factor).astype(np.int64) + constant_ns
+    changed = Table(kernels.spec, {**kernels.columns, "end_ns": kernels.ints("start_ns") + length})
+    after = replace(graph, tables={**graph.tables, "kernels": changed})
+    for sides, expected in (((before, after), factor), ((after, before), 1 / factor)):
+        told_of = [one for one in conditions(*sides, joined_table(*sides)[1]) if one.what == "times of the same kernels"]
+        assert len(told_of) == told
+        assert all(one.other_work and float(one.after) == pytest.approx(expected, abs=0.01) for one in told_of)
+
+
+@pytest.mark.parametrize(("names", "engine"), [
+    (("newer/bert_sync", "newer/bert_graph"), ENGINE), (("two_gpus/tp_sync", "two_gpus/tp_graph"), FIXTURES / "two_gpus/tp.engine.json"),
+])  # fmt: skip
+def test_a_cuda_graph_of_the_same_kernels_is_no_other_clock_and_its_prediction_is_checked(names: tuple[str, str], engine: Path) -> None:
+    found = compare(*(FIXTURES / f"{name}.nsys-rep" for name in names), engine_before=engine, engine_after=engine)
+    assert not [one for one in found.conditions if one.other_work]
+    (told,) = found.predictions
+    assert (told.change, told.inside) == ("cuda-graph", True)
 
 
 def test_what_outliers_would_add_is_of_the_recorded_times() -> None:

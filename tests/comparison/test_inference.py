@@ -65,6 +65,19 @@ def test_what_the_host_was_late_with_is_told(file: str, why: str) -> None:
     assert f"; {why}" in " ".join(inference_text(found).split())
 
 
+def test_of_a_run_in_phases_it_is_beside_the_median_one_of_its_phase() -> None:
+    tables = analyze(FIXTURES / "two_processes" / "processes.nsys-rep", rules=[]).tables.by_name()
+    groups = {row.integer("group_id"): row for row in tables["inference_groups"] if row.maybe_integer("phase") is not None}
+    assert len(groups) == 2  # alone on the GPU, and beside the other process
+    for row in tables["inference_times"]:
+        group = groups.get(row.integer("group_id"))
+        if group is not None and row.maybe_integer("time_ns") is not None:
+            found = one_inference(tables, "processes.nsys-rep", str(row.integer("inference")))
+            assert (found.like, found.usual) == (group.integer("steady"), row.integer("usual"))
+            assert "with the same kernels in its phase" in " ".join(inference_text(found).split())
+    assert not told("7").phases
+
+
 def test_a_gap_that_is_little_of_the_difference_is_not_named_beside_what_passed_before_it_began() -> None:
     tables = analyze(FIXTURES / "torch_mixed" / "sync.nsys-rep", rules=[]).tables.by_name()
     text = " ".join(inference_text(one_inference(tables, "sync.nsys-rep", "1")).split())

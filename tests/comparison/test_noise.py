@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from nsysmap.comparison.noise import FEWEST, beyond_chance, difference, effective_size, mean_of, student_quantile, two_sided
+from nsysmap.comparison.noise import (
+    FEWEST,
+    beyond_chance,
+    difference,
+    effective_size,
+    factor_between,
+    mean_of,
+    student_quantile,
+    two_sided,
+)
 
 
 @pytest.mark.parametrize(("freedom", "value"), [(1, 12.7062), (4, 2.7764), (10, 2.2281), (100, 1.9840)])
@@ -67,3 +76,28 @@ def test_too_few_inferences_are_no_test() -> None:
 def test_of_several_tests_the_smallest_chances_hold_first() -> None:
     assert beyond_chance([0.2, 0.001, math.nan, 0.03]) == [False, True, False, False]
     assert beyond_chance([0.01, 0.02]) == [True, True]
+
+
+def test_a_factor_is_found_whatever_constant_is_added_and_whichever_side_is_first() -> None:
+    dice = np.random.default_rng(5)
+    held = 0
+    for _ in range(100):
+        truth = dice.uniform(1_500, 12_000, 40)
+        x, y = truth + dice.normal(size=40) * 30, 1.04 * truth - 200 + dice.normal(size=40) * 30
+        y[:6] *= dice.uniform(0.5, 2.0, 6)
+        found, back = factor_between(x, y), factor_between(y, x)
+        assert back.value == pytest.approx(1 / found.value)
+        assert (back.low, back.high) == pytest.approx((1 / found.high, 1 / found.low))
+        assert found.value == pytest.approx(1.04, abs=0.02)
+        held += found.low <= 1.04 <= found.high
+    assert held >= 95
+
+
+def test_the_slope_between_is_the_median_of_those_of_all_pairs() -> None:
+    dice = np.random.default_rng(6)
+    x = dice.integers(0, 9, 25).astype(float)
+    y = x + dice.normal(size=25)
+    slopes = [(y[j] - y[i]) / (x[j] - x[i]) for i in range(25) for j in range(25) if x[i] < x[j]]
+    others = [(x[j] - x[i]) / (y[j] - y[i]) for i in range(25) for j in range(25) if y[i] < y[j]]
+    assert factor_between(x, y).value == pytest.approx(math.sqrt(np.median(slopes) / np.median(others)))
+    assert math.isnan(factor_between(np.ones(9), np.arange(9.0)).value)
