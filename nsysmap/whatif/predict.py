@@ -113,7 +113,8 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         )
     savings = [before[machine] - times[machine] for times in after for machine in times]
     spread = RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
-    low, high = min(savings) - spread, max(savings) + spread
+    low_after_ns = round(min(min(times.values()) for times in after) * (1 - NOISE))
+    low, high = min(savings) - spread, min(max(savings) + spread, _most_ns(model) - low_after_ns)
     for make in plan.also_in_a_graph:
         saving = _saving_in_a_graph(model, make)
         if saving is not None:
@@ -135,7 +136,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         **row,
         "answer": "answered",
         "after_ns": figure,
-        "low_after_ns": round(min(min(times.values()) for times in after) * (1 - NOISE)),
+        "low_after_ns": low_after_ns,
         "high_after_ns": max(round(max(max(times.values()) for times in after) * (1 + NOISE)), figure),
         "saving_ns": saving,
         "low_saving_ns": round(low),
