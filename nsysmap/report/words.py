@@ -203,11 +203,15 @@ def change_words(change: str, summary: Summary) -> str:
     return f"{change}: {title or in_its_words(summary, CHANGES[change].title)}" if change in CHANGES else change
 
 
+_AGAINST = frozenset({"cuda-graph-would-not-help"})
+"""Rules that advise against the change whose saving they tell."""
+
+
 def to_do(findings: Sequence[Finding]) -> str:
     """What to do about findings of one rule: in a few words, as the answer calls it where it has a name for it, and each one's advice."""
     first = findings[0]
     change = re.search(r"--change (\S+)", first.command or "")
-    found = RULES.get(first.rule) or (CHANGES[change.group(1)] if change else None)
+    found = RULES.get(first.rule) or (CHANGES[change.group(1)] if change and first.rule not in _AGAINST else None)
     title = found.title if found is not None else ""
     told = joined([one.advice for one in findings])
     return f"{title[:1].upper()}{title[1:]}. {told}" if title and not told.lower().startswith(title) else told

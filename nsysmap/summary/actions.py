@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from nsysmap.base.table import BoolArray, IntArray, Row, Table
 from nsysmap.engine.program import Program
 from nsysmap.summary.model import Action, Figure, IdleCause
 from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, THROUGHPUT, Change, How, how
+from nsysmap.trace.steady import only_repeats
 
 LEAST_SHARE = 0.01
 """Share of the time per unit that an action must save at least; less is within the difference between two runs of one program."""
@@ -43,6 +44,8 @@ _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pinned-copies": (("copy",), ("host", "launch", "sync")),
 }
 """The causes of idle time that a change is about, and those that it shortens besides: what follows begins earlier."""
+_WHOLE_REPETITION = replace(PYTHON_BETWEEN, title="run a whole repetition as one CUDA graph")
+"""Instead of EACH_ENGINE where only repetitions are known, not where in them an engine begins and ends."""
 _LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes are not named
 _FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
 PAUSES = 1.25
@@ -58,6 +61,7 @@ class Runs:
     host_gaps: float = 0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
     host_work: str | None = None  # where most of that time was, an NVTX range or a call
     uploads: bool = False  # data is copied to a GPU while inferences run
+    repeats: bool = False  # inferences are known by their repetition only: one may hold several engines, and Python's work between them
 
 
 def runs(tables: Mapping[str, Table], program: Program) -> Runs:
@@ -66,7 +70,8 @@ def runs(tables: Mapping[str, Table], program: Program) -> Runs:
     rows = np.flatnonzero(_steady(tables, gaps) & gaps.text("cause").equals("host"))
     inferences = sum(row.integer("inferences") for row in tables["device_times"])
     uploads = bool((_steady(tables, copies) & copies.text("kind").equals("HtoD")).any())
-    return Runs(program, _intervals(gaps, rows) / inferences if inferences else 0.0, _host_work(gaps.take(rows)), uploads)
+    repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
+    return Runs(program, _intervals(gaps, rows) / inferences if inferences else 0.0, _host_work(gaps.take(rows)), uploads, repeats)
 
 
 def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
@@ -174,7 +179,9 @@ def _what(change: str, runs: Runs) -> Change:
     """What to do for a change of what-if: Python's own work between launches has its own way, unlike work between inferences."""
     if runs.program.pytorch and change == "no-host-gap":
         return PYTHON_BETWEEN if runs.host_gaps >= _MANY_GAPS else CHANGES[change] if runs.uploads else PYTHON_ALONE
-    return EACH_ENGINE if runs.program.pytorch and runs.program.engine and change == "cuda-graph" else CHANGES[change]
+    if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
+        return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
+    return CHANGES[change]
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:

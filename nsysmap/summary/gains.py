@@ -11,7 +11,7 @@ from nsysmap.base.terminal import columns
 from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
-from nsysmap.summary.model import Action, Figure, Summary
+from nsysmap.summary.model import REPETITION, Action, Figure, Summary
 from nsysmap.summary.paste import PYTHON_BETWEEN
 from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_of, not_replayed, per_second, rate_of
 
@@ -192,7 +192,7 @@ def graph(summary: Summary) -> str:
     """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches, of all that it launches."""
     told = _graph(summary)
     if summary.program in (TORCH_TENSORRT, TORCH_ENGINES):
-        told = f"of each engine alone: {told}"
+        told = f"of {'a whole repetition' if summary.unit == REPETITION else 'each engine alone'}: {told}"
     whole = next((action for action in summary.actions if action.title == PYTHON_BETWEEN.title), None)
     if whole is None:
         return told

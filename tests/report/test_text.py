@@ -15,7 +15,7 @@ from nsysmap.base.terminal import columns
 from nsysmap.report.markdown import report_markdown
 from nsysmap.report.model import Report
 from nsysmap.report.text import NARROWEST, report_text
-from nsysmap.report.words import because
+from nsysmap.report.words import because, to_do
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.summary.words import NOT_ABOUT_THIS
 from tests.reports import hostile, numbered, report, with_tables
@@ -137,6 +137,12 @@ def test_findings_come_by_severity_then_cost_each_with_its_advice() -> None:
     text = report_text(replace(report("bert_trt10", "sync.sqlite"), outcomes=outcomes), full=True)
     assert re.findall(r"message of (\w+)", text) == ["bad", "dearer", "cheap", "dear"]
     assert re.findall(r"advice of (\w+)", text) == ["bad", "dearer", "cheap", "dear"]
+
+
+@pytest.mark.parametrize(("rule", "told"), [("enqueue-bound", "Run it as a CUDA graph. Look."), ("cuda-graph-would-not-help", "Look.")])
+def test_a_finding_begins_with_its_change_unless_it_advises_against_it(rule: str, told: str) -> None:
+    command = "nsysmap what-if REPORT --change cuda-graph"
+    assert to_do([Finding(rule, "launch", "info", "So.", 0, 1, 1, None, None, None, {}, "Look.", command=command)]) == told
 
 
 def what_if_row(change: str, answer: str, **figures: object) -> dict[str, object]:

@@ -85,3 +85,12 @@ def test_where_python_works_between_launches_the_verdict_is_on_a_graph_of_everyt
     assert re.fullmatch(r"of each engine alone: cannot tell: it may save -\d+ to \d+ µs", alone)
     assert gains.graph(replace(summary, program="pytorch")).split("; ")[1] == alone.replace("of each engine alone", "without Python's work")
     assert "Python's own work" in gains.graph(replace(summary, actions=()))
+
+
+def test_where_only_repetitions_are_known_one_graph_is_of_a_whole_repetition_and_no_line_is_trtexecs() -> None:
+    summary = analysis("torch_mixed", "nonvtx.nsys-rep", engine=False).summary
+    assert summary.unit == "repetition"
+    (action,) = (one for one in summary.actions if one.name == "cuda-graph")
+    assert action.title == "run a whole repetition as one CUDA graph"
+    assert "torch.cuda.graph" in (action.paste or "")
+    assert "each engine" not in gains.graph(summary)
