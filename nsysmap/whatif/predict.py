@@ -114,7 +114,10 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     savings = [before[machine] - times[machine] for times in after for machine in times]
     spread = RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
     low_after_ns = round(min(min(times.values()) for times in after) * (1 - NOISE))
-    low, high = min(savings) - spread, min(max(savings) + spread, _most_ns(model) - low_after_ns)
+    # a slower host may have more to save than the likely one takes in total: limited to the same share
+    most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
+    low, high = min(savings) - spread, max(savings) + spread
+    high = min(high if high < before[likely] else most * before[likely], _most_ns(model) - low_after_ns)
     for make in plan.also_in_a_graph:
         saving = _saving_in_a_graph(model, make)
         if saving is not None:
@@ -130,8 +133,6 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     if likeliest is not None and not limited and change.name not in _MORE_AT_ONCE:
         each += _inferences(model, change, likeliest, ends)
     figure = before[likely] - saving
-    # a slower host may have more to save than the likely one takes in total: limited to the same share
-    most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
     return {
         **row,
         "answer": "answered",
