@@ -13,7 +13,7 @@ from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_P
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
-from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions
+from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions, mean_kernels
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Mean, difference
@@ -162,6 +162,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
     groups, layers = joined_table(before, after, float(scale)) if known else ((), Table.empty(JOINED_LAYERS))
     timed = [_timed(side, scale, as_recorded=_as_recorded(before, after)) for side in (before, after)]
     told = _told(before, after, scale)
+    spread = told.interval_ns or told.noise_ns
     wholes = [one.time_ns for one in timed]
     parts: tuple[Contribution, ...] = ()
     if wholes[0] is not None and wholes[1] is not None:
@@ -191,9 +192,9 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         layers=layers,
         regions=regions,
         region_parts=region_parts(before, after, groups, layers) if known else Table.empty(REGION_PARTS),
-        findings=finding_changes((before, after), groups, layers, scale),
+        findings=finding_changes((before, after), groups, layers, scale, 0 if spread is None else (spread[1] - spread[0]) // 2),
         conditions=different,
-        predictions=predictions(before, after, timed[1].time_ns, told.single_ns, timed[0].time_ns, conditions=different),
+        predictions=predictions(before, after, timed[1].time_ns, _interval_of(after, timed[1]), different),
         notes=tuple(told.notes),
     )
 
@@ -244,6 +245,17 @@ def _rounded(value: float) -> int | None:
     return None if math.isnan(value) else round(value)
 
 
+def _interval_of(side: Side, timed: Timed) -> tuple[int, int]:
+    """The 95 % interval of a side's own time, which includes the uncertainty of the profiler's overhead on that side only."""
+    if timed.time_ns is None or timed.low_ns is None or timed.high_ns is None:
+        return 0, 0
+    noise = side.pace.recorded_noise if timed.profiled else side.pace.noise
+    none = replace(noise, value=0.0, error=0.0, freedom=1.0, drift=0.0)
+    found = difference(none, noise)
+    half = 0.0 if math.isnan(found.low) else (found.high - found.low) / 2 * timed.time_ns / noise.value
+    return round(timed.low_ns - half), round(timed.high_ns + half)
+
+
 # --- the test ---------------------------------------------------------------------------------------------------------
 
 
@@ -252,7 +264,6 @@ class _Told:
     verdict: str
     interval_ns: tuple[int, int] | None
     noise_ns: tuple[int, int] | None
-    single_ns: tuple[int, int] | None  # without the difference between runs
     p: float | None
     test: str
     notes: list[str]
@@ -262,10 +273,10 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     ours, theirs = before.pace, after.pace
     for side in (before, after):
         if not side.pace.known:
-            return _Told(CANNOT_TELL, None, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
+            return _Told(CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
     other = _another_inference(before, after)
     if other:
-        return _Told(CANNOT_TELL, None, None, None, None, f"no test: {other}", [])
+        return _Told(CANNOT_TELL, None, None, None, f"no test: {other}", [])
     recorded = _as_recorded(before, after)
     noises = [_noise(pace, recorded=recorded) for pace in (ours, theirs)]
     found = difference(noises[0], noises[1], slack=_slack(before, after, recorded=recorded))
@@ -273,7 +284,7 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     if few:
         names = f"{' and '.join(few)} {'has' if len(few) == 1 else 'have'}"
         told = f"no test: {names} fewer than {FEWEST} counted inferences per thread; capture more"
-        return _Told(TOO_FEW, None, None, None, None, told, [])
+        return _Told(TOO_FEW, None, None, None, told, [])
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
     apart = _run_to_run(before, after)
@@ -282,7 +293,6 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         return _told_recorded(before, after, found.p, (noise, wider), test + (_BY_RUNS if apart else ""))
     low, high = _machines(before, after)
     ends = found.low + min(low, 0.0), found.high + max(high, 0.0)
-    single = round(ends[0] * scale), round(ends[1] * scale)
     interval = round((ends[0] - apart) * scale), round((ends[1] + apart) * scale)
     unknown = " the uncertainty of the profiler's overhead"
     test += f", by{unknown}{_BY_RUNS}" if apart else f" and by{unknown}" if ours.runs == 1 else f" by{unknown}"
@@ -293,7 +303,7 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         for side in (before, after)
         if side.pace.hidden
     ]
-    return _Told(verdict, interval, noise, single, found.p, test, notes)
+    return _Told(verdict, interval, noise, found.p, test, notes)
 
 
 def _test_words(ours: Pace, theirs: Pace) -> str:
@@ -312,7 +322,7 @@ def _another_inference(before: Side, after: Side) -> str:
     for side in (before, after):
         inferences = side.tables["inferences"]
         rows = np.isin(inferences.ints("inference"), side.pace.inferences)
-        kernels.append(float(np.median(inferences.ints("kernels")[rows])) if rows.any() else 0.0)
+        kernels.append(mean_kernels(side))
         periods.append(bool(rows.any()) and bool(inferences.text("found_by").equals("period")[rows].all()))
     if periods[0] == periods[1] or max(kernels) < ANOTHER_LENGTH * max(min(kernels), 1.0):
         return ""
@@ -358,9 +368,9 @@ def _told_recorded(before: Side, after: Side, p: float, intervals: tuple[tuple[i
             told,
             "The other side launches its kernels in a different way, so its profiler overhead is different: the two are not compared.",
         ]
-        return _Told(CANNOT_TELL, None, noise, noise, p, test, notes)
+        return _Told(CANNOT_TELL, None, noise, p, test, notes)
     verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
-    return _Told(verdict, interval, noise, noise, p, test, [told])
+    return _Told(verdict, interval, noise, p, test, [told])
 
 
 _BY_RUNS = " and by what two runs of one program may differ"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, Row, Table
+from nsysmap.base.table import MISSING, IntArray, Row, Table
 from nsysmap.base.units import duration, percent
 from nsysmap.comparison.noise import FEWEST, difference, factor_between, mean_of, mean_of_runs
 from nsysmap.comparison.side import Side
@@ -19,6 +19,8 @@ _CLOCK = 0.01  # the same kernels are slower or faster throughout if all of the 
 _TIGHT = 0.75  # … and at least this share of them is on the same side of half of it
 _THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
 _FEWEST_KERNELS = 5
+_FREQUENT = 0.1  # share of the inferences, from which on a number of kernels is not by chance missing among forty others
+_NAMED = 4  # numbers of kernels that are named; otherwise their mean is given
 _WHOLE_NORM = "layernorm"  # a kernel with all of a norm
 ANOTHER_LENGTH = 1.5  # ratio of kernels per inference from which on repetitions may be different units of work
 _ANOTHER_NETWORK = 0.1  # share of the kernel time with a counterpart, below which these are different networks
@@ -67,7 +69,7 @@ def conditions(before: Side, after: Side, joined: Table, regions: Table | None =
         )
         differs("streams with GPU work", (capture[0].integer("streams") or None, capture[1].integer("streams") or None))
         told = _repetition(before, after)
-        differs("kernels per inference", (_kernels(before), _kernels(after)), told, work=bool(told))
+        differs("kernels per inference", _kernels(sides), told, work=bool(told))
         differs("copies per inference", (_copies(before), _copies(after)))
         differs("inferences per pass", (_passes(before), _passes(after)), "Times are per inference, not per pass.")
         differs("engines that ran", (len(_engines_that_ran(before)) or None, len(_engines_that_ran(after)) or None))
@@ -101,8 +103,8 @@ def _repetition(before: Side, after: Side) -> str:
         rows = np.isin(inferences.ints("inference"), side.pace.inferences)
         if not rows.any() or not inferences.text("found_by").equals("period")[rows].all():
             return ""
-    kernels = [side_kernels for side in (before, after) if (side_kernels := _kernels(side))]
-    if len(kernels) < 2 or max(kernels) < ANOTHER_LENGTH * min(kernels):
+    kernels = [mean_kernels(side) for side in (before, after)]
+    if not min(kernels) or max(kernels) < ANOTHER_LENGTH * min(kernels):
         return ""
     return "No ranges bound the inferences: they are what repeats, and that may be a different unit of work on each side."
 
@@ -204,10 +206,30 @@ def _launched(side: Side) -> str | None:
     return {"node": "yes, nodes traced", "graph": "yes, traced as a whole"}.get(mode, "yes") if used else "no"
 
 
-def _kernels(side: Side) -> int | None:
-    rows = np.isin(side.tables["inferences"].ints("inference"), side.pace.inferences)
-    counts = side.tables["inferences"].ints("kernels")[rows]
-    return int(np.median(counts)) if len(counts) and counts.max() > 0 else None
+def mean_kernels(side: Side) -> float:
+    """The mean number of kernels of the counted inferences; 0 if there are none."""
+    counts = _kernel_counts(side)
+    return float(counts.mean()) if len(counts) else 0.0
+
+
+def _kernel_counts(side: Side) -> IntArray:
+    inferences = side.tables["inferences"]
+    return inferences.ints("kernels")[np.isin(inferences.ints("inference"), side.pace.inferences)]
+
+
+def _kernels(sides: tuple[Side, Side]) -> tuple[str | None, str | None]:
+    """The numbers of kernels per inference on both sides; nothing if each has those that are frequent on the other, as often."""
+    counts = [_kernel_counts(side) for side in sides]
+    if not all(len(own) and own.max() > 0 for own in counts):
+        return None, None
+    frequent = [[int(one) for one in np.unique(own) if np.mean(own == one) >= _FREQUENT] for own in counts]
+    alike = all(np.isin(mine, other).all() for mine, other in zip(frequent, counts[::-1], strict=True))
+    if alike and not difference(*(mean_of(own.astype(np.float64)) for own in counts)).significant:
+        return None, None
+    if frequent[0] == frequent[1] or not all(0 < len(own) <= _NAMED for own in frequent):
+        return f"{counts[0].mean():.1f} on average", f"{counts[1].mean():.1f} on average"
+    words = [" or ".join(map(str, own)) for own in frequent]
+    return words[0], words[1]
 
 
 def _copies(side: Side) -> str | None:

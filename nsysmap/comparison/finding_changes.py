@@ -32,8 +32,14 @@ class FindingChange:
     told: str = ""  # why it cannot be determined, or a note that the layer has not changed
 
 
-def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joined: Table, scale: int) -> tuple[FindingChange, ...]:
-    """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table JOINED_LAYERS."""
+def finding_changes(
+    sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joined: Table, scale: int, noise_ns: int = 0
+) -> tuple[FindingChange, ...]:
+    """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table JOINED_LAYERS.
+
+    A cost that differs by no more than ``noise_ns``, by which the time per inference may differ by chance, is unchanged if the finding is
+    about no layer; about one layer, if it differs by no more than that layer's time may.
+    """
     rows = list(joined)
     found = _of_single_rules([_by_place(side, groups, at, scale) for at, side in enumerate(sides)])
     skipped = [_unanswered(side, {rule for rule, _ in (*found[0], *found[1])}) for side in sides]
@@ -45,7 +51,7 @@ def finding_changes(sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joi
             side, why = (0, skipped[0][rule]) if ours is None else (1, skipped[1][rule])
             change, told = "cannot-tell", f"{sides[side].source}: {why}"
         else:
-            change, told = _change(ours, theirs), ""
+            change, told = _change(ours, theirs, _noise_of((ours, theirs), rows, noise_ns)), ""
         shown = theirs or ours
         assert shown is not None
         told = told or (_still_there(change, rows[shown.group]) if shown.group is not None and shown.group < len(rows) else "")
@@ -131,12 +137,25 @@ def _still_there(change: str, row: Row) -> str:
     return ""
 
 
-def _change(ours: _Found | None, theirs: _Found | None) -> str:
+def _noise_of(found: Sequence[_Found | None], rows: Sequence[Row], noise_ns: int) -> int:
+    """By how much the cost may differ by chance: without a layer as the time per inference, about one layer as its time, otherwise 0."""
+    held = [one for one in found if one is not None]
+    if not any(one.layer for one in held):
+        return noise_ns
+    groups = {one.group for one in held}
+    group = next(iter(groups)) if len(groups) == 1 else None
+    if group is None or group >= len(rows):
+        return 0
+    low, high = (rows[group].maybe_integer(name) for name in ("low_ns", "high_ns"))
+    return 0 if low is None or high is None else (high - low) // 2
+
+
+def _change(ours: _Found | None, theirs: _Found | None, noise_ns: int) -> str:
     if ours is None or theirs is None:
         return "new" if ours is None else "gone"
     if ours.cost_ns is None or theirs.cost_ns is None:
         return "same"
     more = theirs.cost_ns - ours.cost_ns
-    if abs(more) < _LEAST_NS:
+    if abs(more) < max(_LEAST_NS, noise_ns):
         return "same"
     return "worse" if theirs.cost_ns > _WORSE * ours.cost_ns else "better" if ours.cost_ns > _WORSE * theirs.cost_ns else "same"

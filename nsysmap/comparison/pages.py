@@ -440,17 +440,18 @@ def _predictions(found: Comparison) -> Grid:
             duration(one.predicted_ns),
             f"{duration(one.low_ns)} to {duration(one.high_ns)}",
             duration(one.measured_ns),
+            f"{duration(one.measured_low_ns)} to {duration(one.measured_high_ns)}",
             _held(one),
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted for BEFORE", ("change", "predicted", "range", "measured", "result"), cells, "lrrrl")
+    return Grid("What what-if predicted for BEFORE", ("change", "predicted", "range", "measured", "its range", "result"), cells, "lrrrrl")
 
 
 def _held(one: Prediction) -> str:
     if one.inside is None or not one.inside:
         return "–" if one.inside is None else "outside"
-    return "inside" if one.low_ns <= one.measured_ns <= one.high_ns else "within the noise"
+    return "inside" if one.low_ns <= one.measured_ns <= one.high_ns else "the ranges overlap"
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------

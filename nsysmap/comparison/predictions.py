@@ -29,22 +29,14 @@ class Prediction:
     told: str
 
 
-def predictions(  # noqa: PLR0913  # the measurement with its interval, and two sides
-    before: Side,
-    after: Side,
-    measured_ns: int | None,
-    interval_ns: tuple[int, int] | None,
-    before_ns: int | None,
-    *,
-    conditions: Sequence[Condition],
+def predictions(
+    before: Side, after: Side, measured_ns: int | None, interval_ns: tuple[int, int], conditions: Sequence[Condition]
 ) -> tuple[Prediction, ...]:
-    """The changes that AFTER made and that BEFORE's what-if answered."""
-    if measured_ns is None or before_ns is None or not before.pace.known or not after.pace.known:
+    """The changes that AFTER made and that BEFORE's what-if answered; ``interval_ns`` has AFTER's measured time."""
+    if measured_ns is None or not before.pace.known or not after.pace.known:
         return ()
     made = [name for name, test in _MADE.items() if test(before, after)]
-    low, high = measured_ns, measured_ns
-    if interval_ns is not None:
-        low, high = before_ns + interval_ns[0], before_ns + interval_ns[1]
+    low, high = interval_ns
     work = [one.what for one in conditions if one.other_work]
     found = []
     for row in before.tables["whatif"]:

@@ -373,6 +373,57 @@ def test_repetitions_of_other_lengths_without_ranges_may_be_other_units_of_work(
     assert one.told.startswith("No ranges bound the inferences") == one.other_work == told
 
 
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ([19, 31] * 20, [31, 19] * 20 + [31], None),
+    ([19, 31] * 20, [19, 33] * 20, ("19 or 31", "19 or 33")),
+    ([19] * 36 + [31] * 4, [31] * 36 + [19] * 4, ("20.2 on average", "29.8 on average")),
+    ([19] * 40, [19] * 39 + [31], None),
+    ([19] * 40, [31] * 40, ("19", "31")),
+    (list(range(20, 60)), list(range(120, 160)), ("39.5 on average", "139.5 on average")),
+])  # fmt: skip
+def test_numbers_of_kernels_differ_if_one_is_not_on_the_other_side_or_far_more_often(
+    before: list[int], after: list[int], told: tuple[str, str] | None
+) -> None:
+    side = side_of(analyze(SYNC, ENGINE, rules=[]))
+    inferences, sides = side.tables["inferences"], []
+    for counts in (before, after):
+        chosen = inferences.take(np.resize(np.arange(len(inferences)), len(counts)))
+        columns = {**chosen.columns, "inference": np.arange(len(counts)), "kernels": np.array(counts, np.int64)}
+        pace = replace(side.pace, inferences=np.arange(len(counts)))
+        sides.append(replace(side, tables={**side.tables, "inferences": Table(inferences.spec, columns)}, merged=pace))
+    found = conditions(sides[0], sides[1], Table.empty(JOINED_LAYERS))
+    assert [(one.before, one.after) for one in found if one.what == "kernels per inference"] == ([told] if told else [])
+
+
+def test_a_finding_is_not_worse_by_less_than_the_times_may_differ_by_chance() -> None:
+    """Without a layer its cost is of the time per inference; about a layer it has that layer's noise, which is far less."""
+    whole = Finding("cuda-graph-would-help", "launch", "warning", "told", 0, 1, 40_000, None, 0, None, {}, "")
+    side = side_of(analyze(SYNC, ENGINE, rules=[]))
+    inferences = int(side.tables["steady_state"].ints("inferences").sum())
+    groups, joined = joined_table(side, side)
+    layer = next(row for row in joined if row["low_ns"] is not None)
+    one = replace(whole, rule="hot-layer", layer=layer.text("before"))
+    half = (layer.integer("high_ns") - layer.integer("low_ns")) // 2
+
+    def change(finding: Finding, more_ns: int, noise_ns: int) -> list[str]:
+        costs = (10_000, 10_000 + more_ns)
+        found = (replace(finding, cost_ns=cost * inferences) for cost in costs)
+        sides = [replace(side, outcomes=(Outcome(mine.rule, mine.group, "warning", (mine,)),)) for mine in found]
+        return [told.change for told in finding_changes((sides[0], sides[1]), groups, joined, 1, noise_ns)]
+
+    assert (change(whole, 9_000, 10_000), change(whole, 11_000, 10_000)) == ([], ["worse"])
+    assert half < 10_000 and change(one, max(half, 1_000) + 500, 10_000) == ["worse"]
+
+
+def test_a_measurement_has_its_own_range_and_not_that_of_what_it_is_compared_with() -> None:
+    """The host's speed leaves 2,770 µs of single launches uncertain by a third, and 224 µs of the graph that replaced them by a tenth."""
+    found = compare(FIXTURES / "torch_encoder/eager.nsys-rep", FIXTURES / "torch_encoder/graph.nsys-rep")
+    (told,) = (one for one in found.predictions if one.change == "cuda-graph")
+    assert told.measured_high_ns - told.measured_low_ns < 0.2 * told.measured_ns
+    assert told.measured_low_ns < (found.after.low_ns or 0) <= told.measured_ns <= (found.after.high_ns or 0) < told.measured_high_ns
+    assert told.inside is False and told.measured_high_ns < told.low_ns
+
+
 def test_regions_with_other_numbers_of_norms_may_be_networks_of_other_depth() -> None:
     """Four blocks have nine norms and six have thirteen, however they are fused."""
     (told,) = (one for one in compared("version").conditions if one.what == "norms in regions")
