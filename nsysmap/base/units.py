@@ -129,8 +129,9 @@ def rate(per_second: float) -> str:
 
 
 def ranged_rate(per_second: float, low: float, high: float) -> str:
-    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded to about a tenth of the range, at most three digits."""
-    step = 10.0 ** max(math.floor(math.log10(max(high - low, 1e-9) / 5)), math.floor(math.log10(max(per_second, 1e-9))) - 2)
+    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded as `ranged` does, at most three digits."""
+    coarsest = min(max(high - low, 1e-9) / 5, _MOVES * max(per_second, high, 1e-9))
+    step = 10.0 ** max(math.floor(math.log10(coarsest)), math.floor(math.log10(max(per_second, 1e-9))) - 2)
     digits = max(0, -math.floor(math.log10(step)))
     shown = [_plain(round(value / step) * step, digits) for value in (per_second, low, high)]
     return f"{shown[0]} ({shown[1]} to {shown[2]})"

@@ -12,6 +12,7 @@ import numpy as np
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Table
+from nsysmap.base.units import unit_words
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions, mean_kernels
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
@@ -26,6 +27,7 @@ from nsysmap.comparison.side import Given, Side, named_apart, read_side
 from nsysmap.comparison.waterfall import Contribution, contributions, hidden_contributions
 from nsysmap.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
+from nsysmap.summary.model import REPETITION
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
@@ -52,11 +54,7 @@ class Timed:
     effective: float | None  # effective number of independent inferences
     drift_ns: int | None
     profiled: str  # why the profiler's overhead is included; empty if it is not
-
-    @property
-    def with_outliers_ns(self) -> int | None:
-        """The mean of all steady-state inferences as the trace has it, held up or not."""
-        return None if self.recorded_ns is None else self.recorded_ns + (self.held_up_ns or 0)
+    with_outliers_ns: int | None = None  # the mean of all steady-state inferences as the trace has it, held up or not
 
 
 @dataclass(frozen=True)
@@ -238,7 +236,17 @@ def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
         effective=round(pace.noise.effective, 1) if pace.known else None,
         drift_ns=_rounded(pace.noise.drift * scale),
         profiled=pace.profiled or ("it cannot be subtracted from the other side" if as_recorded else ""),
+        with_outliers_ns=_with_outliers(side, scale),
     )
+
+
+def _with_outliers(side: Side, scale: int) -> int | None:
+    """The time in the trace that analyze shows, where it is of the same GPU and unit; else the mean of the counted and of those held up."""
+    ends = unit_words(scale), unit_words(scale, REPETITION)
+    summary = side.analysis.summary if side.analysis is not None and side.merged is None else None
+    if summary is not None and summary.traced is not None and len(summary.gpus) == 1 and summary.unit.endswith(ends):
+        return summary.traced.ns
+    return _rounded((side.pace.recorded + side.pace.held_up_ns) * scale)
 
 
 def _rounded(value: float) -> int | None:

@@ -77,6 +77,7 @@ class Told:
     title: str
     predicted: str  # time per unit without the profiler
     predicted_range: str
+    predicted_rate: str
     per_second: str  # what a rate counts
     rate: str  # the same of the trace, with how many threads or on which GPU
     without: str  # the profiler: where the time goes, as replayed
@@ -100,6 +101,7 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
         words.title(summary),
         predicted,
         range_of.removesuffix(")"),
+        "" if guess is None else words.rate_of(guess),
         words.per_second(summary),
         words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),

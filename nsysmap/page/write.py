@@ -84,7 +84,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
     pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: gains.gain(analysis.summary, action)}
-    pages.filters |= {"ways": gains.ways}
+    pages.filters |= {"ways": gains.ways, "action_title": gains.action_title}
     titles = {(engine, name): title for (engine, name, _), title in repeat_titles(analysis).items()}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)

@@ -1,0 +1,239 @@
+"""One quantity has one figure: the screen, the full text, Markdown, the page, a notebook, JSON, what-if, compare, the gate's baseline and
+the table of layers say the same of one report, to the last digit that each shows."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from nsysmap.analysis import Analysis, analyze
+from nsysmap.base.lines import WHOLE, rendered
+from nsysmap.base.terminal import plain
+from nsysmap.comparison.compare import compare_sides
+from nsysmap.comparison.pages import comparison_text
+from nsysmap.comparison.side import side_of
+from nsysmap.gate.baseline import baseline_of
+from nsysmap.report.build import report_of
+from nsysmap.report.json import report_json
+from nsysmap.report.layers import costs_text
+from nsysmap.report.markdown import report_markdown
+from nsysmap.report.text import report_text
+from nsysmap.report.whatif import whatif_text
+from nsysmap.rules.packs import chosen_rules
+from nsysmap.summary import gains
+from nsysmap.summary.screen import screen
+from tests.places import FIXTURES
+from tests.summary.test_costs import CAPTURES
+
+WITH_RULES = ("a decode loop", "two engines in turn", "two shapes without ranges")  # whose actions are those of rules too
+SIZES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+NUMBER = r"-?[\d,]+(?:\.\d+)?"
+TIME = rf"({NUMBER}) (ns|µs|ms|s)\b"
+RANGED = rf"{TIME} \(({NUMBER}) to ({NUMBER})\)"
+
+
+@dataclass(frozen=True)
+class Said:
+    """A figure, the place that shows it, and by how much it may be rounded."""
+
+    label: str
+    where: str
+    value: float
+    off: float = 0.5  # what is exact is in whole nanoseconds
+
+
+@cache
+def held(name: str) -> Analysis:
+    report, *engines = (FIXTURES / part for part in CAPTURES[name])
+    return analyze(report, engines, rules=chosen_rules() if name in WITH_RULES else [])
+
+
+def told(label: str, where: str, number: str, unit: str, largest: str = "0") -> Said:
+    """A figure as it is printed: rounded to its last digit, or to tens or hundreds, less than a twentieth of the largest beside it."""
+    value, beside = (abs(float(one.replace(",", ""))) for one in (number, largest))
+    step = 10.0 ** -len(number.partition(".")[2])
+    while "." not in number and value % (10 * step) == 0 and 20 * 10 * step <= max(value, beside):
+        step *= 10
+    return Said(label, where, float(number.replace(",", "")) * SIZES[unit], 0.51 * step * SIZES[unit])
+
+
+def ranged(label: str, where: str, found: re.Match[str], first: int) -> Iterator[Said]:
+    """The figure in the group of that number, with its unit and range in the three behind it."""
+    middle, unit, low, high = found.groups()[first - 1 : first + 3]
+    for end, number in (("", middle), (", low", low), (", high", high)):
+        yield told(f"{label}{end}", where, number, unit, max(low, high, key=lambda one: abs(float(one.replace(",", "")))))
+
+
+def tags_left_out(page: str) -> str:
+    bare = re.sub(r"(?s)<(script|style)[^>]*>.*?</\1>", " ", page)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", bare)).split()).replace(" :", ":")
+
+
+def texts(name: str) -> dict[str, str]:
+    """What each form says of the report, in one line each."""
+    analysis = held(name)
+    report = report_of(analysis)
+    markdown = re.sub(r"\\(.)", r"\1", report_markdown(report).replace("|", " "))
+    return {
+        "screen": " ".join(rendered(screen(analysis.summary, WHOLE), colour=False).split()),
+        "narrow": " ".join(rendered(screen(analysis.summary, 80), colour=False).split()),
+        "full": " ".join(report_text(report, full=True).split()),
+        "markdown": " ".join(html.unescape(markdown).split()),
+        "page": tags_left_out(analysis.to_html()),
+        "notebook": tags_left_out(analysis._repr_html_()),
+        "what-if": " ".join(whatif_text(analysis.tables.whatif, analysis.source).split()),
+        "compare": " ".join(comparison_text(compare_sides(side_of(analysis), side_of(analysis))).split()),
+    }
+
+
+def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
+    """The figures that a text tells in words that are its own or those of all."""
+    for found in re.finditer(rf"{TIME} mean (?:\(median [\d.,]+(?: \w+)?\) )?(?:per|from) [^,;]*? in the trace, ({NUMBER}) ", text):
+        yield told("time in the trace", where, found[1], found[2])
+    for found in re.finditer(rf"{RANGED} predicted without the profiler", text):
+        yield from ranged("time without the profiler", where, found, 1)
+    if where == "page":
+        for found in re.finditer(rf"per \w+(?: of \d \w+)?, profiler included {TIME} ", text):
+            yield told("time in the trace", where, found[1], found[2])
+        for found in re.finditer(rf"without the profiler, predicted {TIME} ({NUMBER}) to ({NUMBER})", text):
+            yield from ranged("time without the profiler", where, found, 1)
+    if where == "compare" and not analysis.summary.hidden:
+        pass_words = analysis.summary.unit if analysis.summary.unit.startswith("pass") else "inference"
+        for found in re.finditer(rf"time per {pass_words} {TIME} .*?slower host {TIME} to {TIME} ", text):
+            yield told("time without the profiler", where, found[1], found[2])
+            yield told("time without the profiler, low", where, found[3], found[4])
+            yield told("time without the profiler, high", where, found[5], found[6])
+            recorded = re.search(rf"as recorded, profiler included {TIME}", text)
+            assert recorded
+            of_one_gpu = len(analysis.summary.gpus) == 1  # compare is of the one that was replayed
+            yield told("time in the trace" if of_one_gpu else "time of one GPU", where, recorded[1], recorded[2])
+    for action in analysis.summary.actions:
+        title = re.escape(plain(gains.action_title(action)) if where == "markdown" else gains.action_title(action))
+        for found in re.finditer(rf"{title}: saves {RANGED}, (\d+)% of {TIME}", text):
+            yield from ranged(f"saving of {action.name}", where, found, 1)
+            yield Said(f"share of {action.name}", where, float(found[5]), 0.51)
+            share = 100 * told("", "", found[1], found[2]).value / told("", "", found[6], found[7]).value
+            assert abs(share - float(found[5])) <= 1.5, found[0]  # what a reader works out
+        for found in re.finditer(rf"{title}: ({NUMBER}) \(({NUMBER}) to ({NUMBER})\) (?:per second|passes/s), now ({NUMBER})", text):
+            for end, number in (("", found[1]), (", low", found[2]), (", high", found[3])):
+                yield told(f"rate with {action.name}{end}", where, number, "ns", found[3])
+            yield told("rate without the profiler", where, found[4], "ns")
+    for found in re.finditer(rf"worth it: saves {RANGED}", text):
+        yield from ranged("saving of cuda-graph", where, found, 1)
+    for found in re.finditer(rf"costliest layers, of {TIME}|take the most time, of {TIME}", text, re.IGNORECASE):
+        yield told("kernel time", where, found[1] or found[3], found[2] or found[4])
+    for found in re.finditer(r"(\d+)% busy without the profiler", text):
+        yield Said("busy without the profiler", where, float(found[1]), 0.51)
+
+
+def in_values(analysis: Analysis) -> Iterator[Said]:
+    """The figures of JSON, of what-if's table as its command has it, and of the gate's baseline, exact."""
+    value = json.loads(json.dumps(report_json(report_of(analysis))))
+    answer, where = value["answer"], "json"
+    a_pass = int(answer["unit"].split()[2]) if answer["unit"].startswith("pass") else 1
+    if answer["traced"]:
+        yield Said("time in the trace", where, answer["traced"]["ns"])
+    if guess := answer["unprofiled"]:
+        for end, key in (("", "ns"), (", low", "low_ns"), (", high", "high_ns")):
+            yield Said(f"time without the profiler{end}", where, guess[key])
+        yield Said("rate without the profiler", where, 1e9 / guess["ns"])
+        baseline = baseline_of(side_of(analysis))
+        yield Said("time without the profiler", "gate", baseline.time.value * a_pass, a_pass)
+    yield Said("kernel time", where, answer["kernel_ns"])
+    if gpu := answer["gpu_unprofiled"]:
+        yield Said("busy without the profiler", where, 100 * gpu["busy_share"])
+    for action in answer["actions"]:
+        if action["basis"] == "replay" and not action["throughput_only"]:
+            for end, key in (("", "ns"), (", low", "low_ns"), (", high", "high_ns")):
+                yield Said(f"saving of {action['name']}{end}", where, action["saving"][key])
+            yield Said(f"share of {action['name']}", where, 100 * action["share"])
+    for row in value["whatif"]:
+        if row["answer"] == "answered":
+            for end, key in (("", "before_ns"), (", low", "low_before_ns"), (", high", "high_before_ns")):
+                yield Said(f"time without the profiler{end}", "what-if json", row[key])
+            assert row["low_before_ns"] <= row["before_ns"] <= row["high_before_ns"] <= max(row["recorded_ns"], row["before_ns"])
+
+
+def in_whatif(text: str) -> Iterator[Said]:
+    """The rows of the what-if command: change, before, after, saving and its range, in microseconds."""
+    for found in re.finditer(rf"(?<= )([a-z][a-z-]+)((?: {NUMBER}){{5}})(?= )", text):
+        before, _, saving, low, high = found[2].split()
+        yield told("time without the profiler", "what-if", before, "µs")
+        for end, number in (("", saving), (", low", low), (", high", high)):
+            yield told(f"saving of {found[1]}{end}", "what-if", number, "µs")
+
+
+def layer_rows(analysis: Analysis) -> dict[str, list[tuple[str, str]]]:
+    """By form, share and time of the costliest layers as they are printed, in their order; without kernels that have no layer."""
+    row = re.compile(r"^ *(<?[\d.]+)% +([\d.,]+ (?:ns|µs|ms)) +\d+ (?!.*\(all others\)$)", re.MULTILINE)
+    shown = [screen(analysis.summary, width) for width in (80, WHOLE)]
+    found = {f"screen {at}": row.findall(rendered(lines, colour=False).partition("  inside ")[0]) for at, lines in enumerate(shown)}
+    found["layers"] = row.findall(costs_text(analysis.summary))
+    markdown = report_markdown(report_of(analysis)).partition("## Costliest layers")[2].partition("\n## ")[0].partition("\n### ")[0]
+    found["markdown"] = re.findall(r"^\| (<?[\d.]+)% \| ([\d.,]+ (?:ns|µs|ms)) \| \d+ \|", markdown, re.MULTILINE)
+    page = tags_left_out(analysis.to_html()).partition("take the most time")[2].partition("Shares are of")[0]
+    found["page"] = re.findall(r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) (?!\([^)]*without a layer)", page)
+    return {where: rows for where, rows in found.items() if rows}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_same_label_has_the_same_figure_wherever_it_is_shown(name: str) -> None:
+    analysis = held(name)
+    said = [one for where, text in texts(name).items() for one in in_text(where, text, analysis)]
+    said += [*in_values(analysis), *in_whatif(texts(name)["what-if"])]
+    by_label: dict[str, list[Said]] = {}
+    for one in said:
+        by_label.setdefault(one.label, []).append(one)
+    for label, all_of_it in by_label.items():
+        for one in all_of_it:
+            for other in all_of_it:
+                assert abs(one.value - other.value) <= one.off + other.off, (label, one, other)
+    places = {label: {one.where for one in found} for label, found in by_label.items()}
+    forms = {"screen", "narrow", "full", "markdown", "notebook", "json", "page"}
+    assert forms - {"notebook"} <= places["kernel time"]
+    if analysis.summary.unprofiled:
+        both = {"time without the profiler", "time without the profiler, low", "time without the profiler, high"}
+        assert all(forms | {"what-if json", "compare"} <= places[label] for label in both), places
+        assert {"gate", "what-if"} <= places["time without the profiler"]
+        assert forms <= places["time in the trace"]
+        assert "compare" in places["time in the trace"] or not analysis.summary.unprofiled or len(analysis.summary.gpus) > 1
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_costliest_layers_have_the_same_shares_and_times_in_every_form(name: str) -> None:
+    rows = layer_rows(held(name))
+    assert {"screen 0", "screen 1", "layers", "markdown", "page"} <= set(rows)
+    for where, mine in rows.items():
+        for (share, time), (exact, same) in zip(mine[:3], rows["markdown"], strict=False):
+            assert time == same, where
+            assert share == exact or abs(float(share.lstrip("<")) - float(exact.lstrip("<"))) <= 0.5, where
+
+
+@pytest.mark.parametrize("name", WITH_RULES)
+def test_every_form_names_the_same_actions(name: str) -> None:
+    shown = gains.first_actions(held(name).summary)
+    assert shown
+    for where, text in texts(name).items():
+        if where in ("screen", "narrow", "markdown", "page", "notebook", "full"):
+            titles = {one.name: one.title if where == "narrow" else gains.action_title(one) for one in shown}
+            assert [title for title in titles.values() if title not in text and plain(title) not in text] == [], where
+
+
+_BROKEN: dict[str, Callable[[str], str]] = {
+    "another time": lambda text: re.sub(rf"{TIME} mean", "9.99 ms mean", text, count=1),
+    "another range": lambda text: re.sub(rf"{RANGED} predicted", "329 µs (320 to 400) predicted", text, count=1),
+}
+
+
+@pytest.mark.parametrize("change", _BROKEN)
+def test_a_figure_that_differs_is_found(change: str) -> None:
+    analysis, text = held("one engine"), texts("one engine")["screen"]
+    good, bad = ({one.label: one for one in in_text("screen", shown, analysis)} for shown in (text, _BROKEN[change](text)))
+    assert good.keys() == bad.keys()
+    assert any(abs(one.value - bad[label].value) > one.off + bad[label].off for label, one in good.items())
