@@ -53,6 +53,8 @@ def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
     simple = _SIMPLE.get(change.name)
     if simple is not None:
         return simple
+    if change.name == "cuda-graph":
+        return _cuda_graph(model)
     if change.name == "no-host-gap":
         return _no_host_gap(model)
     if change.name == "pinned-copies":
@@ -67,11 +69,6 @@ def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
 
 
 _SIMPLE = {
-    "cuda-graph": Plan(
-        (lambda timeline, machine: as_cuda_graph(timeline, branches_ns=machine.branches_ns),),
-        "Shapes and addresses stay the same, so one capture is enough; kernels take as long as now; inside the enqueue the host only "
-        "launches the graph.",
-    ),
     "async": Plan(
         (lambda timeline, _: without_waits(timeline),),
         "The host enqueues ahead and waits once, at the end: no result is needed before the next inference is enqueued, and inputs and "
@@ -83,6 +80,17 @@ _SIMPLE = {
         "recorded or waited for.",
     ),
 }
+
+
+def _cuda_graph(model: Model) -> Plan:
+    sequences = len(np.unique(model.observed.inferences.ints("kernel_sequence")[np.concatenate(model.window.inferences)]))
+    captures = "Shapes and addresses stay the same, so one capture is enough"
+    if sequences > 1:
+        captures = f"Addresses stay the same, and each of the {sequences} kernel sequences (of an input shape or engine) has its own graph"
+    return Plan(
+        (lambda timeline, machine: as_cuda_graph(timeline, branches_ns=machine.branches_ns),),
+        f"{captures}; kernels take as long as now; inside the enqueue the host only launches the graph.",
+    )
 
 
 def _no_host_gap(model: Model) -> Plan | DoesNotApply:

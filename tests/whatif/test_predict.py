@@ -213,6 +213,11 @@ def test_a_change_is_answered_with_figures_or_not_with_a_reason_and_no_figures(n
         assert "profiler" in str(row["assumptions"])
 
 
+def test_a_cuda_graph_of_inferences_with_several_kernel_sequences_is_one_of_each() -> None:
+    assert "each of the 2 kernel sequences" in str(answers("two_shapes/sync")["cuda-graph"]["assumptions"])
+    assert "one capture is enough" in str(answers("bert_trt10/sync")["cuda-graph"]["assumptions"])
+
+
 # --- against what was measured --------------------------------------------------------------------------------------
 
 
