@@ -101,7 +101,7 @@ def test_idle_time_between_inferences_is_a_share_of_the_time_with_its_pauses() -
 
 @pytest.mark.parametrize(
     ("rates", "rate", "told"),
-    [((100.0, 99.0), 99, " on each GPU"), ((100.0, 50.0), 100, " on GPU 0"), ((50.0, 100.0), 100, " on GPU 1")],
+    [((100.0, 99.0), 99, " on each GPU"), ((100.0, 50.0), 50, " on GPU 1"), ((50.0, 100.0), 50, " on GPU 0")],
 )
 def test_the_time_is_of_each_gpu_only_where_all_take_it(rates: tuple[float, float], rate: int, told: str) -> None:
     held = analysis("two_gpus", "tp_sync.nsys-rep", engine=False).tables.by_name()
