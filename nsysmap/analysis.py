@@ -272,15 +272,19 @@ def _capture(mapped: MappedTrace) -> Table:
     return facts.with_columns(CAPTURE, whole)
 
 
-def analyze_mapped(
+def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
     mapped: MappedTrace,
     *,
     rules: Sequence[Rule] | None = None,
     times: TrtexecTimes | None = None,
     ncu: tuple[NcuKernel, ...] = (),
+    device: int | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """The analysis of a mapped trace: totals, idle time, predictions, the rules' findings, and notes."""
+    """The analysis of a mapped trace: totals, idle time, predictions, the rules' findings, and notes.
+
+    What is predicted is of the inferences on ``device``; if it is None, on the GPU with the most.
+    """
     tell = progress or silent
     tell("adding up")
     trace, kernels, inferences = mapped.trace, mapped.kernels, mapped.inferences
@@ -296,7 +300,7 @@ def analyze_mapped(
     observed, facts = _observed(mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling))
     tell("replaying the timeline")
     figures = inference_figures(inferences, gaps, trace.memcpys)
-    model = read_model(observed, facts, MACHINES)
+    model = read_model(replace(observed, device=device), facts, MACHINES)
     answers, replay = predicted(model, chosen_changes((), (), facts)), replayed_tables(model)
     answers = replace(answers, whatif=_worded(answers.whatif, mapped))
     before_ns = next((row.maybe_integer("before_ns") for row in answers.whatif), None)

@@ -23,7 +23,7 @@ from nsysmap.comparison.predictions import Prediction, predictions
 from nsysmap.comparison.region_kinds import region_kinds
 from nsysmap.comparison.region_parts import region_parts
 from nsysmap.comparison.runs import runs_in, together
-from nsysmap.comparison.side import Given, Side, named_apart, read_side
+from nsysmap.comparison.side import Given, Side, named_apart, read_on_one_gpu
 from nsysmap.comparison.waterfall import Contribution, contributions, hidden_contributions
 from nsysmap.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
@@ -115,7 +115,7 @@ def read_sides(
         alone = min(given, key=len)[0].path
         raise NsysmapError(alone, "is the only run of its side", "give at least two runs per side, or one per side")
     every = [*given[0], *given[1]]
-    sides = named_apart([read_side(one, model=model, progress=progress) for one in every], every)
+    sides = named_apart(read_on_one_gpu(every, model=model, progress=progress), every)
     return together(sides[: len(given[0])]), together(sides[len(given[0]) :])
 
 
@@ -193,7 +193,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         findings=finding_changes((before, after), groups, layers, scale, 0 if spread is None else (spread[1] - spread[0]) // 2),
         conditions=different,
         predictions=predictions(before, after, timed[1].time_ns, _interval_of(after, timed[1]), different),
-        notes=tuple(told.notes),
+        notes=(*told.notes, *(note for side in (before, after) if (note := side.gpu_note))),
     )
 
 

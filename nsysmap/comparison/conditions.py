@@ -52,8 +52,8 @@ def conditions(before: Side, after: Side, joined: Table, regions: Table | None =
     if before.traced and after.traced:
         sides = (before, after)
         differs("GPU", (_gpu(before), _gpu(after)), "Times are from different GPUs; only the networks can be compared.", work=True)
-        told = "The program runs on several GPUs, most inferences on a different one: the interval includes the difference between them."
-        differs("GPU of most inferences", (_known(before.pace.device), _known(after.pace.device)), told)
+        told = "The times are of different GPUs: the interval includes the difference between them."
+        differs("GPU whose inferences are compared", (_known(before.pace.device), _known(after.pace.device)), told)
         differs("GPU clock", (_clock(before), _clock(after)), "This is the maximum that the device reports, not the clock at which it ran.")
         capture = [side.tables["capture"].only() for side in sides]
         differs(

@@ -77,20 +77,23 @@ class Pace:
         return run_to_run(self.likely, host) if self.runs == 1 and self.known else 0.0
 
 
-def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) -> Pace:
-    """The pace of a capture, from the tables of its analysis; ``only`` takes the inferences from one number to before another."""
+def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None, device: int | None = None) -> Pace:
+    """The pace of a capture, from the tables of its analysis.
+
+    ``only`` takes the inferences from one number to before another, ``device`` those of one GPU.
+    """
     kinds = Kinds(len(tables["layers"]))
-    home = _home(tables, only)
+    home = _home(tables, only, device)
     if home is None:
         return _nothing(kinds)
-    process, device = home[0], known_device(tables, home)
+    process, gpu = home[0], known_device(tables, home)
     replayed = tables["replayed_inferences"]
     if only is not None:
         mine = (replayed.ints("inference") >= only[0]) & (replayed.ints("inference") < only[1])
         replayed = replayed.take(mine)
     loops = _loops(tables, home, only)
-    idle = idle_of(tables["gaps"], device, kinds)
-    works = recorded_works(tables, device, process, kinds)
+    idle = idle_of(tables["gaps"], gpu, kinds)
+    works = recorded_works(tables, gpu, process, kinds)
     replayed_at = {int(number): row for row, number in enumerate(replayed.ints("inference").tolist())}
     found = [_loop(loop, spent(works, idle, loop.begin_ns, loop.end_ns, kinds), replayed_at) for loop in loops]
     if not found:
@@ -114,7 +117,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None) ->
     pace = Pace(
         kinds=kinds,
         process=process,
-        device=device,
+        device=gpu,
         threads=len(found),
         runs=1,
         inferences=counted,
@@ -200,20 +203,21 @@ class _Loop:
         return even if found is None else found
 
 
-def _home(tables: dict[str, Table], only: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Process and device of the replay, otherwise of most of the steady-state inferences."""
+def _home(tables: dict[str, Table], only: tuple[int, int] | None, device: int | None) -> tuple[int, int] | None:
+    """Process and device of the replay, otherwise of most of the steady-state inferences, or of those on ``device``."""
     inferences = tables["inferences"]
     numbers = tables["replayed_inferences"].ints("inference")
     if not len(numbers):
         numbers = tables["inference_times"].ints("inference")
     if only is not None:
         numbers = numbers[(numbers >= only[0]) & (numbers < only[1])]
-    rows = np.flatnonzero(np.isin(inferences.ints("inference"), numbers))
+    mine = np.isin(inferences.ints("inference"), numbers)
+    rows = np.flatnonzero(mine if device is None else mine & (inferences.ints("device") == device))
     if not len(rows):
         return None
     pairs, count = np.unique(np.stack([inferences.ints("process")[rows], inferences.ints("device")[rows]]), axis=1, return_counts=True)
-    process, device = pairs[:, int(np.argmax(count))].tolist()
-    return int(process), int(device)
+    process, gpu = pairs[:, int(np.argmax(count))].tolist()
+    return int(process), int(gpu)
 
 
 def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int] | None) -> list[_Loop]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
+from nsysmap.base.table import MISSING, Table
+from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.pace import Pace, pace_of
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.onnx_model import OnnxModel
@@ -37,12 +38,13 @@ class Side:
     by_kernel: bool = False  # kernel names stand in for its layers
     gpus: tuple[str, ...] = ()  # if the side has several captures that differ in it
     merged: Pace | None = None  # of several captures
+    device: int | None = None  # the GPU whose inferences are compared, if that is not the one with the most
     compute_ns: int | None = None  # median GPU compute time of a query in trtexec's log, for an engine file alone
 
     @cached_property
     def pace(self) -> Pace:
         """Its time per inference; only for captures."""
-        return self.merged or pace_of(dict(self.tables))
+        return self.merged or pace_of(dict(self.tables), device=self.device)
 
     def is_capture_of(self, other: Side) -> bool:
         """Whether both sides are the same capture or modified copies of it: their first kernel was launched at the same time."""
@@ -56,6 +58,13 @@ class Side:
         if self.merged is not None or not len(kernels):
             return None
         return int(kernels.ints("process")[0]), int(kernels.ints("launch_start_ns")[0])
+
+    @property
+    def gpu_note(self) -> str:
+        """That its time is not of the GPU that it is of by itself; empty if it is."""
+        if self.device is None:
+            return ""
+        return f"{self.source}: times are of GPU {self.device}, as the other side's are; analyze predicts those of another GPU."
 
     @property
     def cuda_graphs(self) -> bool:
@@ -88,13 +97,25 @@ class Given:
     reader: Reader = "auto"
 
 
-def read_side(given: Given, *, model: OnnxModel | None = None, progress: Progress | None = None) -> Side:
-    """The side that consists of these files."""
+def read_side(given: Given, *, model: OnnxModel | None = None, device: int | None = None, progress: Progress | None = None) -> Side:
+    """The side that consists of these files; its time is that of the inferences on ``device``, or on the GPU with the most."""
     if is_likely_report(given.path):
         engines = read_engines(given.engines)
         mapped = map_report(given.path, engines, model=model, reader=given.reader, progress=progress)
-        return _with_nodes(side_of(analyze_mapped(mapped, progress=progress)), model)
+        return _with_nodes(replace(side_of(analyze_mapped(mapped, device=device, progress=progress)), device=device), model)
     return _with_nodes(_engine_side(given), model)
+
+
+def read_on_one_gpu(given: Sequence[Given], *, model: OnnxModel | None = None, progress: Progress | None = None) -> list[Side]:
+    """These sides or runs; if by themselves their times are of different GPUs, those of one on which all of them run inferences."""
+    found = [read_side(one, model=model, progress=progress) for one in given]
+    device = _shared_device(found)
+    if device is None:
+        return found
+    return [
+        side if side.pace.device == device else read_side(one, model=model, device=device, progress=progress)
+        for one, side in zip(given, found, strict=True)
+    ]
 
 
 def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
@@ -130,6 +151,23 @@ def _compute_ns(path: Path) -> int | None:
     times = times_in(path)
     measure = None if times is None or times.by_layer else times.measures.get("gpu_compute")
     return None if measure is None else measure.median_ns
+
+
+def _shared_device(sides: Sequence[Side]) -> int | None:
+    """The GPU whose inferences are to be compared, if the sides' own choices differ and all of them have enough on another.
+
+    It is the one on which the side with the smallest share of its inferences has the most.
+    """
+    if not all(side.traced and side.pace.known for side in sides) or len({side.pace.device for side in sides}) == 1:
+        return None
+    counts: list[dict[int, int]] = []
+    for side in sides:
+        loops = side.tables["inference_loops"]
+        counts.append({})
+        for device, steady in zip(loops.ints("device").tolist(), loops.ints("steady").tolist(), strict=True):
+            counts[-1][device] = counts[-1].get(device, 0) + steady
+    common = [device for device in counts[0] if device != MISSING and all(held.get(device, 0) >= FEWEST for held in counts)]
+    return max(common, key=lambda device: min(held[device] / max(held.values()) for held in counts), default=None)
 
 
 def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:

@@ -41,6 +41,7 @@ class Observed:
     inferences: Table
     membership: Table
     mapping: Table | None
+    device: int | None = None  # the GPU whose inferences are replayed; None: the one of window.steady_window
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         return NoModel(hidden or "the trace has no GPU work")
     if not len(trace.api_calls):
         return NoModel("CUDA API calls were not traced, so nothing is known about the host; capture again with nsys profile -t cuda,nvtx")
-    window = steady_window(trace, inferences)
+    window = steady_window(trace, inferences, observed.device)
     if isinstance(window, NoWindow):
         return NoModel(hidden or (_WHOLE_GRAPHS if len(trace.cuda_graph_traces) else window.reason))
     if hidden and _hides_work(trace, window):

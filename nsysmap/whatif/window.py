@@ -86,11 +86,13 @@ class NoWindow:
     reason: str
 
 
-def steady_window(trace: Trace, inferences: Table) -> Window | NoWindow:
-    """Stretches of the steady-state inferences of the process and device with the most of them (see _home)."""
+def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> Window | NoWindow:
+    """Stretches of the steady-state inferences of the process and device with the most of them (see _home), or on the device ``only``."""
     usable = inferences.bools("complete") & ~inferences.bools("warmup")
     for name in ("thread", "device", "enqueue_start_ns", "enqueue_end_ns", "gpu_end_ns"):
         usable &= inferences.ints(name) != MISSING
+    if only is not None:
+        usable &= inferences.ints("device") == only
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")

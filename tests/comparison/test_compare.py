@@ -242,9 +242,19 @@ def test_inferences_that_are_not_the_same_thing_are_not_compared() -> None:
     assert "found by period" in found.test
 
 
-def test_a_program_on_two_gpus_is_compared_whichever_most_inferences_ran_on() -> None:
-    found = compare(FIXTURES / "two_gpus/tp_sync.nsys-rep", FIXTURES / "two_gpus/tp_graph.nsys-rep")
+def test_of_a_program_on_two_gpus_the_inferences_of_one_are_compared() -> None:
+    """By itself, the first is of GPU 0 and the second of GPU 1."""
+    files = [FIXTURES / "two_gpus" / f"{name}.nsys-rep" for name in ("tp_sync", "tp_graph")]
+    engine = FIXTURES / "two_gpus/tp.engine.json"
+    found = compare(*files, engine_before=engine, engine_after=engine)
     assert found.verdict == "faster"
+    assert not [one for one in found.conditions if "GPU" in one.what]
+    assert any(row["low_ns"] is not None for row in found.layers)
+    assert [one for one in found.notes if "GPU" in one] == [
+        "tp_sync.nsys-rep: times are of GPU 1, as the other side's are; analyze predicts those of another GPU."
+    ]
+    mean = next(row.integer("mean_ns") for row in analyze(files[0], engine).tables.inference_loops if row.integer("device") == 1)
+    assert found.before.with_outliers_ns == pytest.approx(mean, abs=1)
 
 
 def test_what_a_whole_graph_trace_hides_is_not_compared() -> None:
