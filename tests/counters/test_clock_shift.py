@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -147,3 +148,16 @@ def test_kernels_that_run_only_where_no_samples_are_change_nothing() -> None:
     assert found is not None
     assert found.offset_ns == pytest.approx(1200, abs=60)
     assert found.error_ns < 60
+
+
+def test_the_stretches_that_are_looked_at_have_no_hole_and_do_not_overlap() -> None:
+    work = sequence(DURATIONS, GAPS, 400)
+    whole = sampled(work, RATES, 1000)
+    kept = np.ones(len(whole.start_ns), np.bool_)
+    kept[[*range(3000, 3100), *range(12_000, 12_500)]] = False
+    some = replace(whole, start_ns=whole.start_ns[kept], end_ns=whole.end_ns[kept], values=np.asarray(whole.values)[:, kept])
+    found = searching._stretches(some, work, (0,))
+    assert {len(each.start_ns) for each in found} == {1250}
+    for each in found:
+        assert (each.start_ns[1:] == each.end_ns[:-1]).all()
+    assert all(one.end_ns[-1] <= other.start_ns[0] for one, other in pairwise(found))

@@ -127,6 +127,20 @@ def test_a_metric_during_inferences_is_the_mean_of_the_samples_with_their_middle
     assert nothing is None
 
 
+def test_inferences_without_some_of_their_samples_do_not_count_where_others_have_all() -> None:
+    work = sequence([40_000], [300], 30)
+    samples = sampled(work, [1.0], 2000)
+    middle = (samples.start_ns + samples.end_ns) // 2
+    row = np.searchsorted(work.start_ns, middle, "right") - 1
+    late = middle > work.start_ns[row] + 20_000
+    values = np.where(late, 9.0, 1.0)
+    for lost, inferences, mean in ((late & (row == 5), 29, 5.0), (late, 30, 1.0)):
+        found = during_inferences(values[~lost], joined(samples.start_ns[~lost], samples.end_ns[~lost], work, Shift()))
+        assert found is not None
+        assert found.inferences == inferences
+        assert found.mean == pytest.approx(mean, abs=0.3)
+
+
 def test_activity_between_the_traces_work_is_someone_elses() -> None:
     work = sequence([20_000], [400_000], 30)
     samples = sampled(work, [90.0], 5000)
