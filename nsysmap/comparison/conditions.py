@@ -8,15 +8,14 @@ import numpy as np
 
 from nsysmap.base.table import MISSING, IntArray, Row, Table
 from nsysmap.base.units import duration, percent
-from nsysmap.comparison.noise import FEWEST, difference, factor_between, mean_of, mean_of_runs
+from nsysmap.comparison.noise import CLOCK, FEWEST, difference, factor_between, mean_of, mean_of_runs
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Engine
 from nsysmap.mapping.engine_match import DID_NOT_RUN
 from nsysmap.names.fusion import NORM_PATTERNS
 from nsysmap.trace.copies import hold_the_host
 
-_CLOCK = 0.01  # the same kernels are slower or faster throughout if all of the factor's 95 % interval is this far from 1 …
-_TIGHT = 0.75  # … and at least this share of them is on the same side of half of it
+_TIGHT = 0.75  # another clock's factor has at least this share of the kernels on the same side of half of it
 _THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
 _FEWEST_KERNELS = 5
 _FREQUENT = 0.1  # share of the inferences, from which on a number of kernels is not by chance missing among forty others
@@ -281,7 +280,7 @@ def _clocks(before: Side, after: Side, joined: Table, reason: str) -> list[Condi
     times = times[alike]
     factor = factor_between(times[:, 0], times[:, 1])
     noise = _relative_noise((before, after), [row for row, same in zip(rows, alike.tolist(), strict=True) if same])
-    if np.isnan(factor.value) or (factor.low * (1 - noise) <= 1 + _CLOCK and factor.high * (1 + noise) >= 1 - _CLOCK):
+    if np.isnan(factor.value) or (factor.low * (1 - noise) <= 1 + CLOCK and factor.high * (1 + noise) >= 1 - CLOCK):
         return []
     ratios = (times[:, 1] - np.median(times[:, 1] - factor.value * times[:, 0])) / times[:, 0]
     same_way, throughout = (float(np.mean((ratios > middle) == (factor.value > 1))) for middle in ((1 + factor.value) / 2, 1.0))

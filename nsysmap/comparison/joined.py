@@ -13,7 +13,7 @@ import numpy as np
 from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.groups import rows_by_value
 from nsysmap.base.table import FloatArray, IntArray, Row, Table
-from nsysmap.comparison.noise import Difference, Mean, beyond_chance, difference, mean_of, mean_of_runs, run_to_run
+from nsysmap.comparison.noise import CLOCK, Difference, Mean, beyond_chance, difference, factor_between, mean_of, mean_of_runs, run_to_run
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.engine.model import Layer
@@ -31,6 +31,7 @@ _TICK_NS = 32.0
 Another version of nsys may round times differently: one tick per kernel."""
 
 _INDEX = re.compile(r"(?<![A-Za-z])\d+|(?<=__mye)\d+")  # of a block, node or region; fc1 and fc2 are two layers of one block
+_FEWEST_ALIKE = 5  # layers that run the same kernels, from which on what they have in common is taken for the profiler's
 _MANY = 4  # layers in one group, from which on only the first and the last are named
 _ALIKE = 2.0  # the largest ratio of differences within one part
 
@@ -96,10 +97,15 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     names = (_kernel_names(before), _kernel_names(after))
     slack = _slack(before, after) if traced else _Slack(0.0, 0.0)
     same_gpu = traced and before.pace.device == after.pace.device
-    for number, group in enumerate(groups):
+    sides = tuple(zip(times, (before, after), strict=True))
+    found = [
+        [one.of_group(ids) if one is not None else _profiled(side, ids) for (one, side), ids in zip(sides, own, strict=True)]
+        for own in ((group.before, group.after) for group in groups)
+    ]
+    if traced and before.cuda_graphs != after.cuda_graphs:
+        slack = replace(slack, a_kernel_ns=slack.a_kernel_ns + _common_shift(groups, found, times, names))
+    for number, (group, means) in enumerate(zip(groups, found, strict=True)):
         ids = (group.before, group.after)
-        means = [one.of_group(members) if one is not None else _profiled(side, members)
-                 for one, side, members in zip(times, (before, after), ids, strict=True)]  # fmt: skip
         told = _tested(means, slack, times, ids) if traced and same_gpu else None
         tests.append(told)
         times_ns = tuple(None if math.isnan(mean.value) else round(mean.value * scale) for mean in means)
@@ -187,6 +193,25 @@ def _slack(before: Side, after: Side) -> _Slack:
     a_kernel = (_NODE_NS if before.cuda_graphs != after.cuda_graphs else 0.0) + (_TICK_NS if versions[0] != versions[1] else 0.0)
     single = before.pace.runs == after.pace.runs == 1 and not before.is_capture_of(after)
     return _Slack(a_kernel, run_to_run(1.0, 0.0) if single else 0.0)
+
+
+def _common_shift(
+    groups: Sequence[JoinedGroup], means: Sequence[Sequence[Mean]], times: Sequence[_Times | None], names: Sequence[dict[int, str]]
+) -> float:
+    """By how many ns kernels of the layers that run the same ones differ (median): the profiler's, unless they differ by a factor."""
+    found = []
+    for group, pair in zip(groups, means, strict=True):
+        ids = (list(group.before), list(group.after))
+        if group.relation != ONE_TO_ONE or len({names[side].get(own[0]) for side, own in enumerate(ids)}) > 1:
+            continue
+        counts = [float(one.kernels[own].sum()) for one, own in zip(times, ids, strict=True) if one is not None]
+        if counts[0] == counts[1] > 0 and not math.isnan(pair[0].value + pair[1].value):
+            found.append([one.value / counts[0] for one in pair])
+    if len(found) < _FEWEST_ALIKE:
+        return 0.0
+    ours, theirs = np.array(found).T
+    factor = factor_between(ours, theirs)
+    return abs(float(np.median(theirs - ours))) if factor.low <= 1 + CLOCK and factor.high >= 1 - CLOCK else 0.0
 
 
 def _tested(means: Sequence[Mean], slack: _Slack, times: Sequence[_Times | None], ids: Sequence[Sequence[int]]) -> Difference | None:

@@ -147,6 +147,9 @@ def _slope_of(x: FloatArray, y: FloatArray) -> Difference:
     return Difference(float(np.median(slopes)), *ends, math.nan)
 
 
+CLOCK = 0.01
+"""Kernels have another clock if all of the 95 % interval of the factor between them is this far from 1."""
+
 _MOST_POINTS = 1_000
 _NORMAL = 1.96  # of a normal distribution, 95 % is within so many standard deviations
 

@@ -132,8 +132,19 @@ def test_only_a_factor_is_a_clock_and_not_a_constant_for_each_kernel(factor: flo
 def test_a_cuda_graph_of_the_same_kernels_is_no_other_clock_and_its_prediction_is_checked(names: tuple[str, str], engine: Path) -> None:
     found = compare(*(FIXTURES / f"{name}.nsys-rep" for name in names), engine_before=engine, engine_after=engine)
     assert not [one for one in found.conditions if one.other_work]
+    assert not found.layers.bools("significant").any()
     (told,) = found.predictions
     assert (told.change, told.inside) == ("cuda-graph", True)
+
+
+@pytest.mark.parametrize("constant_ns", [0, -300, 300])
+def test_one_layer_that_is_slower_in_a_graph_is_told_whatever_the_profiler_adds_to_every_node(constant_ns: int) -> None:
+    before, graph = (side_of(analyze(FIXTURES / f"bert_trt10/{name}.sqlite", ENGINE, rules=[])) for name in ("sync", "graph"))
+    kernels = graph.tables["kernels"]
+    later = kernels.ints("end_ns") + constant_ns + np.where(kernels.ints("layer_id") == 7, 1_000 + abs(constant_ns), 0)
+    after = replace(graph, tables={**graph.tables, "kernels": Table(kernels.spec, {**kernels.columns, "end_ns": later})})
+    for sides in ((before, after), (after, before)):
+        assert [row.text("after_ids") for row in joined_table(*sides)[1] if row.flag("significant")] == ["7"]
 
 
 def test_what_outliers_would_add_is_of_the_recorded_times() -> None:
