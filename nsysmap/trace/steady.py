@@ -24,7 +24,7 @@ of 6,435."""
 
 _APART = 1.25
 """Ratio between the times of two phases, between the slow ones of one and the fast ones of the other.  Clocks that ramp up leave no such
-gap: the steps of a GTX 1070 and of Jetsons were up to 1.21."""
+gap: the steps of a GTX 1070 were up to 1.21."""
 
 _BETWEEN = 0.02  # share of the inferences whose time may lie in that gap: the first of a phase, and outliers
 
