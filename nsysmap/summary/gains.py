@@ -86,7 +86,8 @@ def _more_per_second(summary: Summary, action: Action) -> str:
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one or two actions that shorten one inference most, as far as their lines fit, then the best one for throughput only.
+    """The one or two actions that shorten one inference most, as far as their lines fit, then the best one for throughput only, unless one
+    of those raises it as much.
 
     Beyond the first, only those that save a few percent.  Where a trace does not show what ran, another capture comes before upper bounds.
     """
@@ -94,6 +95,8 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
     more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
     again = bool(summary.blocked and summary.next_steps)
     shorter = [one for one in summary.actions if not one.throughput_only and not (one.basis == "rule" and again)]
+    if more is not None and any(more.basis == one.basis == "replay" and more.saving.ns <= one.saving.ns for one in shorter):
+        more = None
     chosen: list[Action] = []
     lines = 0
     for action in sorted(shorter, key=lambda one: -one.saving.ns)[: ACTIONS - (more is not None)]:

@@ -353,6 +353,14 @@ def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
     assert large in gains.first_actions(replace(summary, actions=(*small, large, two)))
 
 
+def test_what_raises_throughput_only_is_not_shown_where_a_shorter_inference_raises_it_as_much() -> None:
+    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
+    graph, _, two, *_ = summary.actions
+    assert gains.first_actions(replace(summary, actions=(graph, two))) == (graph, two)
+    less = replace(two, saving=graph.saving)
+    assert gains.first_actions(replace(summary, actions=(graph, less))) == (graph,)
+
+
 def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, *_ = summary.actions
