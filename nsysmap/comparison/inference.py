@@ -41,7 +41,8 @@ class OneInference:
     one: str  # what it is called: an inference, or a repetition
     inference: int
     like: int  # the number of steady-state inferences with the same kernel sequence, in the same phase
-    rank: int  # its rank among these, 1 for the slowest
+    rank: int | None  # its rank among these, 1 for the slowest; None if it is not one of them
+    first: bool  # none precedes it on its thread: its time begins with itself
     warmup: bool
     time_ns: int  # from the end of the previous inference on its thread to its own end
     usual: int  # the inference with the median time
@@ -66,6 +67,11 @@ class _Times:
     def time_ns(self) -> IntArray:
         result: IntArray = self.end_ns - self.begin_ns
         return result
+
+    def first(self, inferences: Table) -> BoolArray:
+        """Which have none before them on their thread."""
+        first: BoolArray = self.begin_ns == np.minimum(inferences.ints("start_ns"), self.end_ns)
+        return first
 
     def before_ns(self, inferences: Table, row: int) -> int:
         """How long after the end of the previous one an inference was enqueued."""
@@ -95,7 +101,8 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
         one=REPETITION if only_repeats(inferences, tensorrt=program_of(tables).shows_engine) else INFERENCE,
         inference=int(inferences.ints("inference")[row]),
         like=len(like),
-        rank=1 + int(np.count_nonzero(times.time_ns[like[like != row]] > times.time_ns[row])),
+        rank=1 + int(np.count_nonzero(times.time_ns[like] > times.time_ns[row])) if row in like else None,
+        first=bool(times.first(inferences)[row]),
         warmup=bool(inferences.bools("warmup")[row]),
         time_ns=int(times.time_ns[row]),
         usual=int(inferences.ints("inference")[usual]),
@@ -152,8 +159,7 @@ def _same_kernels(inferences: Table, row: int) -> BoolArray:
 def _like(inferences: Table, times: _Times, phase: IntArray, row: int) -> IntArray:
     """The steady-state inferences on the same device and of the same engine that launch the same kernels in the same phase."""
     same = times.steady & _same_kernels(inferences, row) & (phase == phase[row])
-    first = times.begin_ns == np.minimum(inferences.ints("start_ns"), times.end_ns)
-    like = np.flatnonzero(same & ~first)
+    like = np.flatnonzero(same & ~times.first(inferences))
     return like if len(like) else np.flatnonzero(same)
 
 

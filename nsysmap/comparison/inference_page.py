@@ -80,6 +80,10 @@ def _answer(found: OneInference, extra: int) -> list[str]:
     ]
     if found.warmup:
         lines.append("It belongs to the warm-up.")
+    elif found.rank is None:
+        lines.append(
+            f"It is none of them: it is {'the first on its thread, so its time begins with it' if found.first else 'not complete'}."
+        )
     else:
         lines.append("It is the slowest of them." if found.rank == 1 else f"It is number {found.rank} of them, counted from the slowest.")
     longer = sorted((one for one in found.contributions if one.ns * extra > 0), key=lambda one: -abs(one.ns))

@@ -17,8 +17,10 @@ from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_o
 
 ACTIONS = 3
 """How many actions the answer names."""
-SEVERAL_AT_ONCE = "each takes as long as before"
+_SEVERAL_AT_ONCE = "each takes as long as before"
 """The condition of a change that only raises throughput."""
+_INDEPENDENT = "if none needs another's result"
+"""Another one of such a change to what merely repeats: nothing shows that it holds."""
 _SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
@@ -80,9 +82,10 @@ def _more_per_second(summary: Summary, action: Action) -> str:
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
     if action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns:  # at most twice as many as one after another
         high = max(min(high, 2e9 / summary.unprofiled.low_ns), after)
+    several = f"{_INDEPENDENT}; {_SEVERAL_AT_ONCE}" if summary.unit == REPETITION else _SEVERAL_AT_ONCE
     if action.basis == "rule":
-        return f"may reach up to {rate(after)} {per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
-    return f"{ranged_rate(after, low, high)} {per_second(summary)}, now {now}; {SEVERAL_AT_ONCE}"
+        return f"may reach up to {rate(after)} {per_second(summary)}, now {now}; {several}"
+    return f"{ranged_rate(after, low, high)} {per_second(summary)}, now {now}; {several}"
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:

@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.lines import rendered
+from nsysmap.base.table import Table
 from nsysmap.comparison.inference import OneInference, one_inference
 from nsysmap.comparison.inference_page import inference_text
 from nsysmap.comparison.pages import Grid, grid_lines
@@ -42,6 +44,15 @@ def test_the_slowest_is_the_slowest_and_the_median_one_is_in_the_middle() -> Non
     middle = told(str(told("slowest").usual))
     assert middle.time_ns == middle.usual_ns
     assert {row["extra_ns"] for row in middle.kernels.records()} != {0}  # beside the medians at each place, not beside itself
+
+
+def test_the_first_of_a_thread_has_no_rank_among_those_that_follow_another() -> None:
+    tables = captured().tables
+    warm = Table(tables.inferences.spec, {**tables.inferences.columns, "warmup": np.zeros(len(tables.inferences), np.bool_)})
+    first = one_inference({**tables.by_name(), "inferences": warm}, "sync.sqlite", "0")
+    assert (first.rank, first.first) == (None, True)
+    assert "It is none of them: it is the first on its thread" in " ".join(inference_text(first).split())
+    assert "of them, counted from the slowest" in inference_text(told("7"))
 
 
 def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
