@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
@@ -12,7 +13,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, Table
 from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.pace import Pace, pace_of
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.model import Engine, Layer, first_layers
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import profile_engine
 from nsysmap.engine.reader import read_engine
@@ -81,11 +82,8 @@ class Side:
     @cached_property
     def layer_ids(self) -> tuple[tuple[int, ...], ...]:
         """Layer ids by engine; those that only ranges name come last."""
-        found, first = [], 0
-        for engine in self.engines:
-            found.append(tuple(range(first, first + len(engine.layers))))
-            first += len(engine.layers)
-        return tuple(ids for ids in (*found, tuple(range(first, len(self.tables["layers"])))) if ids)
+        bounds = [*first_layers(self.engines), len(self.tables["layers"])]
+        return tuple(tuple(range(first, end)) for first, end in pairwise(bounds) if first < end)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from math import prod
 from nsysmap.base.engine_schema import ATTENTION, ATTENTION_LAYERS
 from nsysmap.base.table import Table
 from nsysmap.engine.dataflow import Flow, common_path, flow_of
-from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.engine.operations import operations
-from nsysmap.engine.tensor_formats import elements, tensor_bytes
+from nsysmap.engine.tensor_formats import elements
 from nsysmap.engine.work import product_extent
 from nsysmap.names.decode import decode
 
@@ -55,8 +55,7 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
     """The tables `attention` and `attention_layers`; `compute` is the device's compute capability, where the trace tells it."""
     blocks: list[dict[str, object]] = []
     members: list[dict[str, object]] = []
-    first_id = 0
-    for number, engine in enumerate(engines):
+    for number, first_id, engine in numbered_engines(engines):
         for block in attention_blocks(engine, compute=compute):
             indices = [index for index, _ in block.layers]
             nodes = dict.fromkeys(node for index in indices for node in engine.layers[index].onnx)
@@ -85,7 +84,6 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
                     "onnx": ",".join(nodes) or None,
                 }
             )
-        first_id += len(engine.layers)
     return Table.of_rows(ATTENTION, blocks), Table.of_rows(ATTENTION_LAYERS, members)
 
 
@@ -152,7 +150,7 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
         query_length=rows if rows >= 0 else None,
         key_length=columns if columns >= 0 else None,
         datatype=datatype,
-        score_bytes=_bytes_inside(flow, core),
+        score_bytes=flow.bytes_kept(core),
     )
     inside_only = all(reader in core for index in core - {values.index} for reader in flow.readers.get(index, ()))
     leaves = bool(flow.leaves & (core - {values.index}))
@@ -240,14 +238,6 @@ def _head_size(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> int 
     result = values.outputs[0].dimensions if values.outputs else None
     lined_up = [dims[-1] for dims in (*left, result) if dims and len(dims) == len(shape) and dims[:-1] == shape[:-1] and dims[-1] > 0]
     return lined_up[0] if lined_up else None
-
-
-def _bytes_inside(flow: Flow, core: set[int]) -> int | None:
-    """Bytes written and read again between the layers of the block."""
-    sizes = [
-        tensor_bytes(tensor) for (source, target), held in flow.tensors.items() if source in core and target in core for tensor in held
-    ]
-    return None if any(size is None for size in sizes) else 2 * sum(size for size in sizes if size is not None)
 
 
 def _conditions(block: Block, engine: Engine, compute: tuple[int, int] | None, *, scores_stay_inside: bool) -> Conditions:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.base.engine_schema import CHAIN_LAYERS, CHAINS
 from nsysmap.base.table import Table
 from nsysmap.engine.attention import attention_blocks
 from nsysmap.engine.dataflow import Flow, common_path, flow_of, runs
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.model import Engine, Layer, numbered_engines
 from nsysmap.engine.operations import Operations, operations
 from nsysmap.engine.tensor_formats import FLOATING, elements
 from nsysmap.names.decode import Op, decode
@@ -36,8 +36,7 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
     """The tables `chains` and `chain_layers`."""
     found: list[dict[str, object]] = []
     members: list[dict[str, object]] = []
-    first_id = 0
-    for number, engine in enumerate(engines):
+    for number, first_id, engine in numbered_engines(engines):
         for chain in engine_chains(engine):
             nodes = dict.fromkeys(node for index, _ in chain.layers for node in engine.layers[index].onnx)
             for position, (index, role) in enumerate(chain.layers):
@@ -58,7 +57,6 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
                     "onnx": ",".join(nodes) or None,
                 }
             )
-        first_id += len(engine.layers)
     return Table.of_rows(CHAINS, found), Table.of_rows(CHAIN_LAYERS, members)
 
 
@@ -94,7 +92,7 @@ def _pieces(engine: Engine, flow: Flow, attention: set[int]) -> list[Chain]:
         indices = indices if inside else _extended(engine, flow, indices)
         taken.update(indices)
         roles = tuple((index, _role(engine.layers[index])) for index in indices)
-        found.append(Chain(kind, roles, _saved(flow, indices), _between(engine, indices), in_attention=inside))
+        found.append(Chain(kind, roles, flow.bytes_kept(indices), _between(engine, indices), in_attention=inside))
     return found
 
 
@@ -193,7 +191,7 @@ def _epilogues(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
             continue
         done = operations(engine.layers[after])
         if done.pointwise and not done.cut and len(done.ops) <= _EPILOGUE_OPS and _same_size(layer, engine.layers[after]):
-            found.append(Chain("epilogue", ((layer.index, "product"), (after, "epilogue")), _saved(flow, (layer.index, after))))
+            found.append(Chain("epilogue", ((layer.index, "product"), (after, "epilogue")), flow.bytes_kept((layer.index, after))))
     return found
 
 
@@ -206,7 +204,7 @@ def _plain_runs(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
         done = [operations(engine.layers[index]) for index in run]
         kind = "movement" if all(item.movement for item in done) else "pointwise"
         roles = tuple((index, _plain_role(item)) for index, item in zip(run, done, strict=True))
-        found.append(Chain(kind, roles, _saved(flow, run)))
+        found.append(Chain(kind, roles, flow.bytes_kept(run)))
     return found
 
 
@@ -226,15 +224,3 @@ def _same_size(first: Layer, second: Layer) -> bool:
     if one.dimensions is not None and one.dimensions == other.dimensions:
         return True
     return elements(one) is not None and elements(one) == elements(other)
-
-
-def _saved(flow: Flow, indices: Iterable[int]) -> int | None:
-    """Written by one and read by a later one of these layers: twice the size of what passes; None if a size is not known."""
-    inside = list(indices)
-    sizes = [
-        flow.bytes_between(source, target)
-        for place, source in enumerate(inside)
-        for target in inside[place + 1 :]
-        if (source, target) in flow.tensors
-    ]
-    return None if any(size is None for size in sizes) else 2 * sum(size for size in sizes if size is not None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.model import Engine, Layer, Tensor
-from nsysmap.engine.tensor_formats import elements, tensor_bytes
+from nsysmap.engine.tensor_formats import elements, total_bytes
 
 if TYPE_CHECKING:
     import networkx
@@ -43,8 +43,14 @@ class Flow:
 
     def bytes_between(self, source: int, target: int) -> int | None:
         """Size of what passes from one layer to another; None if a size is not known."""
-        sizes = [tensor_bytes(tensor) for tensor in self.tensors.get((source, target), ())]
-        return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
+        return total_bytes(self.tensors.get((source, target), ()))
+
+    def bytes_kept(self, layers: Iterable[int]) -> int | None:
+        """Bytes that these layers write and read again among themselves: twice the size of what passes; None if a size is not known."""
+        inside = set(layers)
+        pairs = [(source, target) for source in inside for target in self.readers.get(source, ()) if target in inside]
+        passed = total_bytes(tensor for pair in pairs for tensor in self.tensors[pair])
+        return None if passed is None else 2 * passed
 
 
 def flow_of(engine: Engine) -> Flow:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 
-from nsysmap.engine.layer_info import Document
+from nsysmap.engine.layer_info import Document, texts_in
 
 Line = Callable[[str], dict[str, object] | None]
 """Reads a one-line layer of TensorRT's text form; None if the line is none."""
@@ -46,7 +46,7 @@ def _json_documents(text: str) -> Iterator[tuple[int, Document]]:
             at = match.end()
             continue
         if isinstance(value.get("Layers"), list):
-            yield match.start(), Document(value["Layers"], _names(value.get("Bindings")))
+            yield match.start(), Document(value["Layers"], texts_in(value.get("Bindings")))
         elif "LayerType" in value and match.start() not in headed:
             if rows and text[end : match.start()].strip(", \t\r\n[]"):
                 yield begin, Document(rows)
@@ -62,10 +62,6 @@ def _first_after(text: str, at: int) -> int:
     """Where the first character stands that is no white space."""
     found = _BLACK.search(text, at)
     return found.start() if found else len(text)
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def _headed_documents(text: str, line_layer: Line) -> Iterator[tuple[int, Document]]:

@@ -12,6 +12,7 @@ from typing import Any
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
 from nsysmap.base.plain_json import MOST_VALUES, plain_json, values_in
+from nsysmap.base.terminal import escaped
 from nsysmap.engine.model import PROFILE, Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
 from nsysmap.names.decode import layer_kind
@@ -114,7 +115,7 @@ def documents_of(value: Any, source: str) -> tuple[Document, ...]:
         value = parse_json(value, source)
     if isinstance(value, (list, dict)) and value:
         held = value if isinstance(value, list) else list(value.values())
-        if all(isinstance(item, dict) and any(str(key).lower() == "layers" for key in item) for item in held):
+        if all(map(has_layers, held)):
             return tuple(_document_of(item, source) for item in held)
     return (_document_of(value, source),)
 
@@ -135,8 +136,7 @@ def _document_of(value: Any, source: str) -> Document:
     if not isinstance(rows, list):
         raise NsysmapError(source, f'"Layers" is {_described(rows)}, not a list', REBUILD)
     bindings = value[keys["bindings"]] if "bindings" in keys else []
-    named = tuple(item for item in bindings if isinstance(item, str)) if isinstance(bindings, list) else ()
-    return Document(rows, named)
+    return Document(rows, texts_in(bindings))
 
 
 def engine_of(document: Document, source: str) -> Engine:
@@ -355,6 +355,16 @@ def _refuse_other_lists(rows: list[Any], source: str) -> None:
         raise NsysmapError(source, "is other JSON, not TensorRT's layer information", REBUILD)
 
 
+def texts_in(value: object) -> tuple[str, ...]:
+    """The texts in a list; none in anything else."""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def has_layers(value: object) -> bool:
+    """Whether a parsed JSON value is an object with an engine's layers."""
+    return isinstance(value, dict) and any(str(key).lower() == "layers" for key in value)
+
+
 def is_profile(value: Any) -> bool:
     """Whether a parsed JSON value has the form of a trtexec --exportProfile file."""
     rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
@@ -367,5 +377,5 @@ def _described(value: object) -> str:
 
 def _shown(text: str) -> str:
     """The text for one line of a message: control characters escaped, cut to a readable length."""
-    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    plain = escaped(text)
     return plain if len(plain) <= _TEXT_SHOWN else plain[: _TEXT_SHOWN - 1] + "…"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from nsysmap.base.note import Note
@@ -88,3 +90,13 @@ class Engine:
 
     def __repr__(self) -> str:
         return f"<Engine {self.source}: {len(self.layers):,} layers>"
+
+
+def first_layers(engines: Sequence[Engine]) -> list[int]:
+    """The layer_id of each engine's first layer (layers are numbered over all engines), and last the number of all layers."""
+    return [0, *accumulate(len(engine.layers) for engine in engines)]
+
+
+def numbered_engines(engines: Sequence[Engine]) -> Iterator[tuple[int, int, Engine]]:
+    """Each engine after its number and the layer_id of its first layer."""
+    return zip(range(len(engines)), first_layers(engines), engines, strict=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ class OnnxModel:
     source: str  # file name, for messages
     nodes: tuple[OnnxNode, ...]  # each behind all that it reads from, else in the file's order
     constants: frozenset[str]  # tensors that are known when the engine is built: weights, constants and what is made of them alone
+
+    @cached_property
+    def producer(self) -> Mapping[str, int]:
+        """The index of the node that produces each tensor."""
+        return {tensor: at for at, node in enumerate(self.nodes) for tensor in node.outputs if tensor}
+
+    def producers(self, tensors: Iterable[str]) -> list[int]:
+        """The indices of the nodes that produce these tensors; nothing produces inputs and weights."""
+        return [self.producer[tensor] for tensor in tensors if tensor in self.producer]
 
 
 def read_model(path: str | Path) -> OnnxModel:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
-from nsysmap.engine.layer_info import is_profile, parse_json
+from nsysmap.engine.layer_info import has_layers, is_profile, parse_json
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
 from nsysmap.names.decode import layer_kind
@@ -89,7 +89,7 @@ def _profile_rows(file: Path) -> list[tuple[str, int]]:
     if _STAMPED.match(text):
         raise NsysmapError(str(file), "has no times of layers", _EXPECTED)
     value = parse_json(text, str(file))
-    if isinstance(value, dict) and any(str(key).lower() == "layers" for key in value):
+    if has_layers(value):
         raise NsysmapError(str(file), "is an engine's layers, not a profile", _EXPECTED)
     if not is_profile(value):
         raise NsysmapError(str(file), "is not a trtexec --exportProfile file", _EXPECTED)

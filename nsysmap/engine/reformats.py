@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from nsysmap.base.engine_schema import QUANTIZERS, REFORMATS
 from nsysmap.base.table import Table
 from nsysmap.engine.dataflow import Flow, flow_of
-from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.engine.operations import converts, operations, quantizes
-from nsysmap.engine.tensor_formats import FLOATING, tensor_bytes
+from nsysmap.engine.tensor_formats import FLOATING, total_bytes
 
 _STEPS_BACK = 6
 
@@ -40,8 +40,7 @@ class Reformat:
 def reformats_table(engines: Sequence[Engine]) -> Table:
     """The table `reformats`."""
     rows: list[dict[str, object]] = []
-    first_id = 0
-    for number, engine in enumerate(engines):
+    for number, first_id, engine in numbered_engines(engines):
         for found in engine_reformats(engine):
             source, target = found.source, found.target
             rows.append(
@@ -63,15 +62,13 @@ def reformats_table(engines: Sequence[Engine]) -> Table:
                     "bytes": _moved(found.layer),
                 }
             )
-        first_id += len(engine.layers)
     return Table.of_rows(REFORMATS, rows)
 
 
 def quantizers_table(engines: Sequence[Engine]) -> Table:
     """The table `quantizers`."""
     rows: list[dict[str, object]] = []
-    first_id = 0
-    for number, engine in enumerate(engines):
+    for number, first_id, engine in numbered_engines(engines):
         flow = flow_of(engine)
         for layer in engine.layers:
             direction = quantizes(layer)
@@ -91,7 +88,6 @@ def quantizers_table(engines: Sequence[Engine]) -> Table:
                     "bytes": _moved(layer),
                 }
             )
-        first_id += len(engine.layers)
     return Table.of_rows(QUANTIZERS, rows)
 
 
@@ -227,8 +223,7 @@ def _read_elsewhere(engine: Engine, flow: Flow, layer: Layer, writer: int) -> bo
 def _moved(layer: Layer) -> int | None:
     if layer.kind == "noop":
         return 0
-    sizes = [tensor_bytes(tensor) for tensor in (*layer.inputs, *layer.outputs)]
-    return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
+    return total_bytes((*layer.inputs, *layer.outputs))
 
 
 def _shifted(index: int | None, first_id: int) -> int | None:

@@ -10,7 +10,7 @@ from math import prod
 from nsysmap.base.engine_schema import SIBLING_LAYERS, SIBLINGS
 from nsysmap.base.table import Table
 from nsysmap.engine.dataflow import Flow, common_path, flow_of
-from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.engine.operations import operations
 from nsysmap.engine.tensor_formats import elements, tensor_bytes
 from nsysmap.engine.work import does
@@ -32,8 +32,7 @@ def sibling_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
     """The tables `siblings` and `sibling_layers`."""
     groups: list[dict[str, object]] = []
     members: list[dict[str, object]] = []
-    first_id = 0
-    for number, engine in enumerate(engines):
+    for number, first_id, engine in numbered_engines(engines):
         for group in engine_siblings(engine):
             nodes = dict.fromkeys(node for index in group.layers for node in engine.layers[index].onnx)
             for position, index in enumerate(group.layers):
@@ -52,7 +51,6 @@ def sibling_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
                     "onnx": ",".join(nodes) or None,
                 }
             )
-        first_id += len(engine.layers)
     return Table.of_rows(SIBLINGS, groups), Table.of_rows(SIBLING_LAYERS, members)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nsysmap.base.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
 from nsysmap.base.table import Table
 from nsysmap.engine.dataflow import links
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.model import Engine, Layer, numbered_engines
 from nsysmap.engine.tensor_formats import tensor_bytes
 
 
@@ -154,13 +154,11 @@ def edges_table(engines: Sequence[Engine]) -> Table:
     A name produced only later, or not at all, is an input of the engine.  The size is what is read, or the part.
     """
     rows: list[dict[str, object]] = []
-    first = 0
-    for engine in engines:
+    for _, first, engine in numbered_engines(engines):
         rows += [
             {"from_layer": first + source.index, "to_layer": first + target.index, "tensor": tensor.name, "bytes": tensor_bytes(tensor)}
             for source, target, tensor in links(engine)
         ]
-        first += len(engine.layers)
     return Table.of_rows(EDGES, rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from math import prod
 
 from nsysmap.engine.model import Tensor
@@ -100,3 +101,9 @@ def tensor_bytes(tensor: Tensor) -> int | None:
         row_bytes, multiple = (row * bits + 7) // 8, int(stride.group(1))
         return total // row * (-(-row_bytes // multiple) * multiple)
     return (total * bits + 7) // 8
+
+
+def total_bytes(tensors: Iterable[Tensor]) -> int | None:
+    """The bytes of all these tensors, each by `tensor_bytes`; None if one is not known."""
+    sizes = [tensor_bytes(tensor) for tensor in tensors]
+    return None if None in sizes else sum(size for size in sizes if size is not None)

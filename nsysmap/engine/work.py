@@ -14,7 +14,7 @@ from nsysmap.base.engine_schema import WORK
 from nsysmap.base.table import Table
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.operations import operations, quantizes
-from nsysmap.engine.tensor_formats import TYPE_BITS, channel_multiple, data_type, elements, tensor_bytes
+from nsysmap.engine.tensor_formats import TYPE_BITS, channel_multiple, data_type, elements, total_bytes
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
 from nsysmap.names.layers import node_row
@@ -373,8 +373,7 @@ def _weight_count(layer: Layer) -> int | None:
 
 def _total(tensors: Sequence[Tensor]) -> int | None:
     """Bytes of the tensors in device memory; None if one is not known."""
-    sizes = [tensor_bytes(tensor) for tensor in tensors if tensor.location != "Host"]
-    return None if any(size is None for size in sizes) else sum(size for size in sizes if size is not None)
+    return total_bytes(tensor for tensor in tensors if tensor.location != "Host")
 
 
 def _shape_of(tensors: Sequence[Tensor]) -> Shape | None:

@@ -9,12 +9,9 @@ from functools import cached_property
 
 from nsysmap.engine.model import Layer, Tensor
 from nsysmap.engine.onnx_model import OnnxModel
-from nsysmap.names.layers import nodes_of, split_layer_name
+from nsysmap.names.layers import nodes_of, split_layer_name, without_suffix
 
 _ENDS = re.compile(r"\{ForeignNode\[(.*?)(?:\.\.\.(.*))?\]\}$", re.DOTALL)
-_SUFFIX = re.compile(r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$")  # what TensorRT appends to a node's name
-
-
 _FIT = 0.7  # of the layers that tell their nodes and write a tensor of the model, at least so many write what one of those nodes makes
 
 
@@ -44,11 +41,6 @@ class _Graph:
         return {node.name: at for at, node in enumerate(self.model.nodes)}
 
     @cached_property
-    def producer(self) -> Mapping[str, int]:
-        """The index of the node that produces a tensor."""
-        return {tensor: at for at, node in enumerate(self.model.nodes) for tensor in node.outputs if tensor}
-
-    @cached_property
     def tensors(self) -> frozenset[str]:
         """Every tensor of the model that is not a constant."""
         named = (tensor for node in self.model.nodes for tensor in (*node.inputs, *node.outputs) if tensor)
@@ -76,7 +68,7 @@ class _Work:
         for at, layer in enumerate(self.layers):
             between: set[int] = set()
             if _computes(layer):
-                ends = {self.graph.producer[tensor] for tensor in writes[at] if tensor in self.graph.producer}
+                ends = set(self.graph.model.producers(writes[at]))
                 last = _last_node(layer)
                 ends |= {self.graph.place[last]} if not ends and last in self.graph.place else set()
                 stops = self._tensors(tensor.name for tensor in layer.inputs)
@@ -93,11 +85,11 @@ class _Work:
             return set()
         ends = _ENDS.match(split_layer_name(layer.name).node)
         told = layer.onnx or ([one for one in ends.groups() if one] if ends else nodes_of(split_layer_name(layer.name).node))
-        return {self.graph.place[name] for one in told for name in (one, _SUFFIX.sub("", one)) if name in self.graph.place}
+        return {self.graph.place[name] for one in told for name in (one, without_suffix(one)) if name in self.graph.place}
 
     def _made_by(self, tensors: Iterable[Tensor]) -> set[int]:
         """The nodes that make these tensors."""
-        return {self.graph.producer[name] for name in self._tensors(tensor.name for tensor in tensors) if name in self.graph.producer}
+        return set(self.graph.model.producers(self._tensors(tensor.name for tensor in tensors)))
 
     def _fits(self) -> bool:
         told = [
@@ -127,7 +119,7 @@ class _Work:
         return found
 
     def _reads(self, node: int) -> list[int]:
-        return [self.graph.producer[tensor] for tensor in self.graph.model.nodes[node].inputs if tensor in self.graph.producer]
+        return self.graph.model.producers(self.graph.model.nodes[node].inputs)
 
     def _tensors(self, names: Iterable[str]) -> set[str]:
         """The model's tensors that these are, under their own names or as the source of a reformat."""
@@ -148,10 +140,10 @@ class _Work:
             for tensor in self.graph.model.nodes[place].inputs:
                 if not tensor or tensor in stops or tensor in self.graph.model.constants:
                     continue
-                if tensor not in self.graph.producer or writers.get(tensor, at) != at:
+                if tensor not in self.graph.model.producer or writers.get(tensor, at) != at:
                     return set()
-                if self.owner.get(self.graph.producer[tensor], at) == at:
-                    frontier.append(self.graph.producer[tensor])
+                if self.owner.get(self.graph.model.producer[tensor], at) == at:
+                    frontier.append(self.graph.model.producer[tensor])
         return found
 
 

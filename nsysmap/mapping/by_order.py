@@ -10,7 +10,7 @@ import numpy as np
 
 from nsysmap.base.groups import distinct, numbered
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, repeated
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, first_layers
 from nsysmap.mapping.streams import Streams, align_streams, no_streams
 from nsysmap.mapping.twins import SEVERAL, Ran, twins_in, which_ran
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
@@ -198,7 +198,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     reasons: dict[str, int] = {}
     reason = np.full(count, -1, np.int32)
     verdicts: list[EngineVerdict] = []
-    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    offsets = np.array(first_layers(engines))
     tried = _Tried(engines)
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
         home, judged = _choose(shapes, tried)
@@ -256,7 +256,7 @@ def _place_streams(
 ) -> None:
     """Writes what was found of whole threads: layers of kernels that are at least that sure of theirs."""
     layer, confidence, by_tactic, reason, reasons = into
-    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    offsets = np.array(first_layers(engines))
     rows = np.flatnonzero(streams.asked & wanted)
     sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= least)
     layer[rows] = np.where(sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING))

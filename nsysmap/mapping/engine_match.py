@@ -17,7 +17,7 @@ from nsysmap.base.result_schema import ENGINE_FITS
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.base.terminal import shortened
 from nsysmap.base.units import counted
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, first_layers
 from nsysmap.mapping.by_order import EngineVerdict, Placed
 from nsysmap.mapping.range_layers import ACCEPTED, EngineFit
 from nsysmap.mapping.twins import Ran, tokens_in_file, tokens_of
@@ -97,7 +97,7 @@ def whose_inferences(
     (see judge) says otherwise.
     """
     (layer, by_range), named = layers, {fit.engine: fit.named for fit in fits}
-    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])]).astype(np.int64)
+    offsets = np.array(first_layers(engines))
     of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))  # the last one of kernels without a layer
     number = found.membership.held_ints("inference")
     engine = _of_most_kernels(in_pieces(number, layer), of_layer, (len(found.table), len(engines)))

@@ -13,7 +13,7 @@ from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, slim
 from nsysmap.base.units import counted
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, numbered_engines
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.program import is_tensorrt
 from nsysmap.engine.tables import layers_table
@@ -229,14 +229,12 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
         return
     tactics: dict[str, list[int]] = {}
     complete = True
-    offset = 0
-    for engine in engines:
+    for _, offset, engine in numbered_engines(engines):
         for layer in engine.layers:
             if layer.tactic:
                 tactics.setdefault(layer.tactic, []).append(offset + layer.index)
             elif layer.kind not in _NO_KERNELS:
                 complete = False
-        offset += len(engine.layers)
     if not tactics:
         return
     runs = len(inferences.table)

@@ -39,14 +39,9 @@ class Block:
 
 @dataclass(frozen=True)
 class ModelGraph:
-    """A model with who makes and who reads each tensor."""
+    """A model with who reads each tensor."""
 
     model: OnnxModel
-
-    @cached_property
-    def producer(self) -> dict[str, int]:
-        """Position of the node that makes each tensor."""
-        return {tensor: number for number, node in enumerate(self.model.nodes) for tensor in node.outputs if tensor}
 
     @cached_property
     def users(self) -> dict[str, list[int]]:
@@ -61,7 +56,7 @@ class ModelGraph:
     def by_name(self) -> dict[str, int]:
         """Position of each node by its name, and by its outputs where no node has that name."""
         named = {node.name: number for number, node in reversed(list(enumerate(self.model.nodes)))}  # of equal names the first counts
-        return {**self.producer, **named}
+        return {**self.model.producer, **named}
 
     def computed(self, node: OnnxNode) -> list[str]:
         """The node's inputs that are only known when the engine runs."""
@@ -69,7 +64,7 @@ class ModelGraph:
 
     def ancestors(self, numbers: Iterable[int]) -> set[int]:
         """These nodes and all that they need."""
-        return self._reached(numbers, lambda node: [self.producer[tensor] for tensor in node.inputs if tensor in self.producer])
+        return self._reached(numbers, lambda node: self.model.producers(node.inputs))
 
     def descendants(self, numbers: Iterable[int]) -> set[int]:
         """These nodes and all that need them."""
@@ -104,9 +99,7 @@ class ModelGraph:
         """The nearest node upwards with such an operation; None if none is near."""
         numbers = [number]
         for _ in range(steps):
-            makers = [
-                self.producer[tensor] for one in numbers for tensor in self.computed(self.model.nodes[one]) if tensor in self.producer
-            ]
+            makers = [maker for one in numbers for maker in self.model.producers(self.computed(self.model.nodes[one]))]
             for maker in makers:
                 if self.model.nodes[maker].op in ops:
                     return maker
@@ -217,7 +210,7 @@ def _weighted(graph: ModelGraph, block: Block) -> str | None:
     for _ in range(4):
         if len(read) != 1:
             return None
-        maker = graph.producer.get(read[0])
+        maker = graph.model.producer.get(read[0])
         if maker is None or graph.model.nodes[maker].op not in ("Cast", "Identity", "QuantizeLinear", "DequantizeLinear"):
             break
         read = graph.computed(graph.model.nodes[maker])

@@ -11,13 +11,14 @@ import numpy as np
 
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, FloatArray, Table, Text
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.model import Engine, Layer, first_layers
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.mapping.onnx_blocks import Block, ModelGraph, blocks
 from nsysmap.mapping.parts import Namer
 from nsysmap.mapping.parts_by_name import PatternPart
 from nsysmap.mapping.sequence_alignment import Costs, best_path, likeliest
 from nsysmap.names.decode import decode
+from nsysmap.names.layers import without_suffix
 
 SURE = 0.99
 """Least probability of a part's block for the part to get its name; below it stays what its kernels' names say."""
@@ -53,7 +54,6 @@ _KINDS = {  # what a part's word can be in the model
     "silu": ("sigmoid",), "swiglu": ("sigmoid",), "sigmoid": ("sigmoid",), "topk": ("topk",),
 }  # fmt: skip
 _IN_WORDS = {"Tanh": "tanh", "Sigmoid": "sigmoid", "TopK": "topk", "Erf": "gelu"}  # operations that tell, in a part named by its operations
-_SUFFIX = re.compile(r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$")  # what TensorRT puts behind a node's name
 _UNNAMED = re.compile(r"^\(Unnamed Layer\* \d+\)$")
 
 
@@ -82,7 +82,7 @@ def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -
     graph = ModelGraph(model)
     regions: dict[int, _Region] = {}
     notes: list[Note] = []
-    offsets = np.cumsum([0, *(len(engine.layers) for engine in engines)])
+    offsets = first_layers(engines)
     names, kinds, of_engine = layers.text("name").list(), layers.text("kind").list(), layers.ints("engine").tolist()
     for row, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         if kind != "foreign_node" or name is None:
@@ -90,7 +90,7 @@ def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -
         number = of_engine[row]
         others: tuple[Layer, ...] = ()
         if number != MISSING:
-            others = tuple(layer for layer in engines[number].layers if layer.index != row - int(offsets[number]))
+            others = tuple(layer for layer in engines[number].layers if layer.index != row - offsets[number])
         found = _nodes_of(graph, name, others)
         if found is None:
             notes.append(Note("warning", f"{model.source} has none of the nodes named in {name}: its parts are not assigned to nodes."))
@@ -146,7 +146,7 @@ def _find(graph: ModelGraph, text: str, place: int) -> int | None:
             return number if graph.computed(graph.model.nodes[number]) else None
         if text in graph.model.constants or _UNNAMED.match(text):
             return None
-        shorter = _SUFFIX.sub("", text)
+        shorter = without_suffix(text)
         if shorter == text:
             return None
         text = shorter

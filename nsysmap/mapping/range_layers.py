@@ -12,7 +12,7 @@ from nsysmap.base.groups import distinct_rows, rows_by_value
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text
 from nsysmap.engine.layer_info import onnx_nodes
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, numbered_engines
 from nsysmap.names.decode import normalized_range_text
 from nsysmap.trace.launches import gather
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges
@@ -70,8 +70,7 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
     outer = _outer_of_unknown(tensorrt, lookups, names.codes)
     engine_of_range, fits = _choose(tensorrt, lookups, names.codes, outer, used)
     payloads = ranges.text("payload").take(tensorrt.layers)
-    offset = 0
-    for number, (engine, lookup) in enumerate(zip(engines, lookups, strict=True)):
+    for (number, offset, engine), lookup in zip(numbered_engines(engines), lookups, strict=True):
         mine = engine_of_range == number
         one = np.array([found[0] if len(found) == 1 else -1 for found in lookup.found], np.int64)
         several = np.array([len(found) > 1 for found in lookup.found])
@@ -83,7 +82,6 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
         inner |= within
         local = np.where(within, around, local)
         layer = np.where(mine & (local >= 0), local + offset, layer)
-        offset += len(engine.layers)
     return RangeLayers(layer, inner, engine_of_range, ambiguous, np.zeros(count, np.bool_), fits)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from nsysmap.base.groups import runs
 from nsysmap.base.table import MISSING, IntArray
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.model import Engine, Layer, first_layers
 from nsysmap.engine.tensor_formats import elements
 from nsysmap.mapping.launch_ranges import Evidence
 from nsysmap.mapping.range_layers import EngineFit, RangeLayers
@@ -193,7 +193,7 @@ def settle_ranges(
     trace: Trace, tensorrt: TensorRtRanges, evidence: Evidence, resolved: RangeLayers, engines: Sequence[Engine]
 ) -> RangeLayers:
     """The same with the engine of each call told by its kernels, where several engines have the layers that its ranges name."""
-    offsets = np.concatenate([[0], np.cumsum([len(engine.layers) for engine in engines])])
+    offsets = np.array(first_layers(engines))
     for group in twins_of(engines) if len(tensorrt.layers) else []:
         mine = np.isin(resolved.engine, group)
         kernels = np.flatnonzero((evidence.place >= 0) & mine[np.maximum(evidence.place, 0)])

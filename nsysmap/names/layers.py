@@ -40,6 +40,7 @@ _AROUND = (
     r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"
 )
 _SPLIT = r" \+ | \|\| "
+_SUFFIX = r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$"
 
 
 def split_layer_name(name: str) -> LayerName:
@@ -58,6 +59,11 @@ def split_layer_name(name: str) -> LayerName:
 def short_nodes(text: str) -> str:
     """A text with each name that Torch-TensorRT gave, such as [RELU]-[aten_ops.relu.default]-[relu_7], as that of the node: relu_7."""
     return compiled(_TORCH_NODE).sub(r"\1", text) if "_ops." in text else text
+
+
+def without_suffix(node: str) -> str:
+    """The name of an ONNX node without what TensorRT appended to it last: a type in brackets, _clone_N or _castHelper."""
+    return compiled(_SUFFIX).sub("", node)
 
 
 def normalized_range_text(name: str) -> str:

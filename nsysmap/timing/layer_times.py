@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysmap.base.result_schema import LAYER_TIMES
 from nsysmap.base.table import MISSING, IntArray, Table, Text
-from nsysmap.engine.model import Engine
+from nsysmap.engine.model import Engine, numbered_engines
 
 
 def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
@@ -56,8 +56,7 @@ def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
 def profiled_layer_times(engines: Sequence[Engine]) -> Table:
     """The same from the times of --exportProfile: one inference; no rows for engines without them."""
     rows: list[dict[str, object]] = []
-    first_id = 0
-    for number, engine in enumerate(engines):
+    for number, first_id, engine in numbered_engines(engines):
         known = [time for time in engine.trtexec_ns if time is not None]
         whole = max(sum(known), 1)
         rows += [
@@ -72,7 +71,6 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
             for index, time in enumerate(engine.trtexec_ns)
             if time is not None
         ]
-        first_id += len(engine.layers)
     return Table.of_rows(LAYER_TIMES, rows)
 
 
