@@ -47,6 +47,8 @@ MODES = {"nonvtx": "sync", "aux_graph": "graph", "torch_sync": "sync"}
 AFTER = {
     ("cuda-graph", "sync"): ("engine_graphs", "graphs", "graph"),
     ("cuda-graph", "nonvtx"): ("engine_graphs", "graphs", "graph"),
+    ("one-graph", "sync"): ("graph",),
+    ("one-graph", "nonvtx"): ("graph",),
     ("async", "sync"): ("async",),
     ("pinned-copies", "pageable"): ("pinned",),
     ("no-host-gap", "hostgap"): ("sync",),
@@ -176,6 +178,8 @@ def measured_after(report: Path, change: str, timings: Timings) -> float | None:
     if renamed is not None:
         other = engine.replace("split", "joined") if "→" in renamed else renamed.format(engine)
         return per_inference(timings.get((file, other, mode, scale)), mode) if other != engine else None
+    if change == "one-graph" and (file, engine, "engine_graphs", scale) not in timings:  # nothing is launched between its inferences
+        return None
     for then in AFTER.get((change, report.stem), AFTER.get((change, mode), ())):
         if (file, engine, then, scale) in timings:
             return per_inference(timings[file, engine, then, scale], then)

@@ -208,7 +208,10 @@ WHATIF = Spec(
     "whatif",
     "What each change would save, predicted by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
     (
-        text("change", "cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels"),
+        text(
+            "change",
+            "cuda-graph, one-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels",
+        ),
         text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
         integer("inferences", "number of inferences that the times cover: 1, or those of a pass if several engines run in turn", null=True),
         integer("before_ns", "time from the end of one to the end of the next, without the change", "ns", null=True),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     "names",
     metavar="NAME",
     multiple=True,
-    help="cuda-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers or join-kernels. Repeatable; "
-    "by default all of them.",
+    help="cuda-graph (of each inference), one-graph (of all that is launched), two-in-flight, async, pinned-copies, no-host-gap, "
+    "one-stream, aux-streams, drop-layers or join-kernels. Repeatable; by default all of them.",
 )
 @click.option(
     "--layer",

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.base.table import MISSING
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.side import Side
 from nsysmap.trace.copies import hold_the_host
 
+_FEW_IN_GRAPHS = 0.05  # share of the kernels that do not make up what a program does: a copy's, or one of the last result
 _GONE = 0.2  # share of the idle time for the host that may remain
 
 
@@ -72,6 +74,20 @@ def _host_gone(before: Side, after: Side) -> bool:
     return bool(ours > 0.05 * before.pace.likely and theirs < _GONE * ours)
 
 
+def _one_graph(before: Side, after: Side) -> bool:
+    """Whether graphs launch all that BEFORE launched one by one, what lies between inferences too."""
+    answers = {row.text("change"): row.text("answer") for row in before.tables["whatif"]}
+    return answers.get("one-graph") == "answered" and _in_graphs(before) < _FEW_IN_GRAPHS and _in_graphs(after) > 1 - _FEW_IN_GRAPHS
+
+
+def _in_graphs(side: Side) -> float:
+    """The share of the kernels of the steady-state part that CUDA graphs launched."""
+    kernels = side.tables["kernels"]
+    begin, end = side.pace.steady_span_ns
+    inside = (kernels.ints("start_ns") >= begin) & (kernels.ints("end_ns") <= end)
+    return float((kernels.ints("graph_node_id")[inside] != MISSING).mean()) if inside.any() else 0.0
+
+
 def _streams(side: Side) -> int:
     kernels = side.tables["kernels"]
     rows = np.isin(kernels.ints("inference"), side.pace.inferences)
@@ -83,7 +99,8 @@ def _reformats(side: Side) -> int:
 
 
 _MADE: dict[str, Callable[[Side, Side], bool]] = {
-    "cuda-graph": lambda before, after: not before.cuda_graphs and after.cuda_graphs,
+    "cuda-graph": lambda before, after: not before.cuda_graphs and after.cuda_graphs and not _one_graph(before, after),
+    "one-graph": _one_graph,
     "two-in-flight": lambda before, after: before.pace.threads == 1 and after.pace.threads == 2,
     "pinned-copies": _pinned,
     "no-host-gap": _host_gone,

@@ -348,7 +348,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield _more(len(mine), _TOP_PLACES, "places")
         also = {one.rule: one for finding in mine[:_TOP_PLACES] for one in reversed(finding.also)}
         yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
-        yield ">\n".join(f"> {plain(said)}\n" for said in to_do(mine).splitlines()).rstrip("\n")
+        yield ">\n".join(f"> {plain(said)}\n" for said in to_do(mine, report.summary).splitlines()).rstrip("\n")
     if any(finding.cost_ns for finding in findings):
         yield "Costs of different rules overlap: do not add them."
     if report.skipped:

@@ -286,7 +286,7 @@ def _finding(findings: Sequence[Finding], outcome: Outcome, summary: Summary, wi
     also = dict.fromkeys(one.rule for finding in findings for one in finding.also)
     if also:
         yield from wrapped(f"the same problem, seen by {', '.join(also)}", width, indent=4, style="dim")
-    yield from wrapped(f"→ {' '.join(to_do(findings).split())}", width, indent=4, style="dim")
+    yield from wrapped(f"→ {' '.join(to_do(findings, summary).split())}", width, indent=4, style="dim")
 
 
 def _note(level: str, text: str, width: int) -> Iterator[Line]:

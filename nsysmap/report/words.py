@@ -207,12 +207,14 @@ _AGAINST = frozenset({"cuda-graph-would-not-help"})
 """Rules that advise against the change whose saving they tell."""
 
 
-def to_do(findings: Sequence[Finding]) -> str:
+def to_do(findings: Sequence[Finding], summary: Summary | None = None) -> str:
     """What to do about findings of one rule: in a few words, as the answer calls it where it has a name for it, and each one's advice."""
     first = findings[0]
     change = re.search(r"--change (\S+)", first.command or "")
     found = RULES.get(first.rule) or (CHANGES[change.group(1)] if change and first.rule not in _AGAINST else None)
     title = found.title if found is not None else ""
+    if summary is not None and first.rule not in (*RULES, *_AGAINST):
+        title = next((one.title for one in summary.actions if first.rule in one.rules), title)
     told = joined([one.advice for one in findings])
     return f"{title[:1].upper()}{title[1:]}. {told}" if title and not told.lower().startswith(title) else told
 

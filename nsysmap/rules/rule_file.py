@@ -31,7 +31,8 @@ OPTIONAL: Mapping[str, Kind] = {"share_of_window": "float", "layer_index": "int"
 """Columns that mean something where a rule's SQL returns them; every other column is evidence."""
 
 CHANGES = frozenset({
-    "cuda-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap", "one-stream", "aux-streams", "drop-layers", "join-kernels",
+    "cuda-graph", "one-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap", "one-stream", "aux-streams", "drop-layers",
+    "join-kernels",
 })  # fmt: skip
 """What `what_if` may name: the changes of `nsysmap what-if`."""
 ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})

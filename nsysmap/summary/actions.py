@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -40,6 +41,7 @@ _UNREPLAYED = {
 """Rules that price idle time, and the change that is against it: where nothing can be replayed, they say what may be saved."""
 _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
+    "one-graph": (("host",), ("launch", "dispatch", "sync", "graph", "profiler")),
     "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
     "pinned-copies": (("copy",), ("host", "launch", "sync")),
 }
@@ -50,6 +52,9 @@ _LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes 
 _FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
 PAUSES = 1.25
 """Times the time per unit, from which on the window is said to have pauses besides."""
+_WORTH_MORE = 0.03  # share of the time that one graph of everything must save beyond a graph of each inference, which is easier to make
+_HOST = "no-host-gap"
+_OF_THE_HOST = frozenset({_HOST, "one-graph"})
 _MANY_GAPS = 3  # in an inference, in which the GPU waits for the host's own work: it lies between launches, not between inferences
 
 
@@ -121,8 +126,7 @@ def actions(
     changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
-    if not runs.program.engine and any(one.title == PYTHON_BETWEEN.title for one in changes):  # which is a graph of the same kernels
-        changes = [one for one in changes if one.name != "cuda-graph"]
+    changes = [one for one in changes if one.name not in _the_same(changes, runs)]
     replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
     rules = [
         found
@@ -134,6 +138,18 @@ def actions(
     titles = [one.title for one in rules]  # of two rules that ask for the same, the one that prices more
     everything = [*changes, *(one for place, one in enumerate(rules) if one.title not in titles[:place])]
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
+
+
+def _the_same(changes: Sequence[Action], runs: Runs) -> set[str]:
+    """Which of these changes another one is told instead of: what one graph of all that is launched takes away."""
+    each, whole = (next((one for one in changes if one.name == name), None) for name in ("cuda-graph", "one-graph"))
+    if whole is None:
+        return set()
+    found = {"no-host-gap"} if runs.program.pytorch and runs.host_gaps >= _MANY_GAPS else set()
+    if each is None or (runs.program.pytorch and runs.program.engine):
+        return found
+    more = (whole.share or 0.0) - (each.share or 0.0) >= _WORTH_MORE
+    return found | {"cuda-graph" if more or runs.program.pytorch else "one-graph"}
 
 
 def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
@@ -157,6 +173,7 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
     change = _what(name, runs)
     made = how(change, runs.program)
     saving, before = row.integer("saving_ns"), row.integer("before_ns")
+    between = name == "one-graph" and runs.program.pytorch
     return Action(
         name=name,
         title=change.title,
@@ -168,20 +185,34 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,
         change=made.change,
-        rules=tuple(dict.fromkeys(one.text("rule") for one in findings if f"--change {name}" in (one.maybe_text("command") or ""))),
+        rules=tuple(dict.fromkeys(one.text("rule") for one in findings if _command(one) in {name, *((_HOST,) if between else ())})),
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
-        host_work=runs.host_work if name == "no-host-gap" else None,
+        host_work=runs.host_work if name in _OF_THE_HOST else None,
     )
+
+
+def _command(finding: Row) -> str:
+    """The change of what-if that a finding's command is about."""
+    words = (finding.maybe_text("command") or "").split()
+    return next((change for option, change in pairwise(words) if option == "--change"), "")
 
 
 def _what(change: str, runs: Runs) -> Change:
     """What to do for a change of what-if: Python's own work between launches has its own way, unlike work between inferences."""
+    if runs.program.pytorch and change == "one-graph":
+        return PYTHON_BETWEEN
     if runs.program.pytorch and change == "no-host-gap":
-        return PYTHON_BETWEEN if runs.host_gaps >= _MANY_GAPS else CHANGES[change] if runs.uploads else PYTHON_ALONE
+        return CHANGES[change] if runs.uploads and runs.host_gaps < _MANY_GAPS else PYTHON_ALONE
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
     return CHANGES[change]
+
+
+def _unreplayed(rule: str, runs: Runs) -> Change:
+    """What to do about what a rule prices where nothing can be replayed."""
+    between = runs.program.pytorch and runs.host_gaps >= _MANY_GAPS and _UNREPLAYED[rule] == "no-host-gap"
+    return _what("one-graph" if between else _UNREPLAYED[rule], runs)
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
@@ -237,7 +268,7 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
     if not mine or (filled is not None and filled >= _FULL):
         return None
     places = sum(_groups(one) for one in mine) + row.integer("left_out")
-    change = _what(_UNREPLAYED[rule], runs) if rule in _UNREPLAYED else RULES.get(rule)
+    change = _unreplayed(rule, runs) if rule in _UNREPLAYED else RULES.get(rule)
     if change is None:
         made = How(f"nsysmap rules show {rule}")
     else:

@@ -12,7 +12,7 @@ from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import REPETITION, Action, Figure, Summary
-from nsysmap.summary.paste import PYTHON_BETWEEN
+from nsysmap.summary.paste import CHANGES, PYTHON_BETWEEN
 from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_of, not_replayed, per_second, rate_of
 
 ACTIONS = 3
@@ -21,6 +21,13 @@ _SEVERAL_AT_ONCE = "each takes as long as before"
 """The condition of a change that only raises throughput."""
 _INDEPENDENT = "if none needs another's result"
 """Another one of such a change to what merely repeats: nothing shows that it holds."""
+_INSTEAD = {
+    ("cuda-graph", "one-graph"): "one-graph saves more",
+    ("one-graph", "cuda-graph"): "cuda-graph saves nearly as much",
+    ("no-host-gap", "one-graph"): "one-graph takes that work away too",
+}
+"""Why a change that pays is not among the actions, where another one is."""
+_ALONE = ("of each inference alone", "without Python's work")  # a graph that has less than all that is launched (by Python)
 _SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
@@ -172,6 +179,10 @@ def place(summary: Summary, row: Row) -> str:
     """Whether a change of what-if is among the first actions, or why it is not."""
     first = first_actions(summary)
     action = next((one for one in summary.actions if one.name == row.text("change")), None)
+    others = {one.name for one in summary.actions}
+    instead = next((why for (change, other), why in _INSTEAD.items() if change == row.text("change") and other in others), None)
+    if action is None and instead is not None and row.integer("low_saving_ns") >= max(LEAST_SHARE * row.integer("before_ns"), 1):
+        return f"no: {instead}"
     if action is None:
         nothing = row.integer("low_saving_ns") <= 0
         return "no: it may save nothing" if nothing else f"no: it may save less than {percent(LEAST_SHARE, 1, 0)}"
@@ -199,14 +210,15 @@ def graph(summary: Summary) -> str:
     told = _graph(summary)
     if summary.program in (TORCH_TENSORRT, TORCH_ENGINES):
         told = f"of {'a whole repetition' if summary.unit == REPETITION else 'each engine alone'}: {told}"
-    whole = next((action for action in summary.actions if action.title == PYTHON_BETWEEN.title), None)
+    whole = next((action for action in summary.actions if action.title in (PYTHON_BETWEEN.title, CHANGES["one-graph"].title)), None)
     if whole is None:
         return told
     sure = whole.basis == "replay"
     saves = f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
     told = re.sub(r"cannot tell: .*: (?=it may save )", "cannot tell: ", told)  # the reason is Python's work, which this one removes
-    alone = told if told.startswith("of ") else f"without Python's work: {told}"
-    return f"of all that Python launches: {'worth it: ' if sure else ''}{saves}; {alone}"
+    python = whole.title == PYTHON_BETWEEN.title
+    alone = told if told.startswith("of ") else f"{_ALONE[python]}: {told}"
+    return f"of all that {'Python launches' if python else 'is launched'}: {'worth it: ' if sure else ''}{saves}; {alone}"
 
 
 def _graph(summary: Summary) -> str:

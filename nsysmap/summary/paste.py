@@ -144,6 +144,7 @@ _TORCH_GRAPH = "with torch.cuda.graph(graph): out = model(x)"
 _WHOLE_PASS = _line(f"{_TORCH_GRAPH}  # no blocking copies")
 _LLM_GRAPH = "knobs = ExtendedRuntimePerfKnobConfig(cuda_graph_mode=True); LLM(engine, extended_runtime_perf_knob_config=knobs)"
 _COMPILED = _line('model = torch.compile(model, mode="reduce-overhead")')
+_ALL_OF_PYTHON = {TORCH_TENSORRT: (_WHOLE_PASS,), TORCH_ENGINES: (_WHOLE_PASS,), PYTORCH: (_COMPILED,)}
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
 _TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")  # a context runs one at a time
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
@@ -232,6 +233,15 @@ CHANGES: Mapping[str, Change] = {
             OTHER: (_say("capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy, the stream of a queue in OpenACC"),),
         },
     ),
+    "one-graph": Change(
+        "make one CUDA graph of all that is launched",
+        {
+            **_ALL_OF_PYTHON,
+            TENSORRT: (_line(_GRAPH.format("launch_all(stream);")),),
+            CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
+            _ANY: (_say("capture all that is launched from one wait to the next in one CUDA graph, what runs between the engines too"),),
+        },
+    ),
     "two-in-flight": Change(
         "keep two inferences in flight",
         {
@@ -308,18 +318,15 @@ CHANGES: Mapping[str, Change] = {
 }
 """What each change of what-if (the table `whatif`) does."""
 
-PYTHON_BETWEEN = Change(
-    "make one CUDA graph of all that Python launches",
-    {TORCH_TENSORRT: (_WHOLE_PASS,), TORCH_ENGINES: (_WHOLE_PASS,), PYTORCH: (_COMPILED,)},
-)
-"""Instead of `no-host-gap` where the host's own work is Python's, between one launch and the next."""
+PYTHON_BETWEEN = Change("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
+"""Instead of `one-graph` where what is launched between the engines is PyTorch's."""
 
 PYTHON_ALONE = Change(
     CHANGES["no-host-gap"].title,
     {PYTORCH: (_line("nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python program.py  # which Python code it is"),)},
     around=True,
 )
-"""The same where it is none of that, and no batch is uploaded that could be prepared earlier."""
+"""Instead of `no-host-gap` where the host's own work is Python's, and no batch is uploaded that could be prepared earlier."""
 
 EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA graph")
 """Instead of `cuda-graph` where PyTorch has work of its own between engines."""
@@ -467,21 +474,6 @@ RULES: Mapping[str, Change | ByEvidence] = {
     ),
 }
 """What to do about the findings of a rule; of a rule that is not here its name says it, and the rule itself how."""
-
-UNFUSED = {
-    "attention-not-fused": "attention",
-    "norm-split": "norms",
-    "softmax-split": "softmaxes",
-    "split-inside-region": "attention or norms in a region",
-    "pointwise-chain": "element-wise kernels",
-    "epilogue-missed": "epilogues of products",
-    "qkv-not-merged": "products of Q, K and V",
-    "cast-chain": "casts that undo each other",
-    "data-movement": "kernels that only move data",
-    "fragmented-myelin": "Myelin's regions",
-    "unfused-quantize": "Q/DQ",
-}
-"""What was not fused, by the rule that finds it."""
 
 ENGINE_FILE = Change(
     "No engine file was given; one comes from the build",

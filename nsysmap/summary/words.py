@@ -22,10 +22,24 @@ from nsysmap.summary.model import (
     Slowest,
     Summary,
 )
-from nsysmap.summary.paste import UNFUSED
 from nsysmap.summary.ranks import exchange, jointly, replayed_alone
 from nsysmap.summary.whose import among, engines_ran, outside, whose_slowest
 from nsysmap.trace.steady import OUTLIER
+
+UNFUSED = {
+    "attention-not-fused": "attention",
+    "norm-split": "norms",
+    "softmax-split": "softmaxes",
+    "split-inside-region": "attention or norms in a region",
+    "pointwise-chain": "element-wise kernels",
+    "epilogue-missed": "epilogues of products",
+    "qkv-not-merged": "products of Q, K and V",
+    "cast-chain": "casts that undo each other",
+    "data-movement": "kernels that only move data",
+    "fragmented-myelin": "Myelin's regions",
+    "unfused-quantize": "Q/DQ",
+}
+"""What was not fused, by the rule that finds it."""
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
 _SAME_TIME = 0.03  # by which two times may differ and be told once

@@ -13,8 +13,9 @@ from nsysmap.base.table import Table
 from nsysmap.whatif.engine_facts import EngineFacts
 
 ChangeName = Literal[
-    "cuda-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap", "one-stream", "aux-streams", "drop-layers", "join-kernels"
-]
+    "cuda-graph", "one-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap", "one-stream", "aux-streams", "drop-layers",
+    "join-kernels",
+]  # fmt: skip
 CHANGE_NAMES: tuple[ChangeName, ...] = get_args(ChangeName)
 ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 
 from nsysmap.base.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, host_time, main_queue
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
+_NOTHING_BETWEEN = "the host launches nothing between the enqueues, so that it would be what cuda-graph makes of each"
 
 EMPTY_KERNEL_NS = 140  # duration that CUPTI reports for an empty kernel (640 on an H200), minus CUPTI's excess
 
@@ -63,6 +65,47 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
             pending.append(step)
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
+
+
+def as_one_graph(timeline: Timeline, *, a_pass: int, branches_ns: int) -> Changed:
+    """All that the host launches from one wait or blocking copy to the next as one graph, also what lies between enqueues; where it waits
+    for nothing, all of ``a_pass`` inferences."""
+    each = as_cuda_graph(timeline, branches_ns=branches_ns)
+    if not isinstance(each, Timeline) and each != DoesNotApply(ALREADY_A_GRAPH):
+        return each
+    free = 1 + max((work.queue for work in all_works(timeline)), default=0)
+    threads, more = [], False
+    for steps in timeline.threads:
+        changed: list[Step] = []
+        pending: list[Step] = []
+        for step in (*steps, None):
+            waits = step is None or step.kind in ("sync", "block")
+            if pending and (waits or (step is not None and _other_pass(pending[-1], step, a_pass))):
+                launched = {(one.inference, one.enqueue) for one in pending if one.works}
+                more |= len(launched) > 1
+                changed += _graph_steps(pending, timeline, branches_ns, free) if launched else pending
+                pending = []
+            if step is not None:
+                (changed if waits else pending).append(step)
+        threads.append(tuple(changed))
+    return replace(timeline, threads=tuple(threads)) if more else DoesNotApply(_NOTHING_BETWEEN)
+
+
+def _other_pass(before: Step, step: Step, a_pass: int) -> bool:
+    return step.enqueue and step.inference // a_pass != before.inference // a_pass
+
+
+def _graph_steps(steps: Sequence[Step], timeline: Timeline, branches_ns: int, free: int) -> Iterator[Step]:
+    """One launch for all work of these steps; what follows in the graph after an enqueue is a step of its own that takes no time, on a
+    queue of its own (from ``free`` on), so that the end of each inference is known."""
+    own_ns = steps[0].outside_ns
+    whole = _graph_step(steps, timeline, branches_ns)
+    works = iter(whole.works)
+    parts = groupby((one for one in steps if one.works), key=lambda one: (one.inference, one.enqueue))
+    for place, ((inference, enqueue), mine) in enumerate(parts):
+        part = tuple(islice(works, sum(len(one.works) for one in mine)))
+        part_of = whole._replace(inference=inference, enqueue=enqueue, works=part, own_ns=own_ns, outside_ns=own_ns)
+        yield part_of._replace(own_ns=0, outside_ns=0, call_ns=0, queue=free + place) if place else part_of
 
 
 def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> Step:

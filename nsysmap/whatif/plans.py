@@ -17,6 +17,7 @@ from nsysmap.whatif.changes import (
     Changed,
     DoesNotApply,
     as_cuda_graph,
+    as_one_graph,
     needing_most,
     on_one_stream,
     outside_ns,
@@ -55,6 +56,8 @@ def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
         return simple
     if change.name == "cuda-graph":
         return _cuda_graph(model)
+    if change.name == "one-graph":
+        return _one_graph(model)
     if change.name == "no-host-gap":
         return _no_host_gap(model)
     if change.name == "pinned-copies":
@@ -90,6 +93,16 @@ def _cuda_graph(model: Model) -> Plan:
     return Plan(
         (lambda timeline, machine: as_cuda_graph(timeline, branches_ns=machine.branches_ns),),
         f"{captures}; kernels take as long as now; inside the enqueue the host only launches the graph.",
+    )
+
+
+def _one_graph(model: Model) -> Plan:
+    a_pass = model.window.inferences_a_pass
+    return Plan(
+        (lambda timeline, machine: as_one_graph(timeline, a_pass=a_pass, branches_ns=machine.branches_ns),),
+        "All that the host launches from one wait or blocking copy to the next, what lies between inferences too, is one CUDA graph, whose "
+        "shapes and addresses stay the same; kernels take as long as now; of the host's own work only that before each graph, copy or wait "
+        "is left.",
     )
 
 

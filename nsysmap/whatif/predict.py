@@ -18,7 +18,7 @@ from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent, ranged
 from nsysmap.engine.program import is_collective
 from nsysmap.whatif.change import Change
-from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, gpu_needs_ns
+from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, as_one_graph, gpu_needs_ns
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
@@ -128,7 +128,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     if limited:
         saving, low, high = most_saved, min(low, most_saved - spread), min(high, most_saved + spread)
         assumptions += " The saving is limited to the GPU's idle time and the time of the kernels removed, because the others fill the GPU."
-    if likeliest is not None and (reason := _python_reason(model, likeliest, saving, (low, high))):
+    if likeliest is not None and (reason := _python_reason(model, change, likeliest, saving, (low, high))):
         return {**row, "answer": "cannot-tell", "reason": reason}
     if likeliest is not None and not limited and change.name not in _MORE_AT_ONCE:
         each += _inferences(model, change, likeliest, ends)
@@ -194,12 +194,15 @@ def _interpreter_reason(model: Model, change: Change) -> str:
     )
 
 
-def _python_reason(model: Model, changed: Timeline, saving: float, between: tuple[float, float]) -> str:
+def _python_reason(model: Model, change: Change, changed: Timeline, saving: float, between: tuple[float, float]) -> str:
     """Why the saving cannot be determined in a program bound by Python; empty if it can."""
     share, (low, high) = (model.outside_share(changed) if model.python else 0.0), between
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""
-    return f"Python's own work, then {share:.0%} of the time, varies by a quarter or more between runs: it may save {_between(low, high)}"
+    whole = as_one_graph(model.likely, a_pass=model.window.inferences_a_pass, branches_ns=0) if change.name == "cuda-graph" else None
+    away = isinstance(whole, Timeline)
+    which = f"then {share:.0%} of the time{', which one-graph takes away too' if away else ''}"
+    return f"Python's own work, {which}, varies by a quarter or more between runs: it may save {_between(low, high)}"
 
 
 def _replayed(model: Model) -> str:

@@ -8,10 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nsysmap.analysis import predict_changes
 from nsysmap.base.table import Table
 from nsysmap.engine.program import Program
+from nsysmap.mapping.mapped_trace import map_report
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions, runs
+from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import answered, tables
 
@@ -22,8 +25,7 @@ from tests.summary.test_summarize import answered, tables
         ("tensorrt", 1, "auto next = std::async("),
         ("cuda", 1, "auto next = std::async("),
         ("torch-tensorrt", 1, "for x in DataLoader("),
-        ("torch-tensorrt", 12, "with torch.cuda.graph(graph): out = model(x)  # no blocking copies"),
-        ("pytorch", 12, "model = torch.compile("),
+        ("torch-tensorrt", 12, "nsys profile --python-sampling=true"),
         ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
     ],
 )
@@ -31,7 +33,7 @@ def test_the_line_against_host_work_changes_the_program_that_ran(kind: str, gaps
     runs = Runs(Program(kind), gaps, "range preprocess", uploads=True)
     (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
     assert (action.paste or "").startswith(line)
-    assert (action.title == "move host work out of the loop") == (gaps == 1 or kind == "tensorrt-llm")
+    assert action.title == "move host work out of the loop"
     assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith(": host busy elsewhere (in NVTX range preprocess)")
 
 
@@ -44,15 +46,45 @@ def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_load
     assert (action.paste or "").startswith("auto next")
 
 
-def test_of_two_ways_to_make_one_graph_of_pytorchs_kernels_the_one_without_its_python_is_told() -> None:
-    replayed = tables([answered("no-host-gap", 400, 300, 500), answered("cuda-graph", 200, 100, 300)], [], [])
-    for kind, told in (
-        ("pytorch", ["make one CUDA graph of all that Python launches"]),
-        ("torch-tensorrt", ["make one CUDA graph of all that Python launches", "run each engine as a CUDA graph"]),
-        ("tensorrt", ["move host work out of the loop", "run it as a CUDA graph"]),
-    ):
-        found = actions(replayed, Runs(Program(kind), 12), units=10, unit_time=UnitTime(1000, 1000))
-        assert [one.title for one in found] == told
+@pytest.mark.parametrize(
+    ("kind", "more", "told"),
+    [
+        ("pytorch", 40, ["make one CUDA graph of all that Python launches"]),
+        ("torch-tensorrt", 40, ["make one CUDA graph of all that Python launches", "run each engine as a CUDA graph"]),
+        ("tensorrt", 40, ["make one CUDA graph of all that is launched", "move host work out of the loop"]),
+        ("tensorrt", 20, ["run it as a CUDA graph", "move host work out of the loop"]),
+    ],
+)
+def test_of_two_graphs_of_the_same_kernels_one_is_an_action(kind: str, more: int, told: list[str]) -> None:
+    changes = [("one-graph", 300 + more), ("cuda-graph", 300), ("no-host-gap", 200)]
+    replayed = tables([answered(name, saving, saving - 50, saving + 50) for name, saving in changes], [], [])
+    found = actions(replayed, Runs(Program(kind), 12), units=10, unit_time=UnitTime(1000, 1000))
+    assert [one.title for one in found] == told
+
+
+def test_a_line_for_one_graph_of_everything_is_for_the_program_that_ran() -> None:
+    lines = {
+        "pytorch": "model = torch.compile(",
+        "torch-tensorrt": "with torch.cuda.graph(graph): out = model(x)  # no blocking copies",
+        "tensorrt": "cudaStreamBeginCapture(",
+        "cuda": "cudaStreamBeginCapture(",
+    }
+    for kind, line in lines.items():
+        runs = Runs(Program(kind), 12, "range preprocess")
+        (action,) = actions(tables([answered("one-graph", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
+        assert (action.name, (action.paste or "")[: len(line)], action.host_work) == ("one-graph", line, "range preprocess")
+
+
+@pytest.mark.parametrize("capture", ["sync.nsys-rep", "nonvtx.nsys-rep"])
+def test_who_follows_the_first_action_by_its_name_gets_the_figures_of_the_screen(capture: str) -> None:
+    held = analysis("torch_mixed", capture, engine=False)
+    assert held.summary.actions
+    for action in held.summary.actions:
+        if action.basis == "replay":
+            (row,) = predict_changes(map_report(FIXTURES / "torch_mixed" / capture, []), [action.name], ())
+            assert (row.text("answer"), row.integer("saving_ns")) == ("answered", action.saving.ns)
+    (alone,) = (row for row in held.tables.whatif if row.text("change") == "cuda-graph")
+    assert alone.text("answer") == "answered" or ", which one-graph takes away too, " in alone.text("reason")
 
 
 def test_an_idle_interval_counts_once_however_many_calls_the_host_made_in_it() -> None:

@@ -312,6 +312,13 @@ def test_copies_host_work_and_waits_out_of_the_way_leave_what_was_measured(name:
     assert holds(name, change, measured_ns(engine, before) - measured_ns(engine, mode))
 
 
+@pytest.mark.parametrize("name", ["torch_mixed/sync", "torch_mixed/nonvtx"])
+def test_one_graph_of_all_that_python_launches_takes_what_was_measured(name: str) -> None:
+    before, after = (measured_ns("torch_mixed", mode, "timings_h100.tsv") for mode in ("sync", "graph"))
+    assert number(name, "one-graph", "after_ns") == pytest.approx(after, rel=0.1)
+    assert holds(name, "one-graph", before - after)
+
+
 def test_layers_dropped_or_joined_save_what_was_measured() -> None:
     assert holds(
         "mobilenet_qat/sync", "drop-layers", measured_ns("mobilenet_qat", "sync") - measured_ns("mobilenet_qat_noreformat", "sync")

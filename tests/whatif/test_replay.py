@@ -14,6 +14,7 @@ from nsysmap.whatif.changes import (
     Changed,
     DoesNotApply,
     as_cuda_graph,
+    as_one_graph,
     gpu_needs_ns,
     on_one_stream,
     outside_ns,
@@ -147,6 +148,47 @@ def test_a_graph_costs_one_launch_and_the_node_gap() -> None:
 def test_a_graph_spares_the_host_s_work_inside_the_enqueue_but_not_outside() -> None:
     timeline = program(kernels=[1_000] * 10, host_ns=50_000)
     assert period(graph(timeline)) == 50_000 + GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
+
+
+def passes(*, host_ns: int, waits: bool = True, number: int = 8) -> Timeline:
+    """Passes of two inferences of five kernels of 1 µs each, the host's own work and a kernel of 2 µs after each."""
+    steps: list[Step] = []
+    launched = 0
+    for inference in range(2 * number):
+        for kernel in range(6):
+            launched += 1
+            between = kernel == 5
+            works = (work(launched, 2_000 if between else 1_000),)
+            own = host_ns if between else 0
+            steps.append(step("submit", inference, enqueue=not between, call_ns=3_000, own_ns=own, outside_ns=own, works=works))
+        if waits and inference % 2:
+            steps.append(step("sync", inference, call_ns=400))
+    return Timeline((tuple(steps),), COSTS, (dict.fromkeys(range(2, 2 * number), 1.0),))
+
+
+@pytest.mark.parametrize("host_ns", [0, 50_000])
+def test_one_graph_spares_the_host_s_work_between_the_inferences_that_it_holds_too(host_ns: int) -> None:
+    timeline = passes(host_ns=host_ns)
+    one = as_one_graph(timeline, a_pass=2, branches_ns=0)
+    assert isinstance(one, Timeline)
+    assert 2 * period(one) == GRAPH + LATENCY + 10 * 1_000 + 2 * 2_000 + 11 * 500 + RETURN
+    assert sum(each.call_ns > 0 for each in one.threads[0] if each.graph) == 8
+    assert {work.number for each in one.threads[0] for work in each.works} == set(range(1, 97))
+    if host_ns:
+        assert 2 * period(graph(timeline)) > 2 * host_ns
+
+
+def test_one_graph_of_a_host_that_never_waits_is_of_one_pass() -> None:
+    one = as_one_graph(passes(host_ns=50_000, waits=False), a_pass=2, branches_ns=0)
+    assert isinstance(one, Timeline)
+    assert sum(each.call_ns > 0 for each in one.threads[0]) == 8
+
+
+def test_one_graph_is_nothing_else_than_a_graph_of_each_where_nothing_is_launched_between() -> None:
+    timeline = program(kernels=[1_000] * 3, host_ns=50_000)
+    answer = as_one_graph(timeline, a_pass=1, branches_ns=0)
+    assert isinstance(answer, DoesNotApply)
+    assert "cuda-graph" in answer.reason
 
 
 def test_host_work_between_inferences_is_paid_in_full_and_its_removal_saves_it() -> None:
