@@ -69,11 +69,13 @@ class Explained:
 
     inferences: int
     in_doubt: int  # of them: may be another engine's
-    other_kernels: int  # of them: run other kernels than the others
+    other_kernels: int  # of them: run other kernels than those that the file describes, or than the others
     refused: int  # inferences with the names of its layers that are not its
     kernels: int
-    tactics: int  # layers with a tactic that ran a kernel in their range which can be compared with it
+    tactics: int  # layers with a tactic that ran a kernel in their range which can be compared with it, but for those inferences
     tactics_ran: int  # of them: the kernel is the one that the tactic names
+    others_tactics: int  # the same of the inferences that run other kernels
+    others_tactics_ran: int
     lacking: int  # where ranges name layers: those that must run kernels, and neither ran one in these inferences nor are named
     against: tuple[str, ...]  # why inferences are not its, or may not be
 
@@ -112,7 +114,11 @@ def whose_inferences(
                 doubt[numbers] = texts.setdefault(verdict.doubt, len(texts))
             if verdict.refused:
                 engine[numbers], not_its[numbers] = MISSING, at
-        tactics = _tactics_of([ran for _, kind, verdict in judged if kind.by_range and not verdict.refused for ran in kind.ran], one)
+        of_file = [found for found in judged if not found[2].refused and found[2] != Judged(other_kernels=True)]
+        tactics, others = (
+            _tactics_of([ran for _, kind, _ in some if kind.by_range for ran in kind.ran], one)
+            for some in (of_file, [found for found in judged if found[2].other_kernels])
+        )
         whole = [kind for _, kind, verdict in judged if kind.complete and not verdict.refused]
         did, must_run = _must_run(whole, one, named[at]) if whole and named.get(at) else (0, 0)
         explained.append(
@@ -124,6 +130,8 @@ def whose_inferences(
                 kernels=0,
                 tactics=len(tactics),
                 tactics_ran=sum(tactics.values()),
+                others_tactics=len(others),
+                others_tactics_ran=sum(others.values()),
                 lacking=must_run - did,
                 against=tuple(dict.fromkeys(verdict.doubt for *_, verdict in judged if verdict.doubt is not None)),
             )
@@ -163,7 +171,7 @@ def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
                 doubt=f"{counted(group.strange, 'kernel')} ran in layers that the file does not have, as in other inferences none did"
             )
         else:
-            verdict = Judged(other_kernels=group is not base)
+            verdict = Judged(other_kernels=group is not base and group.tactics <= 0)
         if verdict.doubt is None and group.recurs:
             verdict = replace(verdict, doubt=_lacks([kinds[at] for at in group.kinds if kinds[at].complete], engine))
         for at in group.kinds:
@@ -348,12 +356,16 @@ def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
     explained = whose.explained[engine[0]]
     against = "; ".join(explained.against)
     values: dict[str, object] = {**vars(explained), "against": against or None}
+    others = tuple(int(str(values.pop(name))) for name in ("others_tactics_ran", "others_tactics"))
     if row["verdict"] != RAN or not (explained.kernels or explained.refused):
         return values
     shares = ((explained.inferences, len(whose.engine), "inference"), (explained.kernels, len(whose.refused), "kernel"))
     how = [f"{row['how']} and explains {' and '.join(_share(*share) for share in shares)}"]
     if explained.tactics:
         how.append(f"{explained.tactics_ran} of {counted(explained.tactics, 'layer')} with a tactic ran the kernel that it names")
+        if explained.other_kernels:
+            did = f"{others[0]} of {others[1]} did" if others[1] else "none can be compared"
+            how[-1] += f" in {explained.inferences - explained.other_kernels:,} of them, in the other {explained.other_kernels:,} {did}"
     elif not engine[1]:
         how.append("it has no tactics to compare with the kernels")
     if explained.lacking:

@@ -53,6 +53,7 @@ def captured(report: Report) -> list[tuple[str, str]]:
         detail = "" if engine.detailed else " (names only)"
         ran = "its kernels are hidden" if report.replays and not engine.inferences else f"ran {counted(engine.inferences, 'inference')}"
         pairs.append((name, f"{engine.source}: {counted(engine.layers, 'layer')}{detail}, {ran}"))
+        pairs += [("", how)] if (how := report.summary.engines[engine.number].how) else []
     if not report.engines:
         pairs.append(("engine", "no engine file given" + (": layers come from the trace's ranges" if report.layers else "")))
     return pairs

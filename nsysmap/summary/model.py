@@ -268,7 +268,8 @@ class EngineRan:
     how: str | None
     in_doubt: int = 0  # of its inferences: may be of another engine
     other_kernels: int = 0  # of its inferences: run other kernels in its layers than those that the file describes
-    other_tactics: int = 0  # layers whose tactic names another kernel than the one that ran
+    tactics: int = 0  # layers with a tactic that could be compared with the kernel that ran
+    other_tactics: int = 0  # of them: layers whose tactic names another kernel than the one that ran
     lacking: int = 0  # layers that must run kernels, and ran none
     by_order: bool = False  # no range names its layers: another engine of the same structure would fit as well
     unknown_layers: int = 0  # layers named by the ranges of its inferences that the file does not have

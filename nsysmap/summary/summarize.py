@@ -431,6 +431,7 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 how=fit.text("how") if fit else None,
                 in_doubt=_number(fit, "in_doubt"),
                 other_kernels=_number(fit, "other_kernels"),
+                tactics=_number(fit, "tactics"),
                 other_tactics=_number(fit, "tactics") - _number(fit, "tactics_ran"),
                 lacking=_number(fit, "lacking"),
                 by_order=fit is not None and fit.maybe_integer("known") is None,

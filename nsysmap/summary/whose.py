@@ -117,7 +117,11 @@ def engines_ran(summary: Summary) -> list[str]:
     others = other_engines(summary)
     if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
         alike = ", or others of the same structure" if any(engine.by_order for engine in told) else ""
-        return [f"{'both' if len(told) == 2 else f'all {len(told)}'} engines ran{alike}", *others]
+        both = f"{'both' if len(told) == 2 else f'all {len(told)}'} engines"
+        if not any(map(_by_names, told)):
+            return [f"{both} ran{alike}", *others]
+        if all(map(_by_names, told)):
+            return [f"{both} fit by layer names ({_unchecked(summary, 'their')})", *others]
     open_ones = [engine.source for engine in told if engine.verdict == "cannot-tell"]
     if len(open_ones) > 1:
         told = [engine for engine in told if engine.verdict != "cannot-tell"]
@@ -142,12 +146,29 @@ def engine_ran(summary: Summary, engine: EngineRan) -> str:
     if engine.verdict == "did-not-run" and not summary.tensorrt:
         return f"{engine.source} did not run: the trace shows no TensorRT"
     other_build = engine.unknown_layers or engine.lacking or engine.other_tactics
-    some = f"ran in {engine.inferences:,} of {counted(summary.inferences, 'inference')}"
+    every = counted(summary.inferences, "inference")
+    if engine.verdict == "ran" and engine.other_kernels and engine.tactics and not (other_build or engine.in_doubt):
+        own = f"{engine.inferences - engine.other_kernels:,} of {every} ran the tactics of {engine.source}"
+        return f"{own}; {engine.other_kernels:,} ran the same layers with other kernels: another shape, profile or engine"
+    part = 0 < engine.inferences < summary.inferences
+    some = f"{engine.inferences:,} of {every}"
     alike = "or one of the same structure " if engine.by_order and not other_build else ""
     ran = f"{'may be another build of' if other_build else 'is'} the engine that ran" if not alike else "ran"
-    ran = f"{alike}{some if 0 < engine.inferences < summary.inferences else ran}"
+    ran = f"{alike}{f'ran in {some}' if part else ran}"
+    if _by_names(engine) and not other_build:
+        ran = f"fits {f'{some} ' if part else ''}by layer names ({_unchecked(summary, 'its')})"
     words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
     return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
+
+
+def _by_names(engine: EngineRan) -> bool:
+    """Whether nothing but the names of its layers shows that an engine ran: no kernel could be compared with a tactic."""
+    return engine.verdict == "ran" and not engine.by_order and not engine.tactics
+
+
+def _unchecked(summary: Summary, whose: str) -> str:
+    """Why no kernel could be compared with a tactic."""
+    return f"{whose} kernels are hidden" if summary.hidden else "no tactics to check"
 
 
 def _but(engine: EngineRan) -> str:

@@ -84,6 +84,13 @@ def test_the_tactics_of_the_file_tell_whose_kernels_it_describes() -> None:
     assert judge([kind("a"), kind("b", inferences=3)], named) == [OTHER_KERNELS, FINE]
 
 
+def test_inferences_that_run_the_tactics_of_a_second_profile_are_those_that_the_file_describes() -> None:
+    second = [replace(layer, index=layer.index + 4) for layer in engine(tactic="sm80_xmma_fprop_b").layers]
+    two = replace(engine(), layers=(*engine(tactic="sm80_xmma_fprop_a").layers, *second))
+    ran = replace(kind("b", inferences=3), ran=tuple(replace(one, layer=one.layer + 4) for one in kind("b").ran))
+    assert [one.other_kernels for one in judge([kind("a"), ran], two)] == [False, False]
+
+
 def test_a_region_compiled_otherwise_is_another_engine_s_or_profile_s() -> None:
     found = judge([kind("a"), kind("b", SPLIT, inferences=3)], engine())
     assert doubtful(found) == [True, True]  # nothing tells which of them the file is of
@@ -228,6 +235,10 @@ def test_two_shapes_of_one_engine_are_its_and_its_file_is_said_to_describe_one(r
     fit = result.mapped.engine_fits.only()
     assert [fit.integer(name) for name in ("inferences", "in_doubt", "refused", "other_kernels")] == [48, 0, 0, 26]
     assert (fit.text("verdict"), fit.maybe_text("against")) == ("ran", None)
+    if report == "two_shapes/sync":  # the kernels of each inference joined with the tactics of their layers
+        assert fit.text("how").endswith(
+            "44 of 44 layers with a tactic ran the kernel that it names in 22 of them, in the other 26 1 of 44 did"
+        )
     assert [note.level for note in result.mapped.notes] == ["info"]
 
 

@@ -40,7 +40,8 @@ QUESTIONS = {
     "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
     "what did not fuse": r"^not fused ",
     "what does the name mean": r"nsysmap decode|nsysmap analyze( \S+)+ --full|kernels .* hidden|hides the kernels",
-    "is this the right engine": rf"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|is not the engine|{NO_ENGINE}",
+    "is this the right engine": rf"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|fits?\s+by\s+layer\s+names|"
+    rf"ran\s+the\s+tactics\s+of|is not the engine|{NO_ENGINE}",
     "which inference is the outlier": r"^slowest ",
     "what to do first": r"^do first +\S",
     "how sure is it": r"\(\d[\d.]* to \d[\d.]*\)|cannot tell|^how sure",
@@ -228,7 +229,8 @@ def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_
     assert "warning: 96 of 99 inferences have layers of the names in context.engine.json and are of another engine" in context
     shapes = screen_of("two_shapes/sync.nsys-rep", "two_shapes/engine.json")
     assert "sync.nsys-rep: 48 inferences of engine.json on" in shapes
-    assert "engine.json is the engine that ran (26 of another shape, profile or engine)" in shapes
+    told = "22 of 48 inferences ran the tactics of engine.json; 26 ran the same layers with other kernels: another shape, profile or engine"
+    assert told in shapes and "is the engine that ran" not in shapes
     assert "warning" not in shapes
     build = screen_of("two_shapes/sync.nsys-rep", "bert_trt10/engine.json")
     assert "engine.json may be another build of the engine that ran (26 of another shape" in build

@@ -13,6 +13,8 @@ import pytest
 from nsysmap.analysis import analyze
 from nsysmap.cli.main import cli
 from nsysmap.page.answer import told_of
+from nsysmap.report.build import report_of
+from nsysmap.report.text import report_text
 from nsysmap.summary import whose, words
 from nsysmap.summary.model import PASS_OF_ONE, Summary
 from tests.places import FIXTURES
@@ -111,6 +113,24 @@ def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not()
 def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
     assert "ran in 40 of 80 inferences;" in words.certainty(summary("torch_mixed/sync", "head"))
     assert "; head.engine.json or one of the same structure ran;" in words.certainty(summary("torch_mixed/nonvtx", "head"))
+
+
+def test_engines_that_only_the_names_of_their_layers_speak_for_are_not_said_to_have_run() -> None:
+    found = summary("decode_loop/sync", "generation", "context")
+    assert "both engines fit by layer names (no tactics to check);" in words.certainty(found)
+    told = whose.engine_ran(found, found.engines[0])
+    assert told == "generation.engine.json fits 96 of 99 inferences by layer names (no tactics to check)"
+    hidden = analyze(FIXTURES / "bert_trt10/graph_whole.nsys-rep", FIXTURES / "bert_trt10/engine.json", rules=()).summary
+    assert words.certainty(hidden) == "engine.json fits by layer names (its kernels are hidden)"
+
+
+def test_the_full_report_has_the_evidence_for_each_engine() -> None:
+    folder = FIXTURES / "decode_loop"
+    report = report_of(analyze(folder / "sync.nsys-rep", [folder / f"{name}.engine.json" for name in ("context", "generation")], rules=()))
+    full, brief = ("".join(report_text(report, full=full).split()) for full in (True, False))
+    for engine, inferences in zip(report.summary.engines, (3, 96), strict=True):
+        assert engine.how is not None and f"explains {inferences} of 99 inferences" in engine.how
+        assert "".join(engine.how.split()) in full and "".join(engine.how.split()) not in brief
 
 
 @pytest.mark.parametrize("file", ["bert_trt85", "bert_trt10", "aux_streams"])
