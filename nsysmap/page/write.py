@@ -27,6 +27,7 @@ from nsysmap.report.model import Report
 from nsysmap.report.whatif import assumptions, unanswered
 from nsysmap.report.words import captured, mapping_words
 from nsysmap.summary import gains
+from nsysmap.summary.costs import whose_unit
 from nsysmap.summary.paste import CHANGES
 
 HERE = Path(__file__).parent
@@ -114,6 +115,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         mapping=mapping_words(report),
         report=report,
         could_not_tell=_by_reason(report),
+        cost_unit=whose_unit(analysis.summary),
         per_unit={one.rule: one.at_most_ns for one in analysis.summary.rules},
         kernels=list(report.tables.kernel_totals),
         most_names=_MOST_NAMES,
@@ -124,7 +126,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         numbers=numbers,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
         predicted={row.text("change") for row in answered},
-        titles={name: change.title for name, change in CHANGES.items()},
+        titles={name: change.title for name, change in CHANGES.items()} | {one.name: one.title for one in analysis.summary.actions},
         places={row.text("change"): gains.place(analysis.summary, row) for row in answered},
         assumed=common,
         unanswered=unanswered(list(analysis.tables.whatif)),

@@ -240,7 +240,8 @@ cases:                             # at least one that finds something and one t
 - `what_if` names the change of `nsysmap what-if` that predicts a finding's saving; the finding then has that command, for
   `drop-layers` and `join-kernels` with the layers that it is about.
 - The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
-  `{name:list}`, a text that may be longer (400 columns instead of 120).
+  `{name:list}`, a text that may be longer (400 columns instead of 120). `{name:each}`, `{name:each.1f}` and `{name:each bytes}` show a
+  time, number or size per inference in the unit of the answer, `per {unit}`: an inference, or a pass of several.
   A part in double square brackets is left out if one of its values is NULL.
 - Rules may come from strangers: their SQL may not use any statement but SELECT, nor files, network, settings, variables, clock or random
   numbers, nor functions that are not on the list in `nsysmap/rules/sandbox.py`. They run in a separate process, which is killed at its time

@@ -11,6 +11,7 @@ from nsysmap.base.units import counted, duration, percent, ranged, rounded, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
 from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
+from nsysmap.summary.costs import whose_unit
 from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES, RULES
 from nsysmap.summary.words import NOT_ABOUT_THIS, each, idle_words, in_its_words
@@ -157,7 +158,7 @@ def cost_words(cost_ns: float, group: str, summary: Summary | None) -> str:
     if summary is None:
         return f"{rounded(cost_ns)} per inference"
     in_all = not summary.units or group == "capture"
-    return f"{rounded(cost_ns)} in all" if in_all else f"{rounded(cost_ns / summary.units)} per {summary.unit}"
+    return f"{rounded(cost_ns)} in all" if in_all else f"{rounded(cost_ns / summary.units)} per {whose_unit(summary)}"
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:

@@ -6,10 +6,11 @@ import math
 import re
 import string
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from nsysmap.base.table import Kind
 from nsysmap.base.terminal import between_words, escaped, list_of
-from nsysmap.base.units import about, duration, ranged, size
+from nsysmap.base.units import about, duration, ranged, size, unit_words
 from nsysmap.names.layers import short_nodes
 
 Shown = int | float | str | bool | None
@@ -17,10 +18,42 @@ Shown = int | float | str | bool | None
 _NUMBER = re.compile(r",?(\.\d)?[f%]|,?d|,")
 _OPTIONAL = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 
+_UNIT, _OF_EACH = "unit", "each"
+_PER_INFERENCE = re.compile(r"\bper\s+inference\b")
+
 LONGEST = 120
 """Columns for one value of a message: kernel names run to thousands."""
 
 _LONGEST_LIST = 400
+
+
+@dataclass(frozen=True)
+class Each:
+    """What the unit of the answer is made of, and what a rule's "per inference" is said of."""
+
+    a_pass: int = 1  # inferences of a unit
+    repeats: bool = False  # they are repetitions, of what nothing shows to be inferences
+    steady: int = 0  # inferences of all engines
+    ran: Mapping[int, int] = field(default_factory=dict)  # engine to its inferences
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """The unit in words."""
+        return unit_words(self.a_pass, "repetition" if self.repeats else "inference")
+
+    def of_engine(self, template: str, engine: int) -> str:
+        """The template, whose times per inference are those of this engine's: where it runs once per pass they are per pass, of one of
+        several engines it is said whose they are."""
+        if len(self.ran) < 2 or engine not in self.names:
+            return template
+        if self.a_pass > 1 and self.ran[engine] * self.a_pass == self.steady:
+            return _PER_INFERENCE.sub("per {unit}", template)
+        name = self.names[engine].replace("{", "{{").replace("}", "}}")
+        return _PER_INFERENCE.sub(lambda _: f"per inference of {name}", template, count=1)
+
+
+_EACH = Each()
 
 
 def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
@@ -30,6 +63,8 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
     """
     for text, _ in _parts(template):
         for name, spec in _fields(text):
+            if name == _UNIT and not spec:
+                continue
             if name not in columns:
                 raise ValueError(f"{{{name}}} is not a column of the SQL; it returns {', '.join(sorted(columns))}")
             if not spec or columns[name] is None:
@@ -38,23 +73,25 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
                 if columns[name] != "text":
                     raise ValueError(f"{{{name}:list}} shows a text that lists things, but {name} is {columns[name]}")
                 continue
-            if spec not in ("ns", "about", "ranged", "bytes") and not _NUMBER.fullmatch(spec):
-                there = ":ns, :about, :ranged, :bytes, :list and numbers such as :.1f :, and :.0%"
+            if _plain(spec) not in ("ns", "about", "ranged", "bytes") and not _NUMBER.fullmatch(_plain(spec)):
+                there = ":ns, :about, :ranged, :bytes, :list, numbers such as :.1f :, and :.0%, and :each, :each.1f and :each bytes"
                 raise ValueError(f"{{{name}:{spec}}} is not a format; there are {there}")
             if columns[name] not in ("int", "float"):
                 raise ValueError(f"{{{name}:{spec}}} formats a number, but {name} is {columns[name]}")
 
 
-def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) -> str:
+def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST, each: Each = _EACH) -> str:
     """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
 
     Times are of one unit, unless one is less than a tenth of it; names that Torch-TensorRT gave are shortened to those of their nodes.
     ``:ranged`` shows a predicted time with the range in the columns low_NAME and high_NAME, ``:about`` without it; both are rounded as
-    that range allows.
+    that range allows.  ``{unit}`` is the unit of the answer, and ``:each`` a time per inference, told per unit; ``:each.1f`` a number and
+    ``:each bytes`` a size.
 
     A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
     """
-    shown, most_ns = [], _longest_ns(template, values)
+    values = {_UNIT: each.unit, **values}
+    shown, most_ns = [], _longest_ns(template, values, each.a_pass)
     for text, optional in _parts(template):
         if optional and any(_absent(values[name]) for name, _ in _fields(text)):
             continue
@@ -63,7 +100,7 @@ def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST) 
             if name is not None and spec in ("about", "ranged"):
                 shown.append(_about(name, values) if spec == "ranged" else _about(name, values).partition(" (")[0])
             elif name is not None:
-                shown.append(_shown(values[name], spec or "", longest, most_ns))
+                shown.append(_shown(_told(values[name], spec, each.a_pass), _plain(spec or ""), longest, most_ns))
     return " ".join("".join(shown).split())
 
 
@@ -96,9 +133,20 @@ def _about(name: str, values: Mapping[str, Shown]) -> str:
     return ranged(known[0], known[1], known[2]) if len(known) == len(ends) else about(known[0]) if known else "unknown"
 
 
-def _longest_ns(template: str, values: Mapping[str, Shown]) -> float:
+def _plain(spec: str) -> str:
+    """How a value is shown that may be one of each inference."""
+    return (spec.removeprefix(_OF_EACH).strip() or "ns") if spec.startswith(_OF_EACH) else spec
+
+
+def _told(value: Shown, spec: str | None, a_pass: int) -> Shown:
+    """A value of each inference as one of a pass of so many; others as they are."""
+    of_each = spec is not None and spec.startswith(_OF_EACH) and isinstance(value, int | float) and not _absent(value)
+    return value * a_pass if of_each and isinstance(value, int | float) else value
+
+
+def _longest_ns(template: str, values: Mapping[str, Shown], a_pass: int) -> float:
     """The longest time in a message, whose unit the others take."""
-    times = (values[name] for text, _ in _parts(template) for name, spec in _fields(text) if spec == "ns")
+    times = (_told(values[name], spec, a_pass) for text, _ in _parts(template) for name, spec in _fields(text) if _plain(spec) == "ns")
     return max((abs(one) for one in times if isinstance(one, int | float) and not _absent(one)), default=0)
 
 

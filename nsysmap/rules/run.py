@@ -22,7 +22,7 @@ from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
 from nsysmap.rules.given_tables import given_table
-from nsysmap.rules.message import Shown, fill
+from nsysmap.rules.message import Each, Shown, fill
 from nsysmap.rules.parameters import Params, with_params
 from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
 from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError
@@ -108,7 +108,7 @@ def _answers(
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
     program = program_of(tables)
     repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
-    about = _About(_window(tables), program, given["layers"], has_engine, _what_if(tables), repeats, told.unsure)
+    about = _About(_window(tables), program, given["layers"], has_engine, _what_if(tables), told.unsure, each_of(tables, repeats=repeats))
     outcomes, placed = [], {}
     for number, rule in enumerate(rules, start=1):
         if progress is not None:
@@ -245,11 +245,12 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
     if isinstance(unit := row.get("unit"), str):  # words of the rule's own, as an inference
         row["unit"] = about.worded(unit)
     words = None if places is None else tuple(str(places).split())
+    engine = about.engine_of(words, layer_index, layer) if STEADY_STATE.name not in rule.query.tables else None
     finding = Finding(
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
-        message=fill(about.worded(rule.message), row) + about.doubt(layer_index, layer),
+        message=fill(about.worded(rule.message, engine), row, each=about.each) + about.doubt(layer_index, layer),
         start_ns=start,
         end_ns=end,
         cost_ns=cost,
@@ -314,17 +315,36 @@ class _About:
     layers: Table
     has_engine: bool  # an engine file of this run was given
     answered: frozenset[str]  # changes of what-if
-    repeats: bool  # nothing shows that what repeats is an inference
     unsure: Mapping[tuple[int, str], str]  # layers of engine files that may not have run
+    each: Each
 
     def doubt(self, layer_index: Shown, layer: Shown) -> str:
         """What to say of a finding on a layer of an engine file that may not have run."""
         source = self.unsure.get((layer_index, layer)) if isinstance(layer_index, int) and isinstance(layer, str) else None
         return "" if source is None else f" Whether {escaped(source)} ran here cannot be determined."
 
-    def worded(self, template: str) -> str:
-        """The template as it is said of this program."""
-        return of_repetitions(template) if self.repeats else template
+    def worded(self, template: str, engine: int | None = None) -> str:
+        """The template as it is said of this program, where it is about an engine's layers, of that engine's inferences."""
+        told = template if engine is None else self.each.of_engine(template, engine)
+        return of_repetitions(told) if self.each.repeats else told
+
+    def engine_of(self, places: Sequence[str] | None, layer_index: Shown, layer: Shown) -> int | None:
+        """The engine of these layers (ids), or of the layer; None if that is not one."""
+        rows = [int(place) for place in places or () if place.isdecimal() and int(place) < len(self.layers)]
+        if not rows:
+            rows = np.flatnonzero((self.layers.ints("layer_index") == layer_index) & self.layers.text("name").equals(str(layer))).tolist()
+        found = {int(one) for one in self.layers.ints("engine")[rows]} - {MISSING}
+        return found.pop() if len(found) == 1 else None
+
+
+def each_of(tables: Mapping[str, Table], *, repeats: bool) -> Each:
+    """What the unit of the answer is made of; ``repeats``: of repetitions."""
+    told = {row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")}
+    found, names = tables["inferences"], tables["engines"].text("source").list()
+    of = found.ints("engine")[found.bools("complete") & ~found.bools("warmup")]
+    ran = {engine: int(np.count_nonzero(of == engine)) for engine in np.unique(of[of >= 0]).tolist()}
+    sources = {engine: escaped(names[engine] or "") for engine in ran if engine < len(names)}
+    return Each(told.pop() if len(told) == 1 else 1, repeats, len(of), ran, sources)
 
 
 def _window(tables: Mapping[str, Table]) -> _Window:

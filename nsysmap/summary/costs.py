@@ -40,13 +40,18 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
     """What the shares and times of `cost_rows` are of, in at most so many columns."""
     what = f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
     per = f"per {summary.unit.split()[0]}"
-    several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (INFERENCE, REPETITION)
-    whose = f"per {summary.unit}{' of any engine' if several else ''}"
+    whose = f"per {whose_unit(summary)}"
     if not summary.kernel_units:
         per = whose = whole_part(summary)
     forms = [f"costliest layers, of {what} {whose}", f"costliest layers, of {what} {per}"]
     forms += [f"costliest layers, of {rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
+
+
+def whose_unit(summary: Summary) -> str:
+    """The unit of the answer, and where several engines ran, that it is no inference of a certain one."""
+    several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (INFERENCE, REPETITION)
+    return f"{summary.unit}{' of any engine' if several else ''}"
 
 
 def whole_part(summary: Summary) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.rules.message import LONGEST, check_template, fill
+from nsysmap.rules.message import LONGEST, Each, check_template, fill
 
 LAYERS = ", ".join(f"/encoder/layer.{number}/attention/MatMul" for number in range(8))
 
@@ -44,3 +44,24 @@ def test_a_predicted_time_is_rounded_as_its_range_allows() -> None:
     check_template("{t_ns:ranged}", {"t_ns": "int"})
     with pytest.raises(ValueError, match="formats a number"):
         check_template("{t_ns:ranged}", {"t_ns": "text"})
+
+
+def test_what_is_of_each_inference_is_told_in_the_unit_of_the_answer() -> None:
+    template = "{wait_ns:each} and {copies:each.1f} copies of {size:each bytes} per {unit} (median {median_ns:ns})"
+    check_template(template, {"wait_ns": "float", "copies": "float", "size": "int", "median_ns": "int"})
+    values = {"wait_ns": 2_000.0, "copies": 0.5, "size": 1024, "median_ns": 900}
+    assert fill(template, values) == "2.00 µs and 0.5 copies of 1.0 KiB per inference (median 0.90 µs)"
+    assert fill(template, values, each=Each(2)) == "4.00 µs and 1.0 copies of 2.0 KiB per pass of 2 inferences (median 0.90 µs)"
+    assert fill("{wait_ns:each} per {unit}", values, each=Each(1, repeats=True)) == "2.00 µs per repetition"
+    assert fill("[[{wait_ns:each} per {unit}]]", {"wait_ns": None}, each=Each(2)) == ""
+    with pytest.raises(ValueError, match="formats a number"):
+        check_template("{name:each}", {"name": "text"})
+
+
+def test_a_time_of_an_engine_s_layer_is_of_its_own_inferences() -> None:
+    template = "{took_ns:ns} per\ninference, {saved_ns:ns} less per inference"
+    once = Each(2, ran={0: 40, 1: 40}, steady=80, names={0: "a.json", 1: "b.json"})
+    assert once.of_engine(template, 1) == "{took_ns:ns} per {unit}, {saved_ns:ns} less per {unit}"
+    often = Each(1, ran={0: 2, 1: 96}, steady=98, names={0: "a{.json", 1: "b.json"})
+    assert often.of_engine(template, 0) == "{took_ns:ns} per inference of a{{.json, {saved_ns:ns} less per inference"
+    assert Each(1, ran={0: 40}, steady=40, names={0: "a.json"}).of_engine(template, 0) == template

@@ -25,6 +25,7 @@ from nsysmap.report.layers import costs_text
 from nsysmap.report.markdown import report_markdown
 from nsysmap.report.text import report_text
 from nsysmap.report.whatif import whatif_text
+from nsysmap.report.words import cost_words
 from nsysmap.rules.packs import chosen_rules
 from nsysmap.summary import gains
 from nsysmap.summary.screen import screen
@@ -61,6 +62,11 @@ def told(label: str, where: str, number: str, unit: str, largest: str = "0") -> 
     while "." not in number and value % (10 * step) == 0 and 20 * 10 * step <= max(value, beside):
         step *= 10
     return Said(label, where, float(number.replace(",", "")) * SIZES[unit], 0.51 * step * SIZES[unit])
+
+
+def told_at(label: str, found: re.Match[str]) -> Said:
+    """The time that a pattern of its own found."""
+    return told(label, "finding", found[1], found[2])
 
 
 def ranged(label: str, where: str, found: re.Match[str], first: int) -> Iterator[Said]:
@@ -223,6 +229,39 @@ def test_every_form_names_the_same_actions(name: str) -> None:
         if where in ("screen", "narrow", "markdown", "page", "notebook", "full"):
             titles = {one.name: one.title if where == "narrow" else gains.action_title(one) for one in shown}
             assert [title for title in titles.values() if title not in text and plain(title) not in text] == [], where
+
+
+def test_findings_are_told_in_the_unit_of_the_answer() -> None:
+    """Of a pass of two engines every time is per pass; a figure that is all that a finding costs is that of its title."""
+    analysis = held("two engines in turn")
+    told = {one.rule: one for one in analysis.findings}
+    assert {"idle-between-inferences", "launch-bound", "pageable-copy", "attention-not-fused", "reformat-at-input"} <= told.keys()
+    units = {found for one in told.values() for found in re.findall(r"per (?:pass of 2 )?inferences?\b", one.message)}
+    assert units == {f"per {analysis.summary.unit}"}
+    for rule, pattern in (
+        ("idle-between-inferences", rf"is idle for {TIME} per"),
+        ("launch-bound", rf"next launch: {TIME} per"),
+        ("reformat-at-input", rf": {TIME} per"),
+        ("attention-not-fused", rf"of this engine: {TIME} less"),
+    ):
+        title = re.match(TIME, cost_words(told[rule].cost_ns or 0, told[rule].group, analysis.summary))
+        said = re.search(pattern, told[rule].message)
+        assert title, rule
+        assert said, told[rule].message
+        ours, theirs = told_at(rule, title), told_at(rule, said)
+        assert abs(ours.value - theirs.value) <= ours.off + theirs.off, (title[0], said[0])
+
+
+def test_of_engines_that_run_unequally_often_a_time_says_whose_inference_it_is_of() -> None:
+    analysis = held("a decode loop")
+    found = [one for one in analysis.findings if one.rule == "reformat-at-output"]
+    assert [re.findall(r"per inference of [\w.]+\.json", one.message) for one in found] == [
+        ["per inference of generation.engine.json"],
+        ["per inference of context.engine.json"],
+    ]
+    assert cost_words(1e6, "reformat", analysis.summary).endswith(" per inference of any engine")
+    assert "per inference of any engine" in costs_text(analysis.summary)
+    assert cost_words(1e6, "reformat", held("one engine").summary).endswith(" per inference")
 
 
 _BROKEN: dict[str, Callable[[str], str]] = {
