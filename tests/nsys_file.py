@@ -55,10 +55,12 @@ class NsysFile:
         """One row; columns left out are NULL."""
         self.rows.setdefault(table, []).append(values)
 
-    def launch(self, name: str, at: int, correlation: int, *, thread: int = THREAD, api: str = "cudaLaunchKernel_v7000") -> None:
-        """A launch call of 2 ns at ``at``, and its kernel of 5 ns that starts 10 ns later, on stream 13 of device 0."""
+    def launch(
+        self, name: str, at: int, correlation: int, *, thread: int = THREAD, api: str = "cudaLaunchKernel_v7000", took: int = 5
+    ) -> None:
+        """A launch call of 2 ns at ``at``, and its kernel of so many ns that starts 10 ns later, on stream 13 of device 0."""
         self.call(api, at, at + 2, correlation, thread=thread)
-        self.kernel(name, at + 10, correlation, process=thread & ~0xFFFFFF)
+        self.kernel(name, at + 10, correlation, process=thread & ~0xFFFFFF, took=took)
 
     def call(self, api: str, start: int, end: int, correlation: int, *, thread: int = THREAD) -> None:
         """A call of the CUDA API."""
@@ -75,14 +77,23 @@ class NsysFile:
         )
 
     def kernel(
-        self, name: str, start: int, correlation: int | None, *, process: int = PROCESS, node: int | None = None, stream: int = 13
+        self,
+        name: str,
+        start: int,
+        correlation: int | None,
+        *,
+        process: int = PROCESS,
+        node: int | None = None,
+        stream: int = 13,
+        grid: int = 1,
+        took: int = 5,
     ) -> None:
-        """A kernel of 5 ns."""
+        """A kernel of so many ns."""
         text = self.string(name)
         self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL",
-            start=start, end=start + 5, deviceId=0, contextId=1, streamId=stream, correlationId=correlation, globalPid=process,
-            demangledName=text, shortName=text, gridX=1, gridY=1, gridZ=1, blockX=32, blockY=1, blockZ=1,
+            start=start, end=start + took, deviceId=0, contextId=1, streamId=stream, correlationId=correlation, globalPid=process,
+            demangledName=text, shortName=text, gridX=grid, gridY=1, gridZ=1, blockX=32, blockY=1, blockZ=1,
             registersPerThread=16, staticSharedMemory=0,
             dynamicSharedMemory=0, graphNodeId=node,
         )  # fmt: skip
@@ -120,12 +131,14 @@ def _fill(connection: sqlite3.Connection, table: str, columns: Sequence[str], ro
     connection.executemany(f"INSERT INTO {table} VALUES ({marks})", [[row.get(column) for column in columns] for row in rows])
 
 
-def engine_call(file: NsysFile, at: int, layers: Sequence[tuple[str, str]], first_correlation: int, *, thread: int = THREAD) -> int:
+def engine_call(
+    file: NsysFile, at: int, layers: Sequence[tuple[str, str]], first_correlation: int, *, thread: int = THREAD, took: int = 5
+) -> int:
     """One enqueue at ``at``: per layer a TensorRT range of 20 ns with one launch in it; returns when it ended (domain 1 is TensorRT)."""
     end = at + 10 + 20 * len(layers)
     file.range("ExecutionContext::enqueueV3", at, end, domain=1, thread=thread)
     for number, (layer, kernel) in enumerate(layers):
         begin = at + 5 + 20 * number
         file.range(layer, begin, begin + 15, domain=1, thread=thread)
-        file.launch(kernel, begin + 5, first_correlation + number, thread=thread)
+        file.launch(kernel, begin + 5, first_correlation + number, thread=thread, took=took)
     return end

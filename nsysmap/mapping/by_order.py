@@ -133,15 +133,13 @@ def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArra
     found = periods != MISSING
     if not found.any():
         return alone
-    from nsysmap.trace.repeats import which_repeat
+    if not tried.engines:
+        from nsysmap.trace.periods import unit_of_work
 
-    number = inferences.membership.ints("inference")
+        alone[found] = ~unit_of_work(trace, inferences)[found]
+        return alone
     for shapes in _homes(trace, inferences, found):
         if any(len(shape.rows) > 1 for shape in shapes):
-            if not tried.engines:
-                repeated = which_repeat([(shape.codes, number[shape.rows[:, 0]]) for shape in shapes])
-                for shape in (shape for shape, yes in zip(shapes, repeated, strict=True) if not yes):
-                    alone[shape.rows] = found[shape.rows]
             continue
         for shape in shapes:
             if found[shape.rows[0, 0]]:

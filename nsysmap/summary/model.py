@@ -46,6 +46,7 @@ class InferenceKind:
     enqueue_ns: int | None
     phase: str = ""  # what tells them from the same inferences in other parts of the run; empty if the run has one phase
     group: int | None = None  # group_id
+    drift: str = ""  # how their time rises or falls over the run; empty if it does not
 
 
 @dataclass(frozen=True)

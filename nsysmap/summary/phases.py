@@ -1,4 +1,4 @@
-"""The phases of a run: what to call them, and in which of them a change saves time."""
+"""The phases of a run: what to call them, and in which of them a change saves time; and how times drift over the run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.units import rounded
 from nsysmap.summary.model import InferenceKind
 from nsysmap.trace.copies import NO_COPIES
+from nsysmap.trace.steady import drift
 
 _STRETCHES = 2  # of a phase, that are listed
 _NEARLY_ALL = 0.9  # of what a change saves: in one phase
@@ -59,3 +60,14 @@ def saved_in(tables: Mapping[str, Table], kinds: Sequence[InferenceKind], change
     if change == _PINNED_COPIES and pinned and pinned[0].integer("group_id") != most:
         told += f"; that of {phases[pinned[0].integer('group_id')]} takes {rounded(pinned[0].maybe_integer('median_ns'))}"
     return told
+
+
+def drift_words(tables: Mapping[str, Table], group: int) -> str:
+    """How the times of a row of `inference_groups` rise or fall over the run; empty if they do not."""
+    times = tables["inference_times"]
+    rows = np.flatnonzero((times.ints("group_id") == group) & (times.ints("time_ns") != MISSING))
+    found = drift(times.ints("time_ns")[rows[np.argsort(times.ints("inference")[rows], kind="stable")]])
+    if found is None:
+        return ""
+    verb = "rises" if found.last_ns > found.first_ns else "falls"
+    return f"{verb} over the run from {rounded(found.first_ns)} to {rounded(found.last_ns)} (medians of the first and the last tenth)"

@@ -42,7 +42,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.next_steps import next_steps
-from nsysmap.summary.phases import phase_words, saved_in
+from nsysmap.summary.phases import drift_words, phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.whose import is_much, outside_of, short_engines, without_engine
@@ -217,6 +217,7 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 enqueue_ns=row.maybe_integer("enqueue_median_ns"),
                 phase=phase_words(tables, phases)[row.integer("group_id")] if len(phases) > 1 else "",
                 group=row.integer("group_id"),
+                drift=drift_words(tables, row.integer("group_id")),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.inferences, one.what)))

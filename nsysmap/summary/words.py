@@ -118,6 +118,7 @@ def times(summary: Summary) -> list[str]:
         mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} {per} in the trace"
         lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{beside}")
         lines += [told] if (told := outside(summary)) else []
+        lines += [told] if (told := _drift(summary)) else []
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
@@ -146,6 +147,15 @@ def _median(summary: Summary, mean_ns: int) -> str:
     if told.split()[1] == told_mean.split()[1]:
         told = told.split()[0]
     return f" (median {told})" if abs(median_ns - mean_ns) > _SAME_TIME * mean_ns else ""
+
+
+def _drift(summary: Summary) -> str:
+    """How the time per inference drifts, of the kind that takes most of the time among those that do; empty if none does."""
+    drifting = [kind for kind in summary.kinds if kind.drift and kind.mean_ns is not None]
+    if not drifting:
+        return ""
+    most = max(drifting, key=lambda kind: (kind.mean_ns or 0) * kind.inferences)
+    return in_its_words(summary, f"{_kind(most)}: {most.drift}" if len(summary.kinds) > 1 else most.drift)
 
 
 def _outliers(summary: Summary) -> str:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, scattered, sorted_order
 from nsysmap.base.intervals import Blocks, Spans, Timed, innermost, union_ns_by_group
 from nsysmap.base.memory import Ints, in_pieces, whole
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, slim, taken
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, slim, taken
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
+from nsysmap.trace.steady import falls_throughout
 from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 
 _SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
@@ -235,7 +236,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "found_by": executions.found_by.take(order),
             "launch_api": executions.launch_api.take(order),
             "cuda_graph": graph,
-            "warmup": _warmup(enqueue, busy, thread, complete),
+            "warmup": _warmup(enqueue, busy, shape, thread, complete),
             "complete": complete,
             "kernels": kernels,
             "launches": np.bincount(launch_of[launch_of >= 0], minlength=count),
@@ -395,18 +396,28 @@ def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolA
     return complete
 
 
-def _warmup(enqueue: IntArray, busy: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
+def _warmup(enqueue: IntArray, busy: IntArray, sequence: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
     """The leading inferences of a thread that are slower than what follows, at most half of them."""
     warmup = np.zeros(len(enqueue), np.bool_)
     for key in distinct(thread).tolist():
         rows = np.flatnonzero((thread == key) & complete)
         if len(rows) < 4:
             continue
-        later = rows[len(rows) // 2 :]
-        usual_enqueue = float(np.median(enqueue[later]))
-        usual_busy = float(np.median(busy[later])) if (busy[later] != MISSING).all() else float("inf")
-        for row in rows[: len(rows) // 2]:
-            if enqueue[row] <= _SLOW_ENQUEUE * usual_enqueue and busy[row] <= _SLOW_GPU * usual_busy:
-                break
-            warmup[row] = True
+        slow = _slow(enqueue[rows], sequence[rows], _SLOW_ENQUEUE)
+        if (busy[rows[len(rows) // 2 :]] != MISSING).all():
+            slow |= _slow(busy[rows], sequence[rows], _SLOW_GPU)
+        warmup[rows[: int(np.append(~slow, True).argmax())]] = True
     return warmup
+
+
+def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
+    """Which of the first half of these inferences took so many times as long as the later ones of the same kernels, or as all later ones if
+    none launches the same; none if they become faster throughout."""
+    half = len(took) // 2
+    later = took[half:]
+    usual = np.full(len(took), float(np.median(later)))
+    for one in distinct(sequence[half:]).tolist():
+        usual[sequence == one] = float(np.median(later[sequence[half:] == one]))
+    ratio: FloatArray = took / np.maximum(usual, 1.0)
+    slow: BoolArray = ratio[:half] > times
+    return slow & (not (slow.any() and falls_throughout(ratio)))

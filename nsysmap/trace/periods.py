@@ -1,7 +1,9 @@
-"""Finds the inferences of a trace without ranges or graph launches that show them, by what repeats on its streams."""
+"""Finds the inferences of a trace without ranges or graph launches that show them, by what repeats on its streams; and which of what
+repeats is a program's unit of work."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +11,17 @@ import numpy as np
 from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value
 from nsysmap.base.table import MISSING, BoolArray, IntArray
 from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.launch_order import launch_order, launch_time
 from nsysmap.trace.model import Trace
-from nsysmap.trace.repeats import Launches, Pieces, cut_inferences
+from nsysmap.trace.repeats import Launches, Pieces, cut_inferences, is_like, is_part
 
 _OVERLAP = 0.5  # two streams of one thread run one engine if that part of the inferences on one overlap one on the other
+_LEAST = 3  # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
+_CHANCE = 1e-3  # … unless they are so long that kernels in random order would hold them twice less often than that
+_MOST = 0.5  # of the kernels, and of their time
+_KNOWN = 64  # sequences that others are compared with
+_GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
 @dataclass(frozen=True)
@@ -180,3 +188,122 @@ def calls_between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
         before = np.searchsorted(np.sort(made[by == key]), launched[mine], side="right")
         count[mine] = np.diff(before, prepend=before[:1])
     return count
+
+
+# --- what a program does over and over --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recurring:
+    """A sequence of kernels on one stream, and where it comes."""
+
+    codes: IntArray  # its kernels
+    numbers: IntArray  # of its inferences, in order of time
+    times: int  # that it comes on any stream of its thread and GPU; of a single kernel, with its most frequent grid
+
+
+def unit_of_work(trace: Trace, found: Inferences) -> BoolArray:
+    """For each kernel whether it is in a repetition of its process's unit of work; ``found`` is what was found to repeat.
+
+    A repetition comes at least three times, or is too long to come twice by chance (`which_repeat`).  Those of a process are its unit of
+    work if they are most of what it runs on GPUs between the first of them and the last; where there are two, or the host neither waits nor
+    copies between them, which is how a loop inside a piece of work looks, if they are most of all that it runs.  That is not asked of a
+    process of which ranges or graph launches show inferences too.
+    """
+    kernels, number = trace.kernels, found.membership.ints("inference")
+    result = np.zeros(len(kernels), np.bool_)
+    inside = np.flatnonzero(number >= 0)
+    order = launch_order(kernels, inside, number[inside])
+    begin = np.flatnonzero(np.diff(number[order], prepend=-1))
+    size = np.diff(np.append(begin, len(order)))
+    which = number[order[begin]]
+    columns = found.table.take(which)
+    home = numbered(*(columns.ints(name) for name in ("process", "context", "stream")))[1]
+    sequence = numbered(*(columns.ints(name) for name in ("process", "thread", "device", "kernel_sequence")))[1]
+    times = np.array([_times(trace, order[begin[mine]], int(size[mine[0]])) for _, mine in rows_by_value(sequence)])
+    begins = np.zeros(len(kernels), np.bool_)
+    for _, members in rows_by_value(home):
+        shapes, places = [], [members[rows] for _, rows in rows_by_value(sequence[members])]
+        for mine in places:
+            codes = kernels.text("name").codes[order[begin[mine[0]] + np.arange(size[mine[0]])]].astype(np.int64)
+            shapes.append(Recurring(codes, which[mine], int(times[sequence[mine[0]]])))
+        for mine, yes in zip(places, which_repeat(shapes), strict=True):
+            if yes:
+                result[order[np.repeat(begin[mine], size[mine]) + _within(size[mine])]] = True
+                begins[order[begin[mine]]] = True
+    shown = distinct(found.table.ints("process")[~found.table.text("found_by").equals("period")])
+    for process, rows in rows_by_value(kernels.ints("process")):
+        if process not in shown:
+            result[rows] &= _most(trace, rows, result[rows], marked=_marked(trace, rows, begins))
+    return result
+
+
+def _within(size: IntArray) -> IntArray:
+    return np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+
+
+def _times(trace: Trace, first: IntArray, size: int) -> int:
+    """How often a sequence of that many kernels comes that begins with these; one kernel with another grid is other work."""
+    if size > 1:
+        return len(first)
+    _, grid = numbered(*(trace.kernels.ints(name)[first] for name in _GRID))
+    return int(np.bincount(grid).max())
+
+
+def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
+    """Whether a process has so many repetitions, beginning with these kernels, and the host waits or copies between most of them."""
+    own = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
+    asked = np.cumsum(calls_between(trace, own, waits_of(trace) | copies_of(trace)))[begins[own]]
+    return len(asked) >= _LEAST and float((np.diff(asked) > 0).mean()) >= _MOST
+
+
+def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) -> bool:
+    """Whether most of these kernels, and of their time, are repetitions: between the first and the last if those are marked."""
+    start, end = (trace.kernels.ints(name)[rows] for name in ("start_ns", "end_ns"))
+    if not repeated.any():
+        return False
+    scope = (start >= start[repeated].min()) & (start <= start[repeated].max()) if marked else np.ones(len(rows), np.bool_)
+    took = (end - start)[scope]
+    return bool(repeated[scope].mean() >= _MOST) and int(took[repeated[scope]].sum()) > _MOST * int(took.sum())
+
+
+def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:
+    """Which sequences of one stream are repetitions.
+
+    What comes too seldom is one if it is like what recurs, or cut off from it.  Where most kernels between the first repetition and the
+    last are of none, nothing repeats.
+    """
+    codes = np.concatenate([shape.codes for shape in shapes])
+    often = np.bincount(codes, weights=np.repeat([len(shape.numbers) for shape in shapes], [len(shape.codes) for shape in shapes]))
+    alike = float(np.square(often / often.sum()).sum())
+    enough = [_enough(shape, int(often.sum()), alike) for shape in shapes]
+    recurring = [shape.codes for shape, yes in zip(shapes, enough, strict=True) if yes][:_KNOWN]
+    if not recurring:
+        return [False] * len(shapes)
+    ends = [min(int(shape.numbers[0]) for shape in shapes), max(int(shape.numbers[-1]) for shape in shapes)]
+    repeated = [
+        yes
+        or any(is_like(shape.codes, usual) for usual in recurring)
+        or any(
+            int(shape.numbers[0]) == end and is_part(shape.codes, usual, front=front)
+            for usual in recurring
+            for end, front in zip(ends, (False, True), strict=True)
+        )
+        for shape, yes in zip(shapes, enough, strict=True)
+    ]
+    begin, end = (reach(int(reach(shape.numbers)) for shape, yes in zip(shapes, repeated, strict=True) if yes) for reach in (min, max))
+    count = [0, 0]
+    for shape, yes in zip(shapes, repeated, strict=True):
+        count[yes] += len(shape.codes) * int(((shape.numbers >= begin) & (shape.numbers <= end)).sum())
+    return repeated if count[True] >= count[False] else [False] * len(shapes)
+
+
+def _enough(shape: Recurring, kernels: int, alike: float) -> bool:
+    """Whether a sequence comes often enough.
+
+    Of two: whether as many kernels in random order, of which any two are alike with that probability, would hold any sequence of its length
+    twice with a probability below `_CHANCE`.  There are so many pairs of places.
+    """
+    if len(shape.numbers) > 1 and shape.times >= _LEAST:
+        return True
+    return len(shape.numbers) == _LEAST - 1 and kernels**2 / 2 * alike ** len(shape.codes) < _CHANCE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,7 +92,7 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     known = [codes[starts[first[w]] : ends[first[w]]] for w in np.flatnonzero(recurs)[:_KNOWN].tolist()]
     covered = int(size[recurs[word]].sum())
     for at, end in ((0, False), (len(starts) - 1, True)):  # a cut first or last one is part of another
-        if not recurs[word[at]] and any(_is_part(codes[starts[at] : ends[at]], full, front=end) for full in known):
+        if not recurs[word[at]] and any(is_part(codes[starts[at] : ends[at]], full, front=end) for full in known):
             covered += int(size[at])
     if len(starts) > 4 and covered < 0.5 * len(codes) and np.count_nonzero(recurs[word]) < 0.6 * len(starts):
         return None
@@ -170,13 +170,13 @@ def _split_by_unit(codes: IntArray, units: list[IntArray], *, from_end: bool) ->
         rest = n - count * p
         whole = codes[rest:] if from_end else codes[: count * p]
         part = codes[:rest] if from_end else codes[count * p :]
-        if np.array_equal(whole, np.tile(unit, count)) and _is_part(part, unit, front=not from_end):
+        if np.array_equal(whole, np.tile(unit, count)) and is_part(part, unit, front=not from_end):
             begins = np.arange(rest, n, p) if from_end else np.arange(0, n, p)
             return distinct(np.concatenate([[0], begins]))
     return np.zeros(1, np.int64)
 
 
-def _is_part(part: IntArray, full: IntArray, *, front: bool) -> bool:
+def is_part(part: IntArray, full: IntArray, *, front: bool) -> bool:
     """Whether ``part`` is the beginning (or the end) of ``full``."""
     size = len(part)
     if size > len(full):
@@ -363,7 +363,7 @@ def _by_marker(launches: Launches) -> IntArray | None:
         ends = np.append(starts[1:], n)
         last = codes[starts[-1] :]
         tail = often[word[-1]] >= 2 or any(
-            _is_part(last, codes[starts[f] : ends[f]], front=True) for f in first.tolist() if starts[f] != starts[-1]
+            is_part(last, codes[starts[f] : ends[f]], front=True) for f in first.tolist() if starts[f] != starts[-1]
         )
         inner = word[:-1]
         seen = np.bincount(inner, minlength=len(first))
@@ -372,32 +372,7 @@ def _by_marker(launches: Launches) -> IntArray | None:
     return None
 
 
-def which_repeat(shapes: Sequence[tuple[IntArray, IntArray]]) -> list[bool]:
-    """Which shapes, each with its kernels and the numbers of its inferences in order of time, are repetitions; at least one recurs.
-
-    What comes once is one if it is like what recurs, or cut off from it.  Where most kernels between the first repetition and the last
-    are of none, nothing repeats.
-    """
-    recurring = [codes for codes, numbers in shapes if len(numbers) > 1][:_KNOWN]
-    ends = [min(int(numbers[0]) for _, numbers in shapes), max(int(numbers[-1]) for _, numbers in shapes)]
-    repeated = [
-        len(numbers) > 1
-        or any(_is_like(codes, usual) for usual in recurring)
-        or any(
-            int(numbers[0]) == end and _is_part(codes, usual, front=front)
-            for usual in recurring
-            for end, front in zip(ends, (False, True), strict=True)
-        )
-        for codes, numbers in shapes
-    ]
-    begin, end = (reach(int(reach(numbers)) for (_, numbers), yes in zip(shapes, repeated, strict=True) if yes) for reach in (min, max))
-    kernels = [0, 0]
-    for (codes, numbers), yes in zip(shapes, repeated, strict=True):
-        kernels[yes] += len(codes) * int(((numbers >= begin) & (numbers <= end)).sum())
-    return repeated if kernels[True] >= kernels[False] else [False] * len(shapes)
-
-
-def _is_like(codes: IntArray, usual: IntArray) -> bool:
+def is_like(codes: IntArray, usual: IntArray) -> bool:
     """Whether an odd inference is like the usual one: of similar length, with many of the same kernels."""
     near = _SIZE[0] * len(usual) <= len(codes) <= _SIZE[1] * len(usual)
     return near and float(np.isin(codes, usual).mean()) >= _LIKE
@@ -455,7 +430,7 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
         part = codes[starts[at] : ends[at]]
         for w in usual:
             full = codes[starts[first[w]] : ends[first[w]]]
-            if w != word[at] and len(part) < len(full) and _is_part(part, full, front=front):
+            if w != word[at] and len(part) < len(full) and is_part(part, full, front=front):
                 shape[at], complete[at] = w, False
                 offset[at] = 0 if front else len(full) - len(part)
                 break

@@ -1,4 +1,4 @@
-"""The steady-state inferences, the part of the trace that they cover, how long each takes, and the phases of a run."""
+"""The steady-state inferences, the part of the trace that they cover, how long each takes, and the phases and the drift of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.base.groups import distinct, numbered, rows_by_value
 from nsysmap.base.intervals import union_ns
-from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.base.table import MISSING, FloatArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import STEADY_STATE
 
 OUTLIER = 1.5
@@ -187,3 +187,60 @@ def _levels(time_ns: IntArray) -> IntArray:
             below = count
     level: IntArray = np.digitize(time_ns, cuts).astype(np.int64)
     return level
+
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+_CHANCE_DEVIATIONS = 3.1
+"""Standard deviations of the rank correlation of values in random order, beyond which one in a thousand is on one side."""
+
+_ENDS = 10  # a run's first and last that part of its inferences are what it drifts from and to
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The median time at the two ends of a run whose times rise or fall throughout."""
+
+    first_ns: int  # of the first tenth of the inferences
+    last_ns: int  # of the last tenth
+
+
+def drift(time_ns: IntArray) -> Drift | None:
+    """How far the times of the inferences of one kind, in order of time, drift over the run; None if they do not.
+
+    They do if they rise or fall more than by chance, a straight line explains their logarithms better than any one step does, and the two
+    ends differ as much as phases do.
+    """
+    if not abs(trend(time_ns)) > _CHANCE_DEVIATIONS or not _a_line(time_ns, len(time_ns)):
+        return None
+    tenth = -(-len(time_ns) // _ENDS)
+    first, last = (float(np.median(part)) for part in (time_ns[:tenth], time_ns[-tenth:]))
+    apart = max(first, last) >= _APART * max(min(first, last), 1.0)
+    return Drift(round(first), round(last)) if apart else None
+
+
+def falls_throughout(times: FloatArray | IntArray) -> bool:
+    """Whether times that are longer at first do not settle: they still fall in their later half, and a straight line explains them better
+    than a step in the first half does, which is how a warm-up looks that ends there."""
+    return trend(times[len(times) // 2 :]) < -_CHANCE_DEVIATIONS and _a_line(times, len(times) // 2)
+
+
+def trend(values: FloatArray | IntArray) -> float:
+    """The rank correlation of values with their place (Spearman's), in its standard deviations for a random order."""
+    if len(values) < 3:
+        return 0.0
+    rank = np.empty(len(values))
+    rank[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return float(np.corrcoef(rank, np.arange(len(values)))[0, 1]) * float(np.sqrt(len(values) - 1))
+
+
+def _a_line(values: FloatArray | IntArray, last: int) -> bool:
+    """Whether a straight line leaves less of the variance of the logarithms than one step does, after any but the last of the first
+    ``last`` values."""
+    off = np.log(np.maximum(values, 1e-9))
+    off = off - off.mean()
+    count, place = len(off), np.arange(len(off)) - (len(off) - 1) / 2
+    line = float(off @ place) ** 2 / float(place @ place)
+    before = np.arange(1, min(last, count - 1) + 1)
+    step = np.cumsum(off)[: len(before)] ** 2 * count / (before * (count - before))
+    return line > float(step.max(initial=0.0))

@@ -228,7 +228,10 @@ def test_every_form_names_the_same_actions(name: str) -> None:
     for where, text in texts(name).items():
         if where in ("screen", "narrow", "markdown", "page", "notebook", "full"):
             titles = {one.name: one.title if where == "narrow" else gains.action_title(one) for one in shown}
-            assert [title for title in titles.values() if title not in text and plain(title) not in text] == [], where
+            missing = [title for title in titles.values() if title not in text and plain(title) not in text]
+            assert not missing or (where == "narrow" and missing[0] != titles[shown[0].name] and f"{len(missing)} more: --full" in text), (
+                where
+            )
 
 
 def test_findings_are_told_in_the_unit_of_the_answer() -> None:

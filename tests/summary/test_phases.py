@@ -48,8 +48,8 @@ def test_of_many_stretches_two_are_listed() -> None:
 
 
 def kind(group: int, phase: str) -> InferenceKind:
-    figures = {"inferences": 10, "warmup": 0, "cut": 0, "kernels": 1, "mean_ns": 9_000 * (group + 1), "median_ns": 1_000 * (group + 1)}
-    return InferenceKind("", **figures, p95_ns=None, gpu_time_ns=None, enqueue_ns=None, phase=phase, group=group)
+    mean_ns, median_ns = 9_000 * (group + 1), 1_000 * (group + 1)
+    return InferenceKind("", 10, 0, 0, 1, mean_ns, median_ns, p95_ns=None, gpu_time_ns=None, enqueue_ns=None, phase=phase, group=group)
 
 
 KINDS = (kind(0, "no copies (0 to 9)"), kind(1, "pageable copies (10 to 19)"), kind(2, "pinned copies (20 to 29)"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -104,13 +105,32 @@ def test_two_threads_enqueueing_at_once_are_not_mixed_up(tmp_path: Path) -> None
     assert inferences.table.ints("thread").tolist() == [THREAD, other]
 
 
-def test_slow_first_inferences_are_warm_up_and_a_slow_one_later_is_not(tmp_path: Path) -> None:
+def warmup(folder: Path, times: Sequence[int], layers: Sequence[list[tuple[str, str]]] = ()) -> list[int]:
+    """Which of inferences whose kernels take so long are warm-up."""
     file = NsysFile()
     file.domain("TensorRT", 1)
-    for number in range(12):
-        layers = LAYERS * (4 if number in (0, 7) else 1)
-        engine_call(file, 1000 * (number + 1), layers, 50 * number)
-    assert np.flatnonzero(found(file, tmp_path).table.bools("warmup")).tolist() == [0]
+    for number, took in enumerate(times):
+        engine_call(file, 100_000 * (number + 1), layers[number] if layers else LAYERS, 50 * number, took=took)
+    return np.flatnonzero(found(file, folder).table.bools("warmup")).tolist()
+
+
+def test_slow_first_inferences_are_warm_up_and_a_slow_one_later_is_not(tmp_path: Path) -> None:
+    assert warmup(tmp_path, [20, *[5] * 6, 20, *[5] * 4]) == [0]
+
+
+def test_what_is_slower_than_other_kernels_but_not_than_the_same_later_is_no_warm_up(tmp_path: Path) -> None:
+    """As the context phase of a language model before its many generation steps, or the larger of two shapes that comes first."""
+    long, short = LAYERS * 4, LAYERS
+    order = [long, *[short] * 6, long, *[short] * 6]
+    assert warmup(tmp_path, [5] * len(order), order) == []
+    (tmp_path / "once").mkdir()
+    assert warmup(tmp_path / "once", [5] * 12, [long, *[short] * 11]) == [0]  # nothing later shows that it is always so long
+
+
+def test_times_that_fall_over_the_whole_run_are_no_warm_up(tmp_path: Path) -> None:
+    assert warmup(tmp_path, [round(9000 * (1 + at) ** -0.4) for at in range(100)]) == []
+    (tmp_path / "ended").mkdir()
+    assert warmup(tmp_path / "ended", [round(1000 * (1 + 2**-at)) for at in range(100)]) == [0, 1]
 
 
 def test_a_last_inference_cut_short_is_not_complete(tmp_path: Path) -> None:

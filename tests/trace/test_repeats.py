@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nsysmap.trace.repeats import Launches, Pieces, cut_inferences, steady_period, which_repeat
+from nsysmap.trace.repeats import Launches, Pieces, cut_inferences, steady_period
 
 Words = list[list[int]]
 
@@ -193,22 +193,3 @@ def shapes(words: Words) -> list[tuple[np.ndarray, np.ndarray]]:
     for number, word in enumerate(words):
         numbers.setdefault(tuple(word), []).append(number)
     return [(np.array(word, np.int64), np.array(places, np.int64)) for word, places in numbers.items()]
-
-
-LOOP = [[1, 2, 3, 4]] * 5
-
-
-@pytest.mark.parametrize(
-    ("words", "repeated"),
-    [
-        (LOOP, [True]),
-        ([[9], *LOOP], [False, True]),  # a kernel before the loop
-        ([[2, 3, 4], *LOOP, [1, 2]], [True, True, True]),  # cut off at both ends
-        ([*LOOP, [1, 2, 5, 4], *LOOP], [True, True]),  # one kernel is another
-        ([*LOOP, [1, 2, 3, 4] * 6], [True, False]),  # much longer
-        ([*LOOP, [7, 8, 9], *LOOP], [True, False]),
-        ([[1, 2, 3, 4], [*range(20, 80)], [1, 2, 3, 4]], [False, False]),  # hardly anything is a repetition
-    ],
-)
-def test_what_comes_once_is_a_repetition_only_if_it_is_like_what_recurs(words: Words, repeated: list[bool]) -> None:
-    assert which_repeat(shapes(words)) == repeated

@@ -1,4 +1,4 @@
-"""In which phases a run falls: parts of it with other copies, or with times that are apart."""
+"""In which phases a run falls: parts of it with other copies, or with times that are apart; and whether its times drift."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import IntArray
-from nsysmap.trace.steady import SHORTEST_PHASE, phases_of
+from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.trace.steady import SHORTEST_PHASE, Drift, drift, falls_throughout, phases_of
 
 COPIES = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 14)), max_size=8)
 TIMES = st.lists(st.tuples(st.sampled_from([1_000, 1_100, 1_300, 1_700, 2_000, 3_000, 9_000]), st.integers(1, 14)), max_size=8)
@@ -107,3 +107,71 @@ def test_a_phase_may_come_back_and_one_level_of_time_is_within_phases_of_copies(
     times = [1_000] * 10 + [3_000] * 10 + [1_010] * 10 + [3_000] * 10
     copies = [0] * 30 + [1] * 10
     assert phases_of(array(times), array(copies)).tolist() == [0] * 10 + [1] * 10 + [0] * 10 + [2] * 10
+
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+
+def noisy(times: np.ndarray, seed: int, noise: float = 0.03) -> IntArray:
+    mix = np.random.default_rng(seed)
+    return array(np.rint(times * np.exp(noise * mix.standard_normal(len(times)))).tolist())
+
+
+def a_line(values: IntArray, last: int) -> bool:
+    """Least squares by numpy's own fit, and by one step after another."""
+    logs, place = np.log(values), np.arange(len(values))
+    line = float(np.square(logs - np.polyval(np.polyfit(place, logs, 1), place)).sum())
+    steps = [sum(float(np.square(part - part.mean()).sum()) for part in (logs[:at], logs[at:])) for at in range(1, last + 1)]
+    return line < min(steps)
+
+
+@given(st.integers(24, 400), st.floats(0.2, 1.5), st.integers(0, 999))
+def test_times_that_fall_with_a_power_of_the_inferences_or_evenly_never_settle(count: int, power: float, seed: int) -> None:
+    at = np.arange(count)
+    assert falls_throughout(noisy(1e6 * (20 + at) ** -power, seed, 0.001))
+    even = noisy(1e6 * (2 - at / count), seed, 0.01)
+    assert falls_throughout(even)
+    told = drift(even)
+    assert told is not None
+    assert told.first_ns > 1.7 * told.last_ns
+
+
+@given(st.integers(24, 400), st.floats(0.01, 0.15), st.floats(1.3, 50), st.integers(0, 999))
+def test_times_that_settle_by_the_middle_are_a_warm_up(count: int, part: float, slower: float, seed: int) -> None:
+    """Exponentially, down to 3 % by the middle of the run, or in a step."""
+    assume((slower - 1) * np.exp(-0.5 / part) < 0.03)
+    at = np.arange(count)
+    assert not falls_throughout(noisy(1e6 * (1 + (slower - 1) * np.exp(-at / (part * count))), seed))
+    assert not falls_throughout(noisy(1e6 * np.where(at < max(3 * part * count, 1), slower, 1), seed))
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=24, max_size=60), st.booleans())
+def test_falling_throughout_is_a_trend_in_the_later_half_and_a_line_rather_than_a_step(values: list[int], order: bool) -> None:
+    times = array(sorted(values, reverse=True) if order else values)
+    half = len(times) // 2
+    falls = float(np.corrcoef(np.argsort(np.argsort(times[half:], kind="stable")), np.arange(len(times) - half))[0, 1])
+    assert falls_throughout(times) == (falls * np.sqrt(len(times) - half - 1) < -3.1 and a_line(times, half))
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (np.linspace(1000, 3000, 200), Drift(1096, 2904)),
+        (np.linspace(3000, 1000, 200), Drift(2904, 1096)),
+        (np.linspace(1000, 1100, 200), None),  # by as little as clocks differ
+        (np.where(np.arange(200) < 100, 1000, 3000), None),  # two phases
+        (np.tile(np.linspace(1000, 3000, 50), 4), None),  # four times the same, as the steps of four requests
+        (np.linspace(1000, 3000, 9), None),  # too few to tell
+        (np.full(200, 1000), None),
+    ],
+)
+def test_only_what_rises_or_falls_over_the_whole_run_drifts(times: FloatArray, told: Drift | None) -> None:
+    assert drift(np.rint(times).astype(np.int64)) == told
+
+
+def test_random_times_hardly_ever_drift() -> None:
+    mix = np.random.default_rng(3)
+    assert (
+        sum(drift(np.rint(1e6 * np.exp(mix.standard_normal(int(mix.integers(12, 200))))).astype(np.int64)) is not None for _ in range(2000))
+        <= 6
+    )

@@ -1,0 +1,172 @@
+"""Repetitions that are a program's unit of work, against loops inside a piece of work, and what comes again by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
+from nsysmap.trace.periods import Recurring, which_repeat
+from tests.nsys_file import THREAD, NsysFile
+from tests.reports import read_trace
+
+Words = list[list[int]]
+WAIT = "wait"
+
+
+class Program:
+    """Writes launches, each on its stream, and waits, one after the other."""
+
+    def __init__(self, **took: int) -> None:
+        self.took = took  # ns, of kernels that do not take 5
+        self.file = NsysFile()
+        self.now = 1000
+        self.correlation = 0
+
+    def run(self, *steps: str) -> Program:
+        """Steps are WAIT, and names of kernels, perhaps with a grid after a colon, and with a stream after an at sign."""
+        for step in steps:
+            self.correlation += 1
+            if step == WAIT:
+                self.file.call("cudaStreamSynchronize_v3020", self.now, self.now + 5, self.correlation, thread=THREAD)
+                self.now += 30
+                continue
+            name, _, stream = step.partition("@")
+            name, _, grid = name.partition(":")
+            self.file.call("cudaLaunchKernel_v7000", self.now, self.now + 2, self.correlation, thread=THREAD)
+            self.file.kernel(
+                name, self.now + 10, self.correlation, stream=int(stream or 7), grid=int(grid or 1), took=self.took.get(name, 5)
+            )
+            self.now += 20
+        return self
+
+    def mapped(self, folder: Path) -> MappedTrace:
+        return map_trace(read_trace(self.file.write(folder / "x.sqlite")), [])
+
+
+def sizes(mapped: MappedTrace) -> list[int]:
+    return [row.integer("kernels") for row in mapped.inferences]
+
+
+LOOP = [[1, 2, 3, 4]] * 5
+
+
+def shapes(words: Words) -> list[Recurring]:
+    """The distinct words, as which_repeat takes them."""
+    numbers: dict[tuple[int, ...], list[int]] = {}
+    for number, word in enumerate(words):
+        numbers.setdefault(tuple(word), []).append(number)
+    return [Recurring(np.array(word, np.int64), np.array(places, np.int64), len(places)) for word, places in numbers.items()]
+
+
+@pytest.mark.parametrize(
+    ("words", "repeated"),
+    [
+        (LOOP, [True]),
+        ([[9], *LOOP], [False, True]),  # a kernel before the loop
+        ([[2, 3, 4], *LOOP, [1, 2]], [True, True, True]),  # cut off at both ends
+        ([*LOOP, [1, 2, 5, 4], *LOOP], [True, True]),  # one kernel is another
+        ([*LOOP, [1, 2, 3, 4] * 6], [True, False]),  # much longer
+        ([*LOOP, [7, 8, 9], *LOOP], [True, False]),
+        (
+            [[1, 2, 3, 4], [*range(20, 80)], [1, 2, 3, 4], [*range(100, 160)], [1, 2, 3, 4]],
+            [False, False, False],
+        ),  # hardly anything is a repetition
+    ],
+)
+def test_what_comes_once_is_a_repetition_only_if_it_is_like_what_recurs(words: Words, repeated: list[bool]) -> None:
+    assert which_repeat(shapes(words)) == repeated
+
+
+@pytest.mark.parametrize(
+    ("words", "repeated"),
+    [
+        ([[1], [2], [2], [3]], [False, False, False]),
+        ([[1, 2, 3], [1, 2, 3]], [False]),  # of six kernels of three kinds half come again easily
+        ([[*range(20)]] * 2, [True]),
+        ([[1, 2, 3]] * 3, [True]),
+        ([[1, 2, 3], [1, 2, 4], [1, 2, 3], [1, 2, 4], [1, 2, 3]], [True, True]),  # twice, but like what comes three times
+    ],
+)
+def test_what_comes_twice_is_a_repetition_only_if_it_is_too_long_for_chance(words: Words, repeated: list[bool]) -> None:
+    assert which_repeat(shapes(words)) == repeated
+
+
+def test_random_kernels_hardly_ever_hold_a_long_sequence_twice() -> None:
+    """A random order of kernels, cut wherever a sequence comes twice, but not three times, has repetitions once in a thousand times."""
+    mix, tried = np.random.default_rng(5), 4000
+    orders = [mix.integers(0, int(mix.integers(2, 6)), int(mix.integers(6, 40))).tolist() for _ in range(tried)]
+    believed = sum(any(which_repeat(shapes(words))[0] for words in cut_where_something_comes_twice(codes)) for codes in orders)
+    assert believed <= tried / 1000
+
+
+def cut_where_something_comes_twice(codes: list[int]) -> Iterator[Words]:
+    """A sequence that comes twice, and what is around it."""
+    for size in range(2, len(codes) // 2 + 1):
+        first: dict[tuple[int, ...], int] = {}
+        for at in range(len(codes) - size + 1):
+            before = first.setdefault(tuple(codes[at : at + size]), at)
+            if at >= before + size:
+                around = [codes[:before], codes[before + size : at], codes[at + size :]]
+                if codes[at : at + size] not in around:
+                    yield [codes[at : at + size]] * 2 + [word for word in around if word]
+                break
+
+
+def test_two_adjacent_kernels_of_four_are_no_unit_of_work(tmp_path: Path) -> None:
+    steps = ["seed", WAIT, "random", "random", WAIT, "gemm", WAIT]
+    assert sizes(Program(seed=150).run(*steps).mapped(tmp_path)) == []
+
+
+def test_a_loop_inside_a_piece_of_work_is_no_unit_of_work(tmp_path: Path) -> None:
+    """The host neither waits nor copies in it, and it is not most of what runs; with waits it is what the program does over and over."""
+    once = ["load", WAIT, *["step"] * 6, WAIT, "store", WAIT]
+    assert sizes(Program(load=500).run(*once).mapped(tmp_path)) == []
+    often = ["load", WAIT, *["step", WAIT] * 6, "store", WAIT]
+    (tmp_path / "often").mkdir()
+    assert sizes(Program(load=500).run(*often).mapped(tmp_path / "often")) == [1] * 6
+
+
+def test_a_network_whose_kernels_are_waited_for_is_one_piece_of_work(tmp_path: Path) -> None:
+    """The same element-wise kernel of other sizes is other work: nothing comes three times."""
+    layers = ["embed", "permute", "relu:64", "max", "relu:32", "max:2", "relu:16", "concat", "linear:8", "relu:8", "linear:4", "relu:4"]
+    steps = [step for layer in layers for step in (layer, WAIT)]
+    assert sizes(Program().run("upload", "upload2", *steps).mapped(tmp_path)) == []
+
+
+def test_what_comes_twice_is_most_of_all_that_runs(tmp_path: Path) -> None:
+    word = [f"kernel{number}" for number in range(12)]
+    assert sizes(Program().run("load", WAIT, *word, WAIT, *word, WAIT).mapped(tmp_path)) == [12, 12]
+    (tmp_path / "more").mkdir()
+    assert sizes(Program(load=200).run("load", WAIT, *word, WAIT, *word, WAIT).mapped(tmp_path / "more")) == []
+
+
+def test_small_repetitions_beside_other_work_of_their_process_are_no_unit_of_work(tmp_path: Path) -> None:
+    beside = [step for _ in range(6) for step in ("small", WAIT)]
+    program = Program(gemm=90).run("small", WAIT, "first@8", "small", WAIT, *beside, "gemm@8", "small", WAIT)
+    assert sizes(program.mapped(tmp_path)) == []
+    (tmp_path / "alone").mkdir()
+    assert sizes(Program().run(*beside).mapped(tmp_path / "alone")) == [1] * 6
+
+
+def test_one_sequence_on_several_streams_in_turn_comes_as_often_as_on_all(tmp_path: Path) -> None:
+    program = Program().run(*[f"add@{stream}" for stream in (1, 2, 3, 4, 1, 2, 3, 4)])
+    assert sizes(program.mapped(tmp_path)) == [1] * 8
+    (tmp_path / "once").mkdir()
+    chunks = Program().run(*[f"add@{stream}" for stream in range(4)])  # of one piece of work
+    assert sizes(chunks.mapped(tmp_path / "once")) == []
+
+
+@given(st.integers(3, 8), st.integers(1, 6))
+def test_a_loop_that_the_host_waits_in_is_found_after_any_set_up(count: int, kernels: int) -> None:
+    import tempfile
+
+    word = [f"kernel{number}" for number in range(kernels)]
+    steps = ["start", "more", "another", WAIT, *[*word, WAIT] * count]
+    with tempfile.TemporaryDirectory() as folder:
+        assert sizes(Program(start=900).run(*steps).mapped(Path(folder))) == [kernels] * count
