@@ -10,7 +10,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.units import ranged, rounded
 from nsysmap.plots.shares import BUSY
 from nsysmap.report.words import change_words
-from nsysmap.summary.paste import THROUGHPUT
+from nsysmap.summary.actions import THROUGHPUT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

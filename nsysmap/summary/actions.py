@@ -12,13 +12,15 @@ import numpy as np
 from nsysmap.base.table import BoolArray, IntArray, Row, Table
 from nsysmap.engine.program import Program
 from nsysmap.summary.model import Action, Figure, IdleCause
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, THROUGHPUT, Change, How, how
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, Change, How, how
 from nsysmap.trace.steady import only_repeats
 
 LEAST_SHARE = 0.01
 """Share of the time per unit that an action must save at least; less is within the difference between two runs of one program."""
 RULE_GROUPS = ("fusion", "reformat", "precision")
 """Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is predicted by what-if."""
+THROUGHPUT = frozenset({"two-in-flight", "async"})
+"""Changes that do not make a single inference faster."""
 _UNDER_FILLED = "under-filled-gpu"
 _PARALLEL = "parallel-small-kernels"
 _SAME_GROUP = {"reformat": "drop-layers"}
@@ -67,6 +69,7 @@ class Runs:
     host_work: str | None = None  # where most of that time was, an NVTX range or a call
     uploads: bool = False  # data is copied to a GPU while inferences run
     repeats: bool = False  # inferences are known by their repetition only: one may hold several engines, and Python's work between them
+    graphs: bool = False  # most inferences are replayed from CUDA graphs
 
 
 def runs(tables: Mapping[str, Table], program: Program) -> Runs:
@@ -76,7 +79,10 @@ def runs(tables: Mapping[str, Table], program: Program) -> Runs:
     inferences = sum(row.integer("inferences") for row in tables["device_times"])
     uploads = bool((_steady(tables, copies) & copies.text("kind").equals("HtoD")).any())
     repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
-    return Runs(program, _intervals(gaps, rows) / inferences if inferences else 0.0, _host_work(gaps.take(rows)), uploads, repeats)
+    gaps_each = _intervals(gaps, rows) / inferences if inferences else 0.0
+    replayed = tables["inferences"].bools("cuda_graph")
+    graphs = 2 * int(replayed.sum()) > len(replayed)
+    return Runs(program, gaps_each, _host_work(gaps.take(rows)), uploads, repeats, graphs)
 
 
 def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
@@ -206,6 +212,8 @@ def _what(change: str, runs: Runs) -> Change:
         return CHANGES[change] if runs.uploads and runs.host_gaps < _MANY_GAPS else PYTHON_ALONE
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
+    if runs.graphs and change == "two-in-flight":
+        return TWO_GRAPHS
     return CHANGES[change]
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns
-from nsysmap.base.units import counted, percent, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import REPETITION, Action, Figure, Summary
@@ -17,10 +17,10 @@ from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_o
 
 ACTIONS = 3
 """How many actions the answer names."""
-_SEVERAL_AT_ONCE = "each takes as long as before"
-"""The condition of a change that only raises throughput."""
 _INDEPENDENT = "if none needs another's result"
-"""Another one of such a change to what merely repeats: nothing shows that it holds."""
+"""The condition of a change that only raises throughput, told where nothing shows that it holds."""
+_AT_ONCE = {"two-in-flight": 2}
+"""How many run at once after a change: each then takes that many times the time between the ends of two (Little's law)."""
 _INSTEAD = {
     ("cuda-graph", "one-graph"): "one-graph saves more",
     ("one-graph", "cuda-graph"): "cuda-graph saves nearly as much",
@@ -89,10 +89,21 @@ def _more_per_second(summary: Summary, action: Action) -> str:
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
     if action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns:  # at most twice as many as one after another
         high = max(min(high, 2e9 / summary.unprofiled.low_ns), after)
-    several = f"{_INDEPENDENT}; {_SEVERAL_AT_ONCE}" if summary.unit == REPETITION else _SEVERAL_AT_ONCE
+    faster = ranged_rate(after, low, high) if action.basis == "replay" else f"may reach up to {rate(after)}"
+    independent = f"{_INDEPENDENT}; " if summary.unit == REPETITION or action.name == "async" else ""
+    return f"{faster} {per_second(summary)}, up from {now}; {independent}{_each_takes(action, before_ns, (after, low, high))}"
+
+
+def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, float]) -> str:
+    """What a change that only raises throughput, to one of these rates (with its range), does to the time that one inference takes."""
     if action.basis == "rule":
-        return f"may reach up to {rate(after)} {per_second(summary)}, now {now}; {several}"
-    return f"{ranged_rate(after, low, high)} {per_second(summary)}, now {now}; {several}"
+        return "each takes as long as before"
+    at_once = _AT_ONCE.get(action.name)
+    if at_once is None:
+        return "each takes longer"
+    likely, low, high = (round(at_once * 1e9 / one) for one in (rates[0], rates[2], rates[1]))
+    takes, now = (ranged(one, low, high).partition(" (")[0] for one in (likely, round(before_ns)))
+    return "each takes as long as before" if takes == now else f"each takes {takes}, up from {rounded(before_ns)}"
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
@@ -126,7 +137,7 @@ def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: 
     left = [one for one in summary.actions if one not in shown] if shown else []
     left = [one for one in left if one.name != "cuda-graph"]  # which has a row of its own then
     large = [one for one in left if (one.share or 0.0) >= _LEAST_SHARE and not (one.filled is not None and one.basis == "rule")]
-    large.sort(key=lambda one: -(one.share or 0.0))
+    large.sort(key=lambda one: (one.throughput_only, -(one.share or 0.0)))
     unknown = [one for one in first_actions(summary) if one in left and one not in large]  # of unknown gain, for throughput
     large = [*unknown, *large]
     named = [_also(one) for one in large[:_NAMED]]
@@ -140,9 +151,11 @@ def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: 
 
 
 def _also(action: Action) -> str:
-    """An action that is left out, with its share of the time."""
-    if action.filled is not None and action.basis == "rule":
-        return f"{action_title(action)} for throughput"
+    """An action that is left out, with its share of the time, or by how much it raises throughput."""
+    if action.throughput_only:
+        share = min(action.share or 0.0, 0.99)
+        more = "" if action.filled is not None and action.basis == "rule" else f", {percent(share / (1 - share), 1, 0)} more"
+        return f"for throughput only: {action.title}{more}"
     return f"{action.title}, {'up to ' if action.basis == 'rule' else ''}{percent(action.share or 0.0, 1, 0)}"
 
 

@@ -79,7 +79,8 @@ class Change:
         old = program.before is not None
         if not found.paste or found.since < (_OLD if old else _RECENT):
             return found
-        return Way(f"{found.text}  # {found.release or f'from TensorRT {_dotted(found.since)} on'}", found.since)
+        since = ".".join(map(str, found.since))
+        return Way(f"{found.text}  # {found.release or f'from TensorRT {since} on'}", found.since)
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,6 @@ def how(action: Change | ByEvidence, program: Program, evidence: Sequence[Mappin
     return How(way.text)
 
 
-def _dotted(version: Version) -> str:
-    return ".".join(map(str, version))
-
-
 def _line(text: str, *since: int, release: str = "") -> Way:
     return Way(text, since, release=release)
 
@@ -147,6 +144,7 @@ _COMPILED = _line('model = torch.compile(model, mode="reduce-overhead")')
 _ALL_OF_PYTHON = {TORCH_TENSORRT: (_WHOLE_PASS,), TORCH_ENGINES: (_WHOLE_PASS,), PYTORCH: (_COMPILED,)}
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
 _TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")  # a context runs one at a time
+_TWO_GRAPHS = _line("with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its own")
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
@@ -169,12 +167,10 @@ _STREAMS = {
     OTHER: (_say("give independent kernels streams (or queues) of their own"),),
     _ANY: (_say("merge the branches in the model into one wider layer"),),
 }
+_AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12)
 _HALF = {
-    _ONNX: (_line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12), _line("trtexec --onnx=model.onnx --fp16")),
-    ONNX_RUNTIME: (
-        _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12),
-        _line(_PROVIDER.format("trt_fp16_enable", True)),
-    ),
+    _ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
+    ONNX_RUNTIME: (_AUTOCAST, _line(_PROVIDER.format("trt_fp16_enable", True))),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model.half(), inputs=inputs)", 11),
         _line("torch_tensorrt.compile(model.half(), inputs=inputs, use_explicit_typing=True)", 10, 9, release="from Torch-TensorRT 2.7 on"),
@@ -318,6 +314,21 @@ CHANGES: Mapping[str, Change] = {
 }
 """What each change of what-if (the table `whatif`) does."""
 
+TWO_GRAPHS = replace(
+    CHANGES["two-in-flight"],
+    ways={
+        **CHANGES["two-in-flight"].ways,
+        TENSORRT: (
+            _line("trtexec --loadEngine=model.plan --infStreams=2", 11),  # a CUDA graph is its default
+            _line("trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph", 8, 6),
+            _line("trtexec --loadEngine=model.plan --streams=2 --useCudaGraph"),
+        ),
+        **dict.fromkeys((TORCH_TENSORRT, TORCH_ENGINES, PYTORCH), (_TWO_GRAPHS,)),
+        CUDA: (_line("cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own"),),
+    },
+)
+"""Instead of `two-in-flight` where inferences run as CUDA graphs: what is predicted is two of those."""
+
 PYTHON_BETWEEN = Change("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
 """Instead of `one-graph` where what is launched between the engines is PyTorch's."""
 
@@ -435,7 +446,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "fold Q/DQ into the layers beside it",
         {
             "residual": "quantise both branches of each Add, with one per-tensor scale",
-            "product": "give what a product writes one symmetric per-tensor scale",
+            "product": "give what the convolution or MatMul writes one symmetric per-tensor scale",
             "producer": "put Q/DQ at the inputs of pooling, Add and activations too",
             "plugin": "let the plugin write the quantised type",
             "both": "remove pairs of Q and DQ that give back the float that they read",
@@ -487,6 +498,3 @@ ENGINE_FILE = Change(
         TORCH_TENSORRT: (_line('module.engine.dump_engine_layer_info_to_file("engine.json")'),),
     },
 )
-
-THROUGHPUT = frozenset({"two-in-flight", "async"})
-"""Changes that do not make a single inference faster."""

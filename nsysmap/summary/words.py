@@ -58,6 +58,20 @@ NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 """Why rules about engines could not tell in a program without them."""
 _NOT_SAMPLED = "no hardware counters were sampled ("
 _PLACE_WIDTH = 44  # of the layers in which something was not fused
+_UNFUSED = {
+    "attention-not-fused": "attention",
+    "norm-split": "norms",
+    "softmax-split": "softmaxes",
+    "split-inside-region": "attention or norms in a region",
+    "pointwise-chain": "element-wise kernels",
+    "epilogue-missed": "epilogues",
+    "qkv-not-merged": "Q, K and V GEMMs",
+    "cast-chain": "casts that undo each other",
+    "data-movement": "kernels that only move data",
+    "fragmented-myelin": "Myelin's regions",
+    "unfused-quantize": "Q/DQ",
+}
+"""What was not fused, by the rule that finds it."""
 
 
 def title(summary: Summary) -> str:
@@ -360,7 +374,7 @@ def not_fused(summary: Summary, *, places: bool = True) -> str:
 def _unfused(answer: RuleAnswer, where: str | None) -> str:
     count = f"{answer.places} places" if answer.places > 1 else ""
     places = ": ".join(part for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0]) if part)
-    what = UNFUSED.get(answer.rule, answer.rule)
+    what = _UNFUSED.get(answer.rule, answer.rule)
     return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
 
 

@@ -140,9 +140,9 @@ def _two_in_flight(model: Model) -> Plan:
     return Plan(
         tuple(makes),
         "Throughput, not latency: two host threads, each with its own execution context and stream, take turns; the time is from the end "
-        "of one inference to the end of the next, and each inference takes longer. Kernels of the two run concurrently as far as the GPU "
-        f"has room: judging by its blocks and its layer's work, a kernel needs {likely:.0%} of the GPU's threads, registers and bandwidth "
-        f"on average (a block leaves room on its SM), {most:.0%} at most. "
+        "of one inference to the end of the next, and each inference takes twice that. Kernels of the two run concurrently as far as the "
+        f"GPU has room: judging by its blocks and its layer's work, a kernel needs {likely:.0%} of the GPU's threads, registers and "
+        f"bandwidth on average (a block leaves room on its SM), {most:.0%} at most. "
         "While one thread launches, the driver makes the other wait.",
     )
 

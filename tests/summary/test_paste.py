@@ -21,7 +21,7 @@ from nsysmap.engine.program import (
 )
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.summary.actions import RULE_GROUPS
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, ByEvidence, How, how
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, ByEvidence, How, how
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.trtexec_options import OPTIONS, lacking
 
@@ -51,6 +51,7 @@ EVERYTHING = {
     "python-between": PYTHON_BETWEEN,
     "python-alone": PYTHON_ALONE,
     "each-engine": EACH_ENGINE,
+    "two-graphs": TWO_GRAPHS,
     "engine-file": ENGINE_FILE,
 }
 ONLY_SOME = ("python-between", "python-alone", "engine-file")  # of some programs
@@ -239,4 +240,4 @@ def test_no_line_runs_an_engine_that_exchanges_data_with_trtexec(name: str, kind
     for version in (None, (8, 5), (8, 6), (10, 3), (11,)):
         told = said(how(EVERYTHING[name], Program(kind, version, collectives=True)))
         assert not [text for text in told if text.startswith("trtexec")]
-        assert told or name in ("two-in-flight", "python-between", "python-alone")
+        assert told or name in ("two-in-flight", "two-graphs", "python-between", "python-alone")

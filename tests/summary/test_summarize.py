@@ -16,7 +16,8 @@ from nsysmap.engine.program import Program
 from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.costs import functions, inside, kernel_titles
-from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Wait
+from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
+from nsysmap.summary.paste import TWO_GRAPHS, how
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
 from tests.reports import analysis
@@ -66,9 +67,19 @@ def test_what_shortens_one_inference_comes_before_throughput_and_what_may_save_n
 def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     *shorter, more = gains.first_actions(summary)
+    assert summary.unprofiled is not None
     assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
     assert more.name == "two-in-flight"
-    assert re.fullmatch(r"5,\d00 \(4,\d00 to 6,\d00\) per second, now 3,040; each takes as long as before", gains.gain(summary, more))
+    told = re.fullmatch(
+        r"(5,\d00) \(4,\d00 to 6,\d00\) per second, up from 3,040; each takes (\d+) µs, up from 329 µs", gains.gain(summary, more)
+    )
+    assert told is not None
+    rate, each_us = (float(one.replace(",", "")) for one in told.groups())
+    assert rate * each_us / 1e6 == pytest.approx(2, rel=0.02)  # Little's law: that many are in flight
+    half = replace(more, share=0.5, saving=Figure(summary.unprofiled.ns // 2, 0, summary.unprofiled.ns // 2))
+    assert gains.gain(summary, half).endswith("; each takes as long as before")
+    waits = replace(more, name="async")
+    assert gains.gain(summary, waits).endswith("if none needs another's result; each takes longer")
     assert gains.gain(summary, shorter[0]).startswith("saves 48 µs")
 
 
@@ -326,6 +337,17 @@ def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() 
         assert "queued" not in gains.gain(summary, action, brief=True)
 
 
+def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> None:
+    def line(given: Summary) -> str | None:
+        return next(one.paste for one in given.actions if one.name == "two-in-flight")
+
+    assert line(analysis("bert_trt10", "sync.sqlite", rules=True).summary) == "trtexec --loadEngine=model.plan --infStreams=2"
+    graphs = analysis("bert_trt103", "graph.sqlite", rules=True).summary
+    assert line(graphs) == "trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph"
+    given = how(TWO_GRAPHS, Program(tensorrt=(11,)))
+    assert given.paste == "trtexec --loadEngine=model.plan --infStreams=2"  # whose default are graphs
+
+
 def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_order_is_explained() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, attention = (one for one in summary.actions if one.name in ("cuda-graph", "attention-not-fused"))
@@ -336,7 +358,9 @@ def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_ord
     assert gains.order(alone, (graph,)) == "also: fuse attention, up to 7%: --full"
     small = replace(attention, share=0.02)
     assert gains.order(replace(summary, actions=(graph, small)), (graph,), why=False) == ""
-    assert gains.order(summary, (attention,)).startswith("also: keep two inferences in flight, ")  # a graph has a row of its own
+    assert gains.order(summary, (attention,)).startswith(
+        "also: for throughput only: keep two inferences in flight, "
+    )  # a graph has a row of its own
     assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == "1 smaller action: --full"
 
 
@@ -367,11 +391,11 @@ def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> No
     copies = replace(graph, name="async", title="synchronise once, at the end", share=0.10, throughput_only=True)
     others = [replace(graph, name=f"other {number}", title=f"other {number}", share=0.05) for number in range(3)]
     told = gains.order(replace(summary, actions=(graph, copies, *others)), (graph,))
-    assert told == "also: synchronise once, at the end, 10%; other 0, 5%; 2 more: --full"
-    assert gains.order(replace(summary, actions=(graph, *others, copies)), (graph,)) == told  # the one that saves most first
-    assert gains.order(replace(summary, actions=(graph, copies, *others)), (graph,), room=60) == (
-        "also: synchronise once, at the end, 10%; 3 more: --full"
-    )
+    assert told == "also: other 0, 5%; other 1, 5%; 2 more: --full"
+    most = replace(others[2], share=0.07)
+    told = gains.order(replace(summary, actions=(graph, copies, most)), (graph,))  # what shortens an inference first
+    assert told == "also: other 2, 7%; for throughput only: synchronise once, at the end, 11% more: --full"
+    assert gains.order(replace(summary, actions=(graph, *others[:2], most)), (graph,), room=40) == "also: other 2, 7%; 2 more: --full"
     assert gains.order(replace(summary, actions=(graph, copies)), (graph, copies)) == ""
 
 
