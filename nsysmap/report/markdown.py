@@ -35,6 +35,7 @@ from nsysmap.summary import gains, hardware
 from nsysmap.summary import words as answer
 from nsysmap.summary.costs import cost_rows, costs_heading
 from nsysmap.summary.model import Part, Region, Summary
+from nsysmap.summary.whose import engine_names
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
 _TOP_GROUPS, _TOP_KERNELS, _TOP_PLACES = 15, 50, 5
@@ -148,13 +149,13 @@ def _costliest(summary: Summary) -> Iterator[str]:
             percent(one.share, 1),
             rounded(one.time_ns),
             "–" if one.layers is None else f"{one.layers}",
-            _engine(one.engine),
+            *_engine(summary, one.engine),
             one.group.kind if one.group else "–",
             code(one.name),
         )
         for one in found[:_TOP_GROUPS]
     ]
-    yield _table(("share", "time", "layers", "engine", "kind", "layer"), groups, right=4)
+    yield _table(("share", "time", "layers", *_engine_heading(summary), "kind", "layer"), groups, right=3)
     if len(found) > _TOP_GROUPS:
         yield f"… and {len(found) - _TOP_GROUPS:,} rows more: every layer is listed below."
     yield from _insides(summary)
@@ -165,10 +166,9 @@ def _insides(summary: Summary) -> Iterator[str]:
     regions: dict[tuple[int | None, str], list[Region]] = {}
     for region in summary.regions:
         regions.setdefault((region.engine, NUMBER.sub("*", region.name)), []).append(region)
-    several = len({region.engine for region in summary.regions}) > 1
     for mine in sorted(regions.values(), key=lambda mine: -sum(part.time_ns for region in mine for part in region.parts)):
         head = f"{len(mine)} × " if len(mine) > 1 else ""
-        of = f" of engine {mine[0].engine}" if several else ""
+        of = "".join(f" of {engine}" for engine in _engine(summary, mine[0].engine))
         yield f"### Inside {head}{code(common_name([region.name for region in mine]))}{of}"
         parts: dict[str, list[Part]] = {}
         for part in (part for region in mine for part in region.parts):
@@ -184,8 +184,14 @@ def _insides(summary: Summary) -> Iterator[str]:
         yield _more(len(parts), _TOP_GROUPS, "parts")
 
 
-def _engine(engine: int | None) -> str:
-    return "–" if engine is None else str(engine)
+def _engine_heading(summary: Summary) -> tuple[str, ...]:
+    """The heading of the column of engine files, which a table has where there are several."""
+    return ("engine",) if len(summary.engines) > 1 else ()
+
+
+def _engine(summary: Summary, engine: int | None) -> tuple[str, ...]:
+    """The cell below it."""
+    return tuple("–" if engine is None else code(engine_names(summary)[engine]) for _ in _engine_heading(summary))
 
 
 def _notes(report: Report) -> str:
@@ -243,7 +249,7 @@ def _layers(report: Report) -> Iterator[str]:
             percent(row.maybe_real("share_of_all_kernel_time") or 0, 1),
             microseconds(row.integer("time_ns")),
             f"{row.maybe_integer('kernels') or 0:,}",
-            number_words(row, "engine"),
+            *_engine(report.summary, row.maybe_integer("engine")),
             number_words(row, "layer_index"),
             row.text("kind"),
             code(row.text("name")),
@@ -251,7 +257,7 @@ def _layers(report: Report) -> Iterator[str]:
         for row in timed
     ]
     yield f"<details><summary>All {len(timed):,} layers</summary>"
-    yield _table(("share", "µs", "kernels", "engine", "#", "kind", "layer"), rows, right=5)
+    yield _table(("share", "µs", "kernels", *_engine_heading(report.summary), "#", "kind", "layer"), rows, right=3)
     yield "</details>"
     yield f"### By kind of layer ({report.layer_time}; share of the engine's kernel time)"
     kinds = [
@@ -259,12 +265,12 @@ def _layers(report: Report) -> Iterator[str]:
             percent(row.real("share_of_kernel_time"), 1),
             microseconds(row.integer("time_ns")),
             f"{row.integer('layers'):,}",
-            number_words(row, "engine"),
+            *_engine(report.summary, row.maybe_integer("engine")),
             row.text("kind"),
         )
         for row in report.tables.layer_kinds
     ]
-    yield _table(("share", "µs", "layers", "engine", "kind"), kinds, right=4)
+    yield _table(("share", "µs", "layers", *_engine_heading(report.summary), "kind"), kinds, right=3)
 
 
 def _precision(report: Report) -> Iterator[str]:

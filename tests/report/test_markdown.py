@@ -92,6 +92,10 @@ def test_markdown_says_the_same_figures_as_the_terminal() -> None:
             assert figure in marked, figure
 
 
+def test_a_table_has_a_column_of_engines_only_where_there_are_several() -> None:
+    assert "| share | time | layers | kind | layer |" in report_markdown(report("bert_trt10", "sync.sqlite"))
+
+
 def test_regions_that_differ_in_numbers_are_one() -> None:
     folder = FIXTURES / "decode_loop"
     text = report_markdown(
@@ -100,7 +104,9 @@ def test_regions_that_differ_in_numbers_are_one() -> None:
     heads = re.findall("^### Inside (.*)", text, re.MULTILINE)
     assert len(heads) == 6  # of 18 regions
     assert heads[0].startswith("4 × `{ForeignNode[LLaMAForCausalLM/transformer/layers/*/ELEMENTWISE_SUM_0...")
-    assert heads[0].endswith("of engine 1")
+    assert heads[0].endswith("of `generation`")
+    costliest = next(part for part in text.split("\n## ") if part.startswith("Costliest layers"))
+    assert "| share | time | layers | engine | kind | layer |" in costliest and "| 4 | `generation` | plugin |" in costliest
     times = [float(time) for time in re.findall(r"^### Inside [^\n]*\n\n[^\n]*\n[^\n]*\n\| [^|]* \| ([\d.]+) µs", text, re.MULTILINE)]
     assert times == sorted(times, reverse=True) and len(times) == 3
 
