@@ -15,6 +15,7 @@ from nsysmap.base.units import rounded
 from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
+from nsysmap.trace.steady import only_repeats
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled
@@ -27,7 +28,8 @@ from nsysmap.whatif.window import NoWindow, Window, steady_window
 _WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
 
 PYTHON_PACED = 0.2
-"""Share of the time spent in Python between inferences, from which on the program counts as bound by Python."""
+"""Share of the time spent in Python between inferences, or between launches where nothing marks inferences, from which on the program
+counts as bound by Python."""
 
 TOLERANCE = 0.05
 """A replay that differs by more from its trace is not used."""
@@ -152,6 +154,10 @@ class Model:
         """The share of the time that the host spends on its own work between inferences."""
         return self._share(timeline, lambda step: step.outside_ns)
 
+    def own_share(self, timeline: Timeline) -> float:
+        """The share of the time that the host spends on its own work, between inferences and between launches."""
+        return self._share(timeline, lambda step: step.own_ns)
+
     def host_share(self, timeline: Timeline) -> float:
         """The share of the time in which the host is busy, including calls but not waits."""
         return self._share(timeline, lambda step: step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns))
@@ -219,8 +225,9 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     python = has_pytorch(trace)
     without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
     model = Model(observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without)
-    if python and model.outside_share(model.likely) >= PYTHON_PACED:
-        without = {machine: unprofiled(timeline, profiler, machine) for machine in as_python(machines)}
+    unmarked = only_repeats(inferences, tensorrt=True)
+    if python and (model.own_share if unmarked else model.outside_share)(model.likely) >= PYTHON_PACED:
+        without = {machine: unprofiled(timeline, profiler, machine, unmarked=unmarked) for machine in as_python(machines)}
         model = replace(model, without=without)
     return model
 

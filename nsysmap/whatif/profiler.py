@@ -114,8 +114,9 @@ def profiler_parts(events: IntArray, own: tuple[IntArray, IntArray], calls: IntA
     return parts
 
 
-def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine) -> Timeline:
-    """The timeline as it would run without the profiler."""
+def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *, unmarked: bool = False) -> Timeline:
+    """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the host's own work between launches is an
+    engine's, so that it varies as work outside enqueues does."""
     costs = _costs(timeline.costs, profiler, machine)
     usual = _usual_leads(timeline)
 
@@ -130,7 +131,7 @@ def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine) ->
         else:
             bare = max(call - old.call_profiler_ns, call // 2)
             call = bare + round(min(bare, _STAGED_NS) * (machine.staging - 1)) if old.kind == "block" else round(bare * machine.launch)
-        inside = round((own - outside) * machine.launch)
+        inside = round((own - outside) * (machine.own if unmarked else machine.launch))
         outside = round(outside * machine.own)
         works = tuple(_work(work, machine, usual if old.graph else None) for work in old.works)
         return old._replace(own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)

@@ -331,10 +331,10 @@ def test_layers_dropped_or_joined_save_what_was_measured() -> None:
 
 
 def test_two_kernel_sequences_in_turns_are_weighted_as_they_come() -> None:
-    """Without ranges, too: 22 inferences of the short one (202 µs as a graph) and 26 of the long one (422 µs)."""
+    """Without ranges, too: 22 inferences of the short one (202 µs as a graph) and 26 of the long one (422 µs); the first follows none."""
     short, long = (measured_ns("bert_dyn", mode, "timings_h100.tsv") for mode in ("onlya_graphs", "onlyb_graphs"))
     for name in ("two_shapes/sync", "two_shapes/nonvtx"):
-        assert number(name, "cuda-graph", "after_ns") == pytest.approx((22 * short + 26 * long) / 48, rel=0.02)
+        assert number(name, "cuda-graph", "after_ns") == pytest.approx((22 * short + 25 * long) / 47, rel=0.02)
 
 
 def test_engines_that_run_in_turns_are_timed_by_the_pass() -> None:
@@ -467,7 +467,17 @@ def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_t
     assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))  # timings_h100.tsv: 745 to 909 us
     eager = answers("torch_encoder/eager")["cuda-graph"]  # 2.8 ms of launches for 0.2 ms of kernels
     assert eager["answer"] == "answered"
-    assert int(str(eager["low_saving_ns"])) > 0.5 * int(str(eager["before_ns"]))
+    assert int(str(eager["low_saving_ns"])) > 0.7 * int(str(eager["low_before_ns"]))
+
+
+def test_knowing_less_of_a_python_program_gives_no_narrower_range() -> None:
+    """Without engine files nothing shows which of the host's own work is an engine's, so that all of it may be Python's."""
+    report = next(place / "torch_mixed" / "nonvtx.nsys-rep" for place in (FIXTURES, CAPTURES) if (place / "torch_mixed").exists())
+    widths = []
+    for engines in (engine_files("torch_mixed"), []):
+        row = next(iter(predict_changes(map_report(report, engines))))
+        widths.append((row.integer("high_before_ns") - row.integer("low_before_ns")) / row.integer("before_ns"))
+    assert widths[1] >= 0.95 * widths[0]
 
 
 def test_what_the_replay_misses_of_the_trace_is_in_no_prediction() -> None:
