@@ -23,6 +23,7 @@ from nsysmap.trace.steady import steady_inferences
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
+    from matplotlib.transforms import Bbox
 
 _COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#ff98f6", "#7e80a1")
 _MARKS = "os^vDP*X"
@@ -32,6 +33,7 @@ _NAMED = 5
 _NAME = 70
 _CLEAR = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
 _APART = 2  # pixels between two names
+_AWAY = (1, 2, 4, 6)  # times as far from its point as a name is that stands beside it
 _ABOVE_LINES = 2.5  # matplotlib draws lines at 2, and text at 3 as well as legends at 5
 _WHY = {
     "foreign_node": "the engine file does not show what is inside these regions",
@@ -138,11 +140,8 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     peaks = _peaks(analysis, rows)
     placed = np.concatenate([per_byte, counted_per_byte])
     left, right = float(placed.min()) / 3, max(float(placed.max()) * 3, (max(peaks) / bandwidth * 3) if peaks else 0)
-    for peak, words in peaks.items():
-        corner = peak / bandwidth
-        axes.plot([max(left, corner), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
-        offset = 3 if peak == max(peaks) else -10  # the line of the memory runs above the lower ones
-        axes.annotate(words, (right, peak / 1e9), xytext=(0, offset), textcoords="offset points", ha="right", fontsize=8)
+    for peak in peaks:
+        axes.plot([max(left, peak / bandwidth), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
     top = (max(peaks) / bandwidth) if peaks else right
     axes.plot([left, top], [left * bandwidth / 1e9, top * bandwidth / 1e9], color="#495057", linewidth=1)
     middle = (left * top) ** 0.5
@@ -177,6 +176,9 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     for line in (*lines, *_left_out(analysis, totals, whole_ns, set(place))):
         axes.plot([], [], linestyle="none", label=line)
     below(axes)
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
+    for peak, words in peaks.items():
+        _along(axes, words, right, peak / 1e9, (3,) if peak == max(peaks) else (-10, 3))  # the line of the memory runs above the lower ones
     _named(axes, points)
     what = "visible kernel time" if analysis.summary.hidden else "kernel time"
     return f"Roofline of the layers with {percent(int(totals[list(place)].sum()), whole_ns)} of the {what}"
@@ -228,36 +230,51 @@ def _draw_counted(axes: Axes, rows: Sequence[Row], per_byte: FloatArray, rate: F
 
 
 def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Writes each name beside its point, where it covers no other and the fewest points; a name that fits nowhere is left out."""
-    from matplotlib.transforms import Bbox
-
+    """Writes each name near its point, where it covers no other and the fewest points, with a line to it where there is no room beside it;
+    a name that fits nowhere is left out."""
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     whole = axes.get_window_extent()
     taken: list[Bbox] = [text.get_window_extent() for text in axes.texts]
-    drawn = np.concatenate([axes.transData.transform(np.asarray(dots.get_offsets())) for dots in axes.collections])
+    drawn = _drawn(axes)
     for name, x, y in points:
         best: tuple[int, Annotation, Bbox] | None = None
-        for side, (right, up) in (
-            ("right", (-6, -3)),
-            ("left", (6, -3)),
-            ("right", (-6, 7)),
-            ("left", (6, 7)),
-            ("right", (-6, -13)),
-            ("left", (6, -13)),
-        ):
-            text = axes.annotate(
-                name, (x, y), xytext=(right, up), ha=side, textcoords="offset points", fontsize=7, bbox=_CLEAR, zorder=_ABOVE_LINES
-            )
-            box = text.get_window_extent().padded(_APART)
-            if any(box.overlaps(other) for other in taken) or box.x0 < whole.x0 or whole.x1 < box.x1:
-                text.remove()
-                continue
-            covered = int(np.count_nonzero(((drawn >= box.min) & (drawn <= box.max)).all(axis=1)))
-            if best is not None and best[0] <= covered:
-                text.remove()
-                continue
+        for away in _AWAY:
+            for side, right, up in [(side, right, up) for up in (-3, 7, -13) for side, right in (("right", -6), ("left", 6))]:
+                text = axes.annotate(
+                    name, (x, y), xytext=(away * right, away * up), ha=side, textcoords="offset points", fontsize=7, bbox=_CLEAR,
+                    zorder=_ABOVE_LINES,
+                )  # fmt: skip
+                box = text.get_window_extent().padded(_APART)
+                covered = _inside(drawn, box)
+                if any(box.overlaps(other) for other in taken) or box.x0 < whole.x0 or whole.x1 < box.x1 or (best and best[0] <= covered):
+                    text.remove()
+                    continue
+                if best is not None:
+                    best[1].remove()
+                best = covered, text, box
             if best is not None:
-                best[1].remove()
-            best = covered, text, box
-        if best is not None:
-            taken.append(best[2])
+                taken.append(best[2])
+                if away > 1:
+                    line = {"arrowstyle": "-", "linewidth": 0.6, "color": "#495057", "shrinkA": 0, "shrinkB": 3}
+                    axes.annotate("", (x, y), xytext=best[1].xyann, textcoords="offset points", arrowprops=line)
+                break
+
+
+def _along(axes: Axes, words: str, right: float, y: float, ups: Sequence[int]) -> None:
+    """Writes words at the right end of a horizontal line, above or below it (``ups``, in points): where they cover fewest points."""
+    texts = [axes.annotate(words, (right, y), xytext=(0, up), textcoords="offset points", ha="right", fontsize=8) for up in ups]
+    drawn = _drawn(axes)
+    covered = [_inside(drawn, text.get_window_extent()) for text in texts]
+    for place, text in enumerate(texts):
+        if place != covered.index(min(covered)):
+            text.remove()
+
+
+def _drawn(axes: Axes) -> FloatArray:
+    """Where the points are, in pixels; the axes must have their limits."""
+    return np.concatenate([axes.transData.transform(np.asarray(dots.get_offsets())) for dots in axes.collections])
+
+
+def _inside(drawn: FloatArray, box: Bbox) -> int:
+    """How many points a text covers."""
+    return int(np.count_nonzero(((drawn >= box.min) & (drawn <= box.max)).all(axis=1)))

@@ -63,6 +63,13 @@ def test_the_roofline_counts_every_layer_with_time(analysis: Analysis, tmp_path:
     assert not any("mathdefault" in one for one in said)
 
 
+@pytest.mark.parametrize(("folder", "trace"), [("bert_trt10", "sync.sqlite"), ("aux_streams", "graph.nsys-rep")])
+def test_each_layer_that_the_roofline_names_has_its_number_beside_a_point(folder: str, trace: str, tmp_path: Path) -> None:
+    said = texts(analyze(FIXTURES / folder / trace, [FIXTURES / folder / "engine.json"], rules=()), "roofline", tmp_path / "x.svg")
+    assert {"1", "2", "3", "4", "5"} <= set(said)
+    assert any(one.startswith("5: ") for one in said)
+
+
 def test_the_roofline_says_of_which_data_type_its_peaks_are(analysis: Analysis, tmp_path: Path) -> None:
     said = texts(analysis, "roofline", tmp_path / "x.svg")
     peaks = {row.maybe_real("peak_flops_per_s") for row in analysis.tables.roofline if row.maybe_integer("flops")}
@@ -218,7 +225,7 @@ def test_inferences_that_only_their_gpu_tells_apart_say_which(tmp_path: Path) ->
 def test_hidden_kernels_are_not_counted_as_none(tmp_path: Path) -> None:
     folder = FIXTURES / "decode_loop"
     hidden = analyze(folder / "graph_whole.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=())
-    assert any(one.startswith("95 inferences with hidden kernels, median") for one in texts(hidden, "inferences", tmp_path / "x.svg"))
+    assert any(one.startswith("96 inferences with hidden kernels, median") for one in texts(hidden, "inferences", tmp_path / "x.svg"))
     assert any("visible kernel time" in one for one in texts(hidden, "layers", tmp_path / "x.svg"))
 
 
