@@ -162,10 +162,12 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_ylabel("10⁹ operations per second")
     totals, whole_ns = layer_totals(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
-    groups = [[row for row in mine if row.integer("layer_id") in place] for mine in alike(tables.layers)]
+    every = alike(tables.layers)
+    groups = [[row for row in mine if row.integer("layer_id") in place] for mine in every]
     spent = [int(totals[[row.integer("layer_id") for row in mine]].sum()) for mine in groups]
     costly = [number for number in np.argsort(-np.array(spent), kind="stable")[:_NAMED].tolist() if spent[number]]
-    told = titles_of(names_of([groups[number] for number in costly]), _NAME)
+    names = names_of(every)
+    told = titles_of([names[number] for number in costly], _NAME)
     points, lines = [], []
     for number, (group, name) in enumerate(zip(costly, told, strict=True), start=1):
         like = groups[group]

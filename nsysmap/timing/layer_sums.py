@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
 from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
 from nsysmap.base.table import IntArray, Row, Table
@@ -58,35 +59,41 @@ def alike(layers: Table) -> list[list[Row]]:
 
 
 def names_of(groups: Sequence[Sequence[Row]]) -> list[str]:
-    """One name for each of these groups of layers (`alike`), with numbers where others of its engine and kind have the same."""
-    keys = [(mine[0].maybe_integer("engine"), mine[0].text("kind")) for mine in groups]
-    return names_apart([[row.text("name") for row in mine] for mine in groups], keys)
+    """One name for each of these groups of layers (`alike`), which no layer of another group of its engine fits."""
+    return names_apart([[row.text("name") for row in mine] for mine in groups], [mine[0].maybe_integer("engine") for mine in groups])
 
 
 def names_apart(groups: Sequence[Sequence[str]], keys: Sequence[object]) -> list[str]:
-    """`common_name` of each group of names; where several with an equal key have the same, with the numbers that tell them apart."""
-    names = [common_name(mine) for mine in groups]
-    same: dict[tuple[object, str], list[int]] = {}
-    for at, (key, name) in enumerate(zip(keys, names, strict=True)):
-        if len(groups[at]) > 1:
-            same.setdefault((key, name), []).append(at)
-    for mine in same.values():
-        if len(mine) > 1:
-            told = _with_numbers([groups[at] for at in mine])
-            names = [told[mine.index(at)] if at in mine else name for at, name in enumerate(names)]
-    return names
-
-
-def _with_numbers(groups: Sequence[Sequence[str]]) -> list[str]:
-    """The common names of groups of names that differ only in numbers, with those of the first place where all groups have others, as in
-    layer.{0,2,5,…}; without such a place with all numbers."""
-    listed = [[_listed(column) for column in zip(*(NUMBER.findall(name) for name in mine), strict=True)] for mine in groups]
-    places = [place for place, column in enumerate(zip(*listed, strict=True)) if len(set(column)) == len(groups)][:1]
+    """`common_name` of each group of names, with those numbers listed that keep out the names of other groups with an equal key."""
+    every: dict[tuple[object, str], set[str]] = {}
+    for key, mine in zip(keys, groups, strict=True):
+        for name in mine:
+            every.setdefault((key, NUMBER.sub("*", name)), set()).add(name)
     found = []
-    for mine, numbers in zip(groups, listed, strict=True):
-        shown = [one if place in places or not places or not one.startswith("{") else "*" for place, one in enumerate(numbers)]
-        found.append("".join(text + number for text, number in zip(NUMBER.split(mine[0]), [*shown, ""], strict=True)))
+    for key, mine in zip(keys, groups, strict=True):
+        texts = {NUMBER.sub("*", name) for name in mine}
+        own = set(mine)
+        found.append(_apart(own, every[key, texts.pop()] - own) if len(texts) == 1 else common_name(mine))
     return found
+
+
+def _apart(own: set[str], others: set[str]) -> str:
+    """The common name of names that differ only in numbers, with the numbers of as few places as keep out the others, as in
+    layer.{0,2,5,…}; where none do, of those that keep out most."""
+    first, columns = next(iter(own)), [set(column) for column in zip(*map(NUMBER.findall, own), strict=True)]
+    shared = [place for place, values in enumerate(columns) if len(values) == 1]
+    different = [place for place, values in enumerate(columns) if len(values) > 1]
+    numbers = [NUMBER.findall(name) for name in others]
+    numbers = [row for row in numbers if all(row[place] in columns[place] for place in shared)]
+    choices = [(), *combinations(different, 1), *combinations(different, 2), tuple(different)] if numbers else [()]
+
+    def cost(places: tuple[int, ...]) -> tuple[int, int, int]:
+        fits = sum(all(row[place] in columns[place] for place in places) for row in numbers)
+        return fits, len(places), sum(len(columns[place]) for place in places)
+
+    listed = min(choices, key=cost)
+    shown = [_listed(values) if place in (*shared, *listed) else "*" for place, values in enumerate(columns)]
+    return "".join(text + number for text, number in zip(NUMBER.split(first), [*shown, ""], strict=True))
 
 
 def _listed(numbers: Iterable[str]) -> str:
@@ -111,13 +118,42 @@ def _timed(layers: Table) -> list[Row]:
 
 
 def _of_like_time(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows in groups, each with times within a factor of each other."""
-    parts: list[list[Row]] = []
-    for row in sorted(rows, key=lambda row: -row.integer("time_ns")):
-        if parts and parts[-1][0].integer("time_ns") <= _ALIKE * row.integer("time_ns"):
-            parts[-1].append(row)
+    """Rows whose names differ only in numbers, in groups with times within a factor of each other.
+
+    The rows that have the same number at one place of their names stay together where they can, so that numbers tell the groups apart; the
+    place is the one that makes the fewest groups.
+    """
+    times = [row.integer("time_ns") for row in rows]
+    if max(times) <= _ALIKE * min(times):
+        return [list(rows)]
+    best: list[list[int]] | None = None
+    fewest = (0, 0)
+    for column in zip(*(NUMBER.findall(row.text("name")) for row in rows), strict=True):
+        of_number: dict[str, list[int]] = {}
+        for at, number in enumerate(column):
+            of_number.setdefault(number, []).append(at)
+        if len(of_number) > 1:
+            found = _by_time(list(of_number.values()), times)
+            cost = sum(len(_by_time([[at] for at in mine], times)) for mine in found), len(of_number)
+            if best is None or cost < fewest:
+                best, fewest = found, cost
+    if best is None:
+        return [[rows[at] for at in mine] for mine in _by_time([[at] for at in range(len(rows))], times)]
+    return [part for mine in best for part in _of_like_time([rows[at] for at in mine])]
+
+
+def _by_time(groups: Sequence[list[int]], times: Sequence[int]) -> list[list[int]]:
+    """The groups, joined where their times together are within the factor, the slowest first."""
+    parts: list[list[int]] = []
+    slowest = fastest = 0
+    for mine in sorted(groups, key=lambda places: -max(times[at] for at in places)):
+        least = min(times[at] for at in mine)
+        if parts and slowest <= _ALIKE * min(fastest, least):
+            parts[-1].extend(mine)
+            fastest = min(fastest, least)
         else:
-            parts.append([row])
+            parts.append(list(mine))
+            slowest, fastest = max(times[at] for at in mine), least
     return parts
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import numpy as np
 import pytest
 
@@ -42,7 +45,7 @@ def test_layers_of_other_kinds_or_of_quite_another_time_are_not_taken_together()
         np.array([40, 30, 20, 10]),
         100,
     )
-    assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv*", 2), ("conv1", 1), ("conv4", 1)]
+    assert [(row.text("name"), row.integer("layers")) for row in rows] == [("conv{2,3}", 2), ("conv1", 1), ("conv4", 1)]
 
 
 def test_rows_that_would_have_the_same_name_have_their_numbers_in_it() -> None:
@@ -55,10 +58,39 @@ def test_rows_that_would_have_the_same_name_have_their_numbers_in_it() -> None:
     long = [f"a.{number}/b7/c{number + 1}" for number in (3, 12, 5, 9, 4)]
     assert names_apart([long, ["a.1/b7/c1", "a.2/b7/c9"]], [0, 0]) == ["a.{3,4,5,…}/b7/c*", "a.{1,2}/b7/c*"]
     assert names_apart([["a1b1", "a2b1"], ["a1b1", "a2b1"], ["a1b2"]], [0, 0, 0]) == [
-        "a{1,2}b1",
-        "a{1,2}b1",
+        "a*b1",
+        "a*b1",
         "a1b2",
     ]  # nothing tells them apart
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether a layer's name fits that of a row in which no number is left out."""
+    text = re.escape(pattern).replace(r"\*", "[0-9]+").replace(r"\{", "(").replace(r"\}", ")").replace(",", "|")
+    return re.fullmatch(text, name) is not None
+
+
+def test_the_name_of_a_row_fits_the_layers_in_it_and_no_other_that_has_time() -> None:
+    drawn = random.Random(7)
+    for _ in range(300):
+        blocks, branches = drawn.randint(1, 4), drawn.randint(1, 4)
+        slow = [drawn.choice((100, 100, 150, 400)) for _ in range(branches)]
+        rows = [
+            (f"/inception{block}/branch{branch}/conv{number}", "convolution", round(slow[branch] * drawn.choice((1, 1, 1, 0.4))))
+            for block in range(blocks) for branch in range(branches) for number in range(drawn.randint(1, 2))
+        ]  # fmt: skip
+        table = repeated_layers(layers(*rows), np.array([time for *_, time in rows]), 10_000)
+        assert sum(row.integer("layers") for row in table) == len(rows)
+        for row in table:
+            mine = [time for name, _, time in rows if fits(row.text("name"), name)]
+            assert (len(mine), sum(mine)) == (row.integer("layers"), row.integer("time_ns")), (row.text("name"), rows)
+            assert max(mine) <= 2 * min(mine)
+
+
+def test_layers_with_one_number_in_common_stay_in_one_row_where_their_times_allow() -> None:
+    near = [("/b0/conv1", 210), ("/b1/conv1", 190), ("/b2/conv1", 205), ("/b0/conv2", 400), ("/b1/conv2", 390), ("/b0/conv3", 120)]
+    rows = repeated_layers(layers(*((name, "convolution", time) for name, time in near)), np.array([time for _, time in near]), 2000)
+    assert {row.text("name"): row.integer("layers") for row in rows} == {"/b*/conv2": 2, "/b*/conv{1,3}": 4}
 
 
 def test_a_star_in_a_name_is_like_a_number() -> None:
