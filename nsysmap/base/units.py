@@ -115,6 +115,16 @@ def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
     return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})"
 
 
+def told_change(before_ns: int, saving_ns: int, low_ns: int, high_ns: int) -> tuple[str, str, str, str, str]:
+    """The time before a change and after it, what it saves, and the ends of the range of that, in microseconds without the unit: rounded to
+    about a tenth of that range, and the time after it is the difference of the two as they are shown."""
+    tenth = max(high_ns - low_ns, 1) / 1e4
+    digits = max(0, min(2, math.floor(-math.log10(tenth / 2))))
+    before, saving = (round(time_ns / 1e3, digits) for time_ns in (before_ns, saving_ns))
+    shown = [_plain(value, digits) for value in (before, before - saving, saving, low_ns / 1e3, high_ns / 1e3)]
+    return shown[0], shown[1], shown[2], shown[3], shown[4]
+
+
 def as_told(text: str) -> float:
     """The nanoseconds that a rounded time tells, such as 385,000 for "385 µs (371 to 433)": what a reader subtracts."""
     number, unit = text.split()[:2]

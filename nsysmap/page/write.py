@@ -9,7 +9,7 @@ from pathlib import Path
 from nsysmap.analysis import Analysis
 from nsysmap.base.groups import distinct_rows
 from nsysmap.base.output_file import replacing
-from nsysmap.base.table import MISSING, Table
+from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent, rate, rounded
 from nsysmap.page.answer import bars_of, told_of
@@ -24,7 +24,7 @@ from nsysmap.page.windows import MOST_KERNELS, windows_of
 from nsysmap.picture.html import CODE
 from nsysmap.picture.inline import inlined
 from nsysmap.report.model import Report
-from nsysmap.report.whatif import assumptions, unanswered
+from nsysmap.report.whatif import assumptions, change_figures, unanswered
 from nsysmap.report.words import captured, mapping_words
 from nsysmap.summary import gains
 from nsysmap.summary.costs import whose_unit
@@ -58,6 +58,12 @@ def write_page(
     text = page(analysis, report, most_kernels=most_kernels, links=links)
     with replacing(path) as fresh:
         fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    """What a change saves, the range of that, and the time before and after it."""
+    before, after, *saving = change_figures(row)
+    return (*saving, before, after)
 
 
 def _by_reason(report: Report) -> dict[str, list[str]]:
@@ -124,6 +130,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         rules_found=[(mine[0].text("rule"), numbers[mine[0].integer("finding_id")], len(mine)) for mine in by_rule],
         outcomes={row.text("rule"): row for row in analysis.tables.rule_outcomes},
         numbers=numbers,
+        figures=_figures,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
         predicted={row.text("change") for row in answered},
         titles={name: change.title for name, change in CHANGES.items()} | {one.name: one.title for one in analysis.summary.actions},

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from nsysmap.base.lines import folded, rendered, table
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import escaped
-from nsysmap.base.units import unit_words
+from nsysmap.base.units import told_change, unit_words
 from nsysmap.summary.model import INFERENCE
 
 WIDTH = 80
@@ -27,8 +26,7 @@ def whatif_text(answers: Table, source: str, one: str = INFERENCE) -> str:
     lines = []
     if told:
         lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]
-        figures = ("before_ns", "after_ns", "saving_ns", "low_saving_ns", "high_saving_ns")
-        cells = [(row.text("change"), *_figures([row.integer(name) for name in figures])) for row in told]
+        cells = [(row.text("change"), *change_figures(row)) for row in told]
         lines += rendered(table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False).splitlines()
     for heading, reasons in unanswered(rows):
         if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not for each change
@@ -44,11 +42,9 @@ def whatif_text(answers: Table, source: str, one: str = INFERENCE) -> str:
     return "\n".join(escaped(line) for line in lines)
 
 
-def _figures(times_ns: Sequence[int]) -> list[str]:
-    """Times in µs, rounded to about a tenth of the range between the last two."""
-    tenth = max(times_ns[-1] - times_ns[-2], 1) / 1e4
-    digits = max(0, min(2, math.floor(-math.log10(tenth / 2))))
-    return [f"{time_ns / 1e3:,.{digits}f}" for time_ns in times_ns]
+def change_figures(row: Row) -> tuple[str, str, str, str, str]:
+    """Before, after, saving and its range of an answered change, in microseconds."""
+    return told_change(*(row.integer(name) for name in ("before_ns", "saving_ns", "low_saving_ns", "high_saving_ns")))
 
 
 def whatif_json(answers: Table) -> dict[str, object]:

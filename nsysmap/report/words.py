@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
-from nsysmap.base.units import counted, duration, percent, ranged, rounded, size
+from nsysmap.base.units import counted, duration, percent, rounded, size
 from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
+from nsysmap.report.whatif import change_figures
 from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
 from nsysmap.summary.costs import whose_unit
@@ -19,8 +20,6 @@ from nsysmap.summary.words import NOT_ABOUT_THIS, each, idle_words, in_its_words
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
 
-ENDS = ("", "low_", "high_")
-"""Prefixes of the columns of a predicted time: the time, and the ends of its expected range."""
 _SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
 _GRAPH_MODES = {
@@ -179,9 +178,8 @@ def answered_changes(report: Report) -> list[Row]:
 
 def saving_cells(row: Row) -> tuple[str, str, str]:
     """What a change saves, the range of that, and the time before and after it."""
-    saving, _, between = ranged(*(row.integer(f"{end}saving_ns") for end in ENDS)).partition(" (")
-    before, after = (ranged(*(row.integer(f"{end}{when}_ns") for end in ENDS)).partition(" (")[0] for when in ("before", "after"))
-    return saving, f"{between.removesuffix(')')} {saving.rpartition(' ')[2]}", f"{before} → {after}"
+    before, after, saving, low, high = change_figures(row)
+    return f"{saving} µs", f"{low} to {high} µs", f"{before} → {after} µs"
 
 
 def median_and_p95(spread: Spread | None) -> tuple[str, str]:

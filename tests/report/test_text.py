@@ -158,7 +158,7 @@ def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
         what_if_row("aux-streams", "cannot-tell", reason="no engine file was given"),
     ]
     text = report_text(with_tables(report("bert_trt10", "sync.sqlite"), whatif=Table.of_rows(WHATIF, rows)), full=True)
-    assert re.search(r"50 µs +40 to 60 µs +300 µs → 250 µs +cuda-graph: run it as a CUDA graph", text)
+    assert re.search(r"50 µs +40 to 60 µs +300 → 250 µs +cuda-graph: run it as a CUDA graph", text)
     assert "pinned-copies: does not apply: the trace has no copies" in text
     assert "aux-streams: cannot tell: no engine file was given" in text
 

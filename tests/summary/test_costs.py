@@ -237,9 +237,9 @@ def test_a_rule_tells_a_prediction_as_the_answer_does() -> None:
     analysis = analyze(report, engine, rules=golden_rules())
     (finding,) = [one for one in analysis.findings if one.rule == "cuda-graph-would-help"]
     predicted = words.figure(analysis.summary.unprofiled) if analysis.summary.unprofiled else ""
-    assert f" instead of {predicted.partition(' (')[0]} without the profiler" in finding.message
+    assert f" less than its {predicted.partition(' (')[0]} without the profiler" in finding.message
     (action,) = [one for one in analysis.summary.actions if one.name == "cuda-graph"]
-    assert f": {words.figure(action.saving)}, or " in finding.message
+    assert f" would take {words.figure(action.saving)}, or " in finding.message
     assert cost_words(finding.cost_ns or 0, finding.group, analysis.summary) == f"{rounded(action.saving.ns)} per inference"
 
 

@@ -29,6 +29,7 @@ from nsysmap.report.words import cost_words
 from nsysmap.rules.packs import chosen_rules
 from nsysmap.summary import gains
 from nsysmap.summary.screen import screen
+from nsysmap.whatif.change import CHANGE_NAMES
 from tests.places import FIXTURES
 from tests.summary.test_costs import CAPTURES
 
@@ -232,6 +233,31 @@ def test_every_form_names_the_same_actions(name: str) -> None:
             assert not missing or (where == "narrow" and missing[0] != titles[shown[0].name] and f"{len(missing)} more: --full" in text), (
                 where
             )
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_before_minus_saving_is_after_as_a_reader_subtracts_them(name: str) -> None:
+    """In every table of changes: the command, the full text, Markdown and the page; all of them with the same digits."""
+    analysis = held(name)
+    shown: dict[str, dict[str, list[float]]] = {}
+    name_of = f"(?P<c>{'|'.join(CHANGE_NAMES)})"
+    rows = {
+        "what-if": rf"(?<= ){name_of} (?P<b>{NUMBER}) (?P<a>{NUMBER}) (?P<s>{NUMBER}) (?P<l>{NUMBER}) (?P<h>{NUMBER})(?= )",
+        "full": rf"(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) → (?P<a>{NUMBER}) µs {name_of}:",
+        "markdown": rf" {name_of}: [^µ]*? (?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) → (?P<a>{NUMBER}) µs",
+        "page": rf"{name_of}: +(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) µs (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) µs (?P<a>{NUMBER}) µs",
+    }
+    page = re.findall(r'(?s)<tr id="change-([a-z-]+)".*?</small></td>(.*?)</tr>', analysis.to_html())
+    for where, text in (texts(name) | {"page": "; ".join(f"{change}: {tags_left_out(row)}" for change, row in page)}).items():
+        for found in re.finditer(rows.get(where, "(?!)"), text):
+            figures = {one: float(found[one].replace(",", "")) for one in "baslh"}
+            assert figures["b"] - figures["s"] == pytest.approx(figures["a"], abs=1e-6), (where, found[0])
+            shown.setdefault(found["c"], {})[where] = [figures[one] for one in "basl"]
+    answered = {row.text("change") for row in analysis.tables.whatif if row.text("answer") == "answered"}
+    assert answered <= shown.keys()
+    for change in answered:
+        assert shown[change].keys() == rows.keys(), change
+        assert len({tuple(one) for one in shown[change].values()}) == 1, shown[change]
 
 
 def test_findings_are_told_in_the_unit_of_the_answer() -> None:
