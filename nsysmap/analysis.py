@@ -47,7 +47,7 @@ from nsysmap.timing.inference_groups import inference_figures
 from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
 from nsysmap.timing.layer_sums import layer_kinds, repeated_layers
 from nsysmap.timing.layer_times import profiled_layer_times
-from nsysmap.timing.measured import Measured, measure
+from nsysmap.timing.measured import KindTimes, Measured, by_kind, measure
 from nsysmap.timing.precision import engine_precision_table
 from nsysmap.timing.replayed_idle import replayed_times
 from nsysmap.timing.roofline import roofline_table
@@ -205,6 +205,7 @@ class EngineRun:
     times: Measured | None
     notes: tuple[Note, ...]  # beside the engines' own
     summary: Summary | None = None  # the answer of the report, if asked for
+    kinds: tuple[KindTimes, ...] = ()  # times of each kind of its inferences, where there are several
 
 
 def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
@@ -234,7 +235,10 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
     times, own = measured(mapped), {note for engine in mapped.engines for note in engine.notes}
     notes = tuple(note for note in notes_of(mapped) if note not in own)
     shown = mapped.engines if len(engine_files) > 1 else mapped.engines[:1]
-    return tuple(EngineRun(engine, number, mapped.trace.source, times, notes, summary) for number, engine in enumerate(shown))
+    kinds = [by_kind(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, number) for number in range(len(shown))]
+    return tuple(
+        EngineRun(engine, number, mapped.trace.source, times, notes, summary, kinds[number]) for number, engine in enumerate(shown)
+    )
 
 
 def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:

@@ -106,7 +106,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
         runs = engine_runs(
             engine_files, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell, summarised=first
         )
-    pages = [(run.engine, OfTrace(run.source, run.times, run.notes, run.number) if run.times else None) for run in runs]
+    pages = [(run.engine, OfTrace(run.source, run.times, run.notes, run.number, run.kinds) if run.times else None) for run in runs]
     if sort == "time":
         pages.sort(key=lambda page: -(page[1].share if page[1] else 0.0))
     if not as_json:  # what holds for the trace is said once, at the end

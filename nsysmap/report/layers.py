@@ -22,7 +22,8 @@ from nsysmap.report.precision import Rows
 from nsysmap.summary.costs import cost_rows
 from nsysmap.summary.model import Summary
 from nsysmap.summary.screen import costs_table
-from nsysmap.timing.measured import Measured
+from nsysmap.summary.words import mixture
+from nsysmap.timing.measured import KindTimes, Measured
 from nsysmap.timing.precision import engine_precision_table
 
 Sort = Literal["index", "time", "name"]
@@ -42,6 +43,7 @@ class OfTrace:
     times: Measured
     notes: tuple[Note, ...]
     number: int = 0  # of the engine among those that were measured
+    kinds: tuple[KindTimes, ...] = ()  # its kinds of inferences, as of several shapes: the times above are means over all of them
 
     @property
     def layers(self) -> dict[int, Row]:
@@ -58,7 +60,15 @@ class OfTrace:
     def time_words(self) -> str:
         """What the times and shares are."""
         mean = f"mean of {counted(self.inferences, 'inference')} of this engine" if self.inferences else "total over the trace"
-        return f"{mean}; shares are of all kernel time"
+        of = [f"{kind.inferences:,} of {name}" for kind, name in zip(self.kinds, self.kind_names, strict=True)]
+        mixed = f": {' and '.join(of)}, whose own means stand beside it" if of else ""
+        return f"{mean}{mixed}; shares are of all kernel time"
+
+    @property
+    def kind_names(self) -> list[str]:
+        """What the inferences of each kind are called: by their number of kernels."""
+        names = [counted(kind.kernels, "kernel") for kind in self.kinds]
+        return [f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name for place, name in enumerate(names)]
 
     @property
     def share(self) -> float:
@@ -90,7 +100,8 @@ def costs_text(summary: Summary, *, width: int | None = None) -> str:
 
     Layers whose names differ only in numbers are one row; a * stands for the numbers.
     """
-    return _text([costs_table(summary, cost_rows(summary), _room(width))])
+    mixed = list(wrapped(told, _room(width), indent=0)) if (told := mixture(summary)) else []
+    return _text([costs_table(summary, cost_rows(summary), _room(width)), mixed])
 
 
 def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: int | None = None) -> str:
@@ -124,6 +135,7 @@ def _text(parts: Sequence[Sequence[Line]]) -> str:
 def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: bool = False) -> dict[str, object]:
     """The same as one JSON object; times in nanoseconds, sizes in bytes.  Measurements and precision are included on request."""
     rows = measured.layers if measured else {}
+    of_kinds = _by_kind(measured) if measured else []
     layers = []
     for layer in engine.layers:
         values = _layer_json(engine, layer)
@@ -133,6 +145,7 @@ def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: b
                 name: None if row is None else row[name]
                 for name in ("time_ns", "share_of_kernel_time", "share_of_all_kernel_time", "kernels")
             }
+            values["by_kind"] = [kind.get(layer.index) for kind in of_kinds]
         layers.append(values)
     notes = [*engine.notes, *(measured.notes if measured else ())]
     value: dict[str, object] = {
@@ -144,10 +157,17 @@ def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: b
     }
     if measured:
         value |= {"trace": measured.source, "inferences": measured.inferences, "regions": _regions_json(measured)}
+        value["kinds"] = [{"kernels": kind.kernels, "inferences": kind.inferences} for kind in measured.kinds]
     if precision:
         named: dict[int, tuple[int | None, str]] = {layer.index: (layer.index, layer.name) for layer in engine.layers}
         value["precision"] = report_precision.precision_json(_precision(engine, measured), named)
     return {**value, "notes": [{"level": note.level, "text": note.text} for note in notes]}
+
+
+def _by_kind(measured: OfTrace) -> list[dict[int, int | None]]:
+    """By kind of inferences each layer's mean time."""
+    rows = ([(row.maybe_integer("layer_index"), row) for row in measured.of(kind.layers)] for kind in measured.kinds)
+    return [{index: row.maybe_integer("time_ns") for index, row in mine if index is not None} for mine in rows]
 
 
 def _layer_json(engine: Engine, layer: Layer) -> dict[str, object]:
@@ -255,7 +275,9 @@ def _times(engine: Engine, measured: OfTrace | None) -> dict[str, list[int | Non
         known = {index: row.maybe_integer("time_ns") for index, row in measured.layers.items()}
         told = [known.get(layer.index) for layer in engine.layers]
         if any(time is not None for time in told):
-            times["µs"] = told
+            times["mean µs" if measured.kinds else "µs"] = told
+            for own, name in zip(_by_kind(measured), measured.kind_names, strict=True):
+                times[f"of {name}"] = [own.get(layer.index) for layer in engine.layers]
     if engine.trtexec_ns:
         times["profile µs" if times else "µs"] = list(engine.trtexec_ns)
     return times

@@ -244,6 +244,7 @@ def _layers(report: Report) -> Iterator[str]:
     if not timed:
         return
     yield f"## Layers ({report.layer_time}; share of all kernel time)"
+    yield plain(answer.mixture(report.summary))
     rows = [
         (
             percent(row.maybe_real("share_of_all_kernel_time") or 0, 1),

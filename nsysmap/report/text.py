@@ -35,7 +35,7 @@ from nsysmap.summary import gains
 from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Summary
 from nsysmap.summary.screen import screen
-from nsysmap.summary.words import in_its_words
+from nsysmap.summary.words import in_its_words, mixture
 
 NARROWEST = 80
 _LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
@@ -162,6 +162,7 @@ def _layers(report: Report, width: int) -> list[Line]:
         for row in timed
     ]
     lines: list[Line] = [*heading(f"Layers ({report.layer_time}; share of all kernel time)", width)]
+    lines.extend(wrapped(mixture(report.summary), width))
     lines.extend(table(header, cells, width, "rrrlrrn" if several else "rrrlrn"))
     return lines
 

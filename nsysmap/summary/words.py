@@ -49,6 +49,7 @@ _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer 
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
 _LEFT_OUT = 1.25  # times the replayed inferences' time that all take on average, from which pauses too are left out of the replay
+_OF_ONE_ENGINE = re.compile(rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d")  # what tells its kinds apart: a profile, or how many kernels
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
@@ -246,6 +247,16 @@ def kinds(summary: Summary) -> str:
 def _kind(kind: InferenceKind) -> str:
     """What tells these inferences from the others."""
     return ", ".join(part for part in (kind.what, kind.phase) if part) or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}"
+
+
+def mixture(summary: Summary) -> str:
+    """What times per inference are means over, where inferences of one engine differ, as in their shapes; otherwise empty."""
+    known = [kind for kind in summary.kinds if not kind.phase and kind.mean_ns is not None]
+    mixed = [kind for kind in known if _OF_ONE_ENGINE.search(kind.what)]
+    if len(mixed) < 2 or not summary.kernel_units:
+        return ""
+    of = [f"{kind.what.removeprefix(OF_SO_MANY).strip()} ({kind.inferences:,}x)" for kind in mixed]
+    return in_its_words(summary, f"No inference takes these times: they are means over those of {' and '.join(of)}.")
 
 
 def where(summary: Summary) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nsysmap.base.table import IntArray, Table
 from nsysmap.engine.model import Engine
 from nsysmap.timing.kernel_time import kernel_time
@@ -13,6 +15,8 @@ from nsysmap.timing.precision import precision_table
 from nsysmap.timing.region_times import region_parts
 from nsysmap.timing.totals import layers_with_time
 from nsysmap.trace.steady import steady_windows
+
+_MOST_KINDS = 4
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,31 @@ class Measured:
     def inferences(self) -> int:
         """Steady-state inferences; 0 if none was found and times are totals."""
         return int(self.steady_state.ints("inferences").sum())
+
+
+@dataclass(frozen=True)
+class KindTimes:
+    """Times by layer over the steady-state inferences of one engine that launch the same kernels."""
+
+    kernels: int  # of one inference
+    inferences: int
+    layers: Table
+
+
+def by_kind(kernels: Table, inferences: Table, layers: Table, steady: IntArray, engine: int) -> tuple[KindTimes, ...]:
+    """The times of each kind of an engine's steady-state inferences, as of each input shape, the most first; none if all are of one kind,
+    or of so many that each is a rare one."""
+    mine = np.isin(inferences.ints("inference"), steady) & (inferences.ints("engine") == engine)
+    number, sequence = inferences.ints("inference")[mine], inferences.ints("kernel_sequence")[mine]
+    kinds, counts = np.unique(sequence, return_counts=True)
+    if not 1 < len(kinds) <= _MOST_KINDS:
+        return ()
+    found = []
+    for kind, count in zip(kinds[np.argsort(-counts, kind="stable")].tolist(), sorted(counts.tolist(), reverse=True), strict=True):
+        own = number[sequence == kind]
+        launched = int(np.count_nonzero(kernels.ints("inference") == own[0]))
+        found.append(KindTimes(launched, count, layers_with_time(layers, kernels, own)))
+    return tuple(found)
 
 
 def measure(kernels: Table, inferences: Table, layers: Table, steady: IntArray, engines: Sequence[Engine]) -> Measured:

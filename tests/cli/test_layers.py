@@ -132,6 +132,26 @@ def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None
     assert [engine["inferences"] for engine in value["engines"]] == [2, 96]
 
 
+def test_a_mean_over_two_shapes_has_the_mean_of_each_beside_it() -> None:
+    report, file = (str(FIXTURES / "two_shapes" / name) for name in ("sync.nsys-rep", "engine.json"))
+    text = run(report, file)
+    assert "mean of 46 inferences of this engine: 24 of 48 kernels and 22 of 45 kernels" in " ".join(text.stdout.split())
+    rows = re.findall(r"^ *\d+ +[\d.]+% +([\d.]+) +([\d.]+) +([\d.]+)  ", text.stdout, re.MULTILINE)
+    assert len(rows) == 45
+    for mean, long, short in (map(float, row) for row in rows):
+        assert mean == pytest.approx((24 * long + 22 * short) / 46, abs=0.11)
+    found = json.loads(run(report, file, "--json").stdout)
+    assert found["kinds"] == [{"kernels": 48, "inferences": 24}, {"kernels": 45, "inferences": 22}]
+    for layer in found["layers"]:
+        if layer["time_ns"] is not None:
+            assert layer["time_ns"] == pytest.approx((24 * layer["by_kind"][0] + 22 * layer["by_kind"][1]) / 46, abs=1)
+    costs = " ".join(run(report, file, "--sort", "time").stdout.split())
+    assert "No inference takes these times: they are means over those of 48 kernels (26x) and 45 kernels (22x)." in costs
+    alone = run(str(FIXTURES / "bert_trt10" / "sync.nsys-rep"), str(FIXTURES / "bert_trt10" / "engine.json"), "--sort", "time").stdout
+    assert "No inference takes" not in alone
+    assert "mean µs" not in alone
+
+
 def test_a_finding_in_an_engine_whose_file_was_not_given_says_so() -> None:
     mixed = FIXTURES / "torch_mixed"
     both = [str(mixed / f"{name}.engine.json") for name in ("backbone", "head")]
