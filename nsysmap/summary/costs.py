@@ -20,6 +20,7 @@ _SHORT = 48  # characters of a function with template arguments that is shown wh
 _TELLING = 2  # words of longer ones
 _WORD = re.compile(r"[A-Za-z_]\w+(?!\w*::)")
 _CPP = frozenset({"const", "operator", "lambda", "instance", "unsigned", "void", "int", "bool", "char", "long", "TensorIteratorBase"})
+_PROCESS = re.compile(r"\bprocess (\d+)\b")  # in the wording of the kinds of inferences
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
@@ -49,7 +50,10 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
 
 
 def whose_unit(summary: Summary) -> str:
-    """The unit of the answer, and where several engines ran, that it is no inference of a certain one."""
+    """The unit of the answer, and where several processes or engines ran, that it is no inference of a certain one."""
+    processes = {found[1] for kind in summary.kinds if kind.mean_ns is not None and (found := _PROCESS.search(kind.what))}
+    if len(processes) > 1:
+        return f"{summary.unit} of {'either' if len(processes) == 2 else 'any'} process"
     several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (INFERENCE, REPETITION)
     return f"{summary.unit}{' of any engine' if several else ''}"
 

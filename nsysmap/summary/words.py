@@ -8,6 +8,7 @@ from collections import Counter
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.summary.costs import whose_unit
 from nsysmap.summary.model import (
     INFERENCE,
     OF_SO_MANY,
@@ -288,7 +289,8 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
         span += ", pauses included"  # which the time per inference leaves out
     if _of_few(summary, gpu):
         span, work_ns = f"from the first {_short(summary)} to the last", None
-    per = [rounded(work_ns)] if work_ns is not None else []
+    whose = whose_unit(summary)
+    per = [f"{rounded(work_ns)}{f' per {whose}' if whose.endswith(' process') else ''}"] if work_ns is not None else []
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
     per += [f"{rounded(gpu.collectives_ns)} in collectives"] if gpu.collectives_ns and work_ns is not None else []

@@ -112,6 +112,20 @@ def test_where_kernel_time_is_not_the_gpu_work_of_the_screen_it_says_both(name: 
     assert "busy in the trace" in text
 
 
+def test_of_two_processes_no_mean_is_taken_for_that_of_one() -> None:
+    """Whether the engine files of both are given, or of one: the mean over both says so, and each has its own time."""
+    report, *engines = (FIXTURES / part for part in CAPTURES["two processes"])
+    for given in (engines, engines[:1], engines[1:]):
+        summary = analyze(report, given, rules=[]).summary
+        text = " ".join(rendered(screen(summary, WHOLE), colour=False).split())
+        assert "(2 processes together)" in text
+        assert re.search(rf"busy in the trace, pauses included \({_TIME} per inference of either process", text)
+        assert re.search(rf"costliest layers, of {_TIME} kernel time per inference of either process", text)
+        assert cost_words(1e6, "fusion", summary).endswith(" per inference of either process")
+        assert {"29", "30"} == set(re.findall(r"process (\d+)", words.kinds(summary)))
+    assert "of either process" not in rendered(screen(held("one engine").summary, WHOLE), colour=False)
+
+
 def test_of_inferences_that_mostly_hide_their_kernels_layers_have_sums_not_means() -> None:
     summary = held("a hidden decode loop").summary
     assert f"visible kernel time in {summary.steady} steady inferences" in rendered(screen(summary, WHOLE), colour=False)
