@@ -12,7 +12,8 @@ import numpy as np
 from nsysmap.base.table import BoolArray, IntArray, Row, Table
 from nsysmap.engine.program import Program
 from nsysmap.summary.model import Action, Figure, IdleCause
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, Change, How, how
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS
+from nsysmap.summary.ways import Change, How, how
 from nsysmap.trace.steady import only_repeats
 
 LEAST_SHARE = 0.01

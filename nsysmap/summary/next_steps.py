@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from nsysmap.base.table import Table
 from nsysmap.engine.program import Program
 from nsysmap.summary.model import NextStep
-from nsysmap.summary.paste import ENGINE_FILE, how
+from nsysmap.summary.paste import ENGINE_FILE
+from nsysmap.summary.ways import how
 from nsysmap.trace.lacking import NOTHING_RECORDED
 
 

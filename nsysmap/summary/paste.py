@@ -6,8 +6,8 @@ ONNX Runtime and TensorRT-LLM that go with that version of TensorRT.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from nsysmap.engine.program import (
     CUDA,
@@ -18,113 +18,8 @@ from nsysmap.engine.program import (
     TENSORRT_LLM,
     TORCH_ENGINES,
     TORCH_TENSORRT,
-    Program,
-    Version,
 )
-
-UNKNOWN: Version = (10, 14)
-"""The version that is assumed where none was detected: what it accepts, version 11 does as well, but for the flags of precision."""
-
-_OLD: Version = (8, 6)  # the same where names of Myelin's kernels are of a version before 10
-_RECENT: Version = (10,)  # what every version before it has too needs no mention
-_ONNX, _ANY = "onnx", "any"
-_WAYS: Mapping[str, tuple[str, ...]] = {
-    TENSORRT: (TENSORRT, _ONNX, _ANY),
-    ONNX_RUNTIME: (ONNX_RUNTIME, _ONNX, _ANY),
-    TENSORRT_LLM: (TENSORRT_LLM, _ANY),
-    TORCH_TENSORRT: (TORCH_TENSORRT, PYTORCH, _ANY),
-    TORCH_ENGINES: (TORCH_ENGINES, TENSORRT, _ONNX, _ANY),
-    PYTORCH: (PYTORCH, _ANY),
-    CUDA: (CUDA, _ANY),
-    OTHER: (OTHER, _ANY),
-}
-"""Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from an ONNX model."""
-_SENTENCES = 2  # about findings of different evidence
-_VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})  # kinds whose ways follow TensorRT's version
-
-
-@dataclass(frozen=True)
-class Way:
-    """A line to paste from some version of TensorRT on, or a sentence that says what to change."""
-
-    text: str
-    since: Version = ()
-    paste: bool = True
-    release: str = ""  # the release of what makes the change, if not TensorRT's, that goes with that version
-
-    @property
-    def trtexec(self) -> bool:
-        """Whether trtexec is what makes the change: it runs no engine that exchanges data with other GPUs."""
-        return self.text.startswith("trtexec")
-
-
-@dataclass(frozen=True)
-class Change:
-    """Something to do: what, and how in each kind of program; the ways of one kind begin with that of the newest version."""
-
-    title: str
-    ways: Mapping[str, tuple[Way, ...]]
-    around: bool = False  # it changes the program around the engine: where that is PyTorch, only PyTorch's way applies
-    unsure: str | None = None  # the sentence for engines of an unknown version, where no way fits all
-
-    def way(self, kind: str, program: Program) -> Way | None:
-        """The way that a program of this kind, with this one's TensorRT, makes the change; None if there is none."""
-        ways = (way for one in _WAYS[kind] for way in self.ways.get(one, ()))
-        assumed = program.tensorrt or (_OLD if program.before is not None else UNKNOWN)
-        found = next((way for way in ways if assumed >= way.since and not (program.collectives and way.trtexec)), None)
-        if found is None or program.at_least(found.since or (0,)):
-            return found
-        if self.unsure is not None and kind in _VERSIONED and program.before is None:
-            return Way(self.unsure, paste=False)
-        old = program.before is not None
-        if not found.paste or found.since < (_OLD if old else _RECENT):
-            return found
-        since = ".".join(map(str, found.since))
-        return Way(f"{found.text}  # {found.release or f'from TensorRT {since} on'}", found.since)
-
-
-@dataclass(frozen=True)
-class ByEvidence:
-    """What to do about the findings of a rule where that is not the same for all: by a column of their evidence."""
-
-    column: str
-    changes: Mapping[str, Change]
-    otherwise: Change  # what to do about others; all have its title
-
-    @property
-    def title(self) -> str:
-        """What to do, in words."""
-        return self.otherwise.title
-
-
-@dataclass(frozen=True)
-class How:
-    """How to make a change: one or two lines to paste, or a sentence."""
-
-    paste: str | None
-    paste_pytorch: str | None = None
-    change: str | None = None
-
-
-def how(action: Change | ByEvidence, program: Program, evidence: Sequence[Mapping[str, object]] = ()) -> How:
-    """How this program makes a change; with PyTorch's line beside TensorRT's where either may be what runs the engine.
-
-    ``evidence`` is that of the findings that ask for it, the costliest first: where it decides, the line is that of the first one,
-    or the sentence has what they ask for.
-    """
-    if isinstance(action, ByEvidence):
-        asked = dict.fromkeys(str(one.get(action.column)) for one in evidence)
-        made = [how(action.changes.get(name, action.otherwise), program) for name in asked] or [how(action.otherwise, program)]
-        sentences = dict.fromkeys(one.change for one in made if one.change is not None)
-        return made[0] if made[0].paste else How(None, change="; ".join(list(sentences)[:_SENTENCES]) or None)
-    kind = PYTORCH if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways else program.kind
-    way = action.way(kind, program)
-    if way is None or not way.paste:
-        return How(None, change=None if way is None else way.text)
-    beside = action.way(TENSORRT, program) if kind == TORCH_ENGINES and TORCH_ENGINES in action.ways else None
-    if beside is not None and beside.paste and beside.text != way.text:
-        return How(beside.text, way.text)
-    return How(way.text)
+from nsysmap.summary.ways import ANY, ONNX, ByEvidence, Change, Way
 
 
 def _line(text: str, *since: int, release: str = "") -> Way:
@@ -165,11 +60,11 @@ _STREAMS = {
     PYTORCH: (_line("with torch.cuda.stream(side): branch = module(x)"),),
     CUDA: (_line("kernel<<<grid, block, 0, side>>>(...);  // a stream for each branch"),),
     OTHER: (_say("give independent kernels streams (or queues) of their own"),),
-    _ANY: (_say("merge the branches in the model into one wider layer"),),
+    ANY: (_say("merge the branches in the model into one wider layer"),),
 }
 _AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12)
 _HALF = {
-    _ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
+    ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
     ONNX_RUNTIME: (_AUTOCAST, _line(_PROVIDER.format("trt_fp16_enable", True))),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model.half(), inputs=inputs)", 11),
@@ -177,17 +72,17 @@ _HALF = {
         _line("torch_tensorrt.compile(model, inputs=inputs, enabled_precisions={torch.half})"),
     ),
     PYTORCH: (_line("model = model.half()"),),
-    _ANY: (_say("build these layers in FP16 or BF16"),),
+    ANY: (_say("build these layers in FP16 or BF16"),),
 }
 _TO_HALF = "cast the model to FP16 (python -m modelopt.onnx.autocast); before TensorRT 11, letting the builder use FP16 does it too"
 _ATTENTION = {
-    _ONNX: (
+    ONNX: (
         _line('torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)', 10, 14),
         _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx"),
     ),
     PYTORCH: (_line("y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"),),
     TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --gpt_attention_plugin=auto"),),
-    _ANY: (_say("write the block as one attention operator, in FP16 or BF16, with a head size that is a multiple of 8"),),
+    ANY: (_say("write the block as one attention operator, in FP16 or BF16, with a head size that is a multiple of 8"),),
 }
 
 
@@ -199,7 +94,7 @@ def _by_evidence(column: str, title: str, changes: Mapping[str, str], otherwise:
 
 def _model(text: str) -> dict[str, tuple[Way, ...]]:
     """What only a change of the model does, the same in every program."""
-    return {_ANY: (_say(text),)}
+    return {ANY: (_say(text),)}
 
 
 CHANGES: Mapping[str, Change] = {
@@ -235,7 +130,7 @@ CHANGES: Mapping[str, Change] = {
             **_ALL_OF_PYTHON,
             TENSORRT: (_line(_GRAPH.format("launch_all(stream);")),),
             CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
-            _ANY: (_say("capture all that is launched from one wait to the next in one CUDA graph, what runs between the engines too"),),
+            ANY: (_say("capture all that is launched from one wait to the next in one CUDA graph, what runs between the engines too"),),
         },
     ),
     "two-in-flight": Change(
@@ -261,7 +156,7 @@ CHANGES: Mapping[str, Change] = {
             TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
             OTHER: (_say("wait for the GPU once, after the last step"),),
-            _ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
+            ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
         },
         around=True,
     ),
@@ -273,7 +168,7 @@ CHANGES: Mapping[str, Change] = {
             OTHER: (
                 _say("copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in CuPy, cuda.pinned_array() in Numba"),
             ),
-            _ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
+            ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
         },
         around=True,
     ),
@@ -284,7 +179,7 @@ CHANGES: Mapping[str, Change] = {
             TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),),
             OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
-            _ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
+            ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
         },
         around=True,
     ),
@@ -299,7 +194,7 @@ CHANGES: Mapping[str, Change] = {
             ),
             PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
             CUDA: (_line("kernel<<<grid, block, 0, stream>>>(...);  // one stream for all"),),
-            _ANY: (_ONE_STREAM,),
+            ANY: (_ONE_STREAM,),
         },
     ),
     "aux-streams": Change("run independent layers concurrently", _STREAMS),
@@ -309,7 +204,7 @@ CHANGES: Mapping[str, Change] = {
     ),
     "join-kernels": Change(
         "fuse each norm or softmax into one kernel",
-        {_ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM), PYTORCH: (_LAYER_NORM,), _ANY: (_PLAIN_NORM,)},
+        {ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM), PYTORCH: (_LAYER_NORM,), ANY: (_PLAIN_NORM,)},
     ),
 }
 """What each change of what-if (the table `whatif`) does."""
@@ -359,7 +254,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
                 _say("build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN),
             ),
             PYTORCH: _ATTENTION[PYTORCH],
-            _ANY: (_say(_PATTERN),),
+            ANY: (_say(_PATTERN),),
         },
         unsure="build with TensorRT 10 or later (--profilingVerbosity=detailed), which fuses more of them and shows the others",
     ),
@@ -373,7 +268,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
                 _UNCHAINED,
             ),
             PYTORCH: (_line("model = torch.compile(model)"),),
-            _ANY: (_UNCHAINED,),
+            ANY: (_UNCHAINED,),
         },
     ),
     "epilogue-missed": Change(
@@ -407,7 +302,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
                 ),
             ),
             TORCH_TENSORRT: (_line("torch_tensorrt.Input(shape, dtype=torch.half)"),),
-            _ANY: (_say("write the input in the type of that layer: declare the model's input so"),),
+            ANY: (_say("write the input in the type of that layer: declare the model's input so"),),
         },
     ),
     "reformat-at-output": Change(
@@ -419,7 +314,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
                 ),
             ),
             TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --logits_dtype=float16"),),
-            _ANY: (_say("take the output in the type of that layer: declare the model's output so"),),
+            ANY: (_say("take the output in the type of that layer: declare the model's output so"),),
         },
     ),
     "reformat-ping-pong": Change(
@@ -469,7 +364,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
             ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
             TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --max_batch_size=16"),),
             PYTORCH: (_line("out = model(torch.cat([x0, x1]))"),),
-            _ANY: (_say("give each kernel the work of two requests"),),
+            ANY: (_say("give each kernel the work of two requests"),),
         },
         around=True,
     ),
@@ -479,7 +374,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
             PYTORCH: (_line('with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)'),),
             ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
             OTHER: (_say("copy on a stream (or queue) of its own, from pinned memory"),),
-            _ANY: (_line(_COPY),),
+            ANY: (_line(_COPY),),
         },
         around=True,
     ),

@@ -21,7 +21,8 @@ from nsysmap.engine.program import (
 )
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.summary.actions import RULE_GROUPS
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, ByEvidence, How, how
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS
+from nsysmap.summary.ways import ByEvidence, How, how
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.trtexec_options import OPTIONS, lacking
 

@@ -17,9 +17,10 @@ from nsysmap.summary import gains, words
 from nsysmap.summary.actions import Runs, UnitTime, actions
 from nsysmap.summary.costs import functions, inside, kernel_titles
 from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
-from nsysmap.summary.paste import TWO_GRAPHS, how
+from nsysmap.summary.paste import TWO_GRAPHS
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
+from nsysmap.summary.ways import how
 from tests.reports import analysis
 
 TENSORRT = Runs(Program())
