@@ -39,6 +39,7 @@ _USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H10
 _CLOSER = 3.6  # ratio of one step to the next, shorter one
 _MOST_MOVES = 12
 _SEARCHES = 3
+_UNLIKELY = 0.05  # probability of all offsets together that do not count in a value's 90 % interval
 _TICK_NS = 32.0 / 12.0**0.5  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
 _CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none
 _CLOSE = 0.25  # of the error: finest steps of the search
@@ -183,8 +184,8 @@ def _closed_in(search: _Search, shift: Shift) -> Shift:
         if step <= max(finest, _CLOSE * step / np.sqrt(bend)):
             break
         step = max(step / _CLOSER, finest)
-    error = float(np.hypot(_offset_error(search, shift, best), shift.error_ns))
-    return Shift(best, shift.drift, shift.origin_ns, error)
+    own = _offset_error(search, shift, best)
+    return Shift(best, shift.drift, shift.origin_ns, float(np.hypot(own, shift.error_ns)), float(np.hypot(own, shift.likely_ns)))
 
 
 def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
@@ -391,7 +392,20 @@ def _searched(work: Work, looks: list[_Look], period: float, rough: Shift) -> Sh
     best = int(np.argmin(misfit))
     apart = (offsets - offsets[best]).astype(np.float64)
     others = np.where(np.abs(apart) > 1.5 * near, np.exp(misfit[best] - misfit), 0.0)  # that explain the samples nearly as well
-    return Shift(moved[best].offset_ns, rough.drift, rough.origin_ns, float(np.sqrt(others @ apart**2 / (1.0 + others.sum()))))
+    return Shift(moved[best].offset_ns, rough.drift, rough.origin_ns, _spread(apart, others), _spread(apart, _likely(others)))
+
+
+def _spread(apart: FloatArray, odds: FloatArray) -> float:
+    """Root mean square distance of offsets from the best one, each with its probability relative to the best one's."""
+    return float(np.sqrt(odds @ apart**2 / (1.0 + odds.sum())))
+
+
+def _likely(odds: FloatArray) -> FloatArray:
+    """The same without those that are least probable, and together hardly at all."""
+    by_odds = np.argsort(odds)
+    likely = np.zeros(len(odds))
+    likely[by_odds] = np.where(np.cumsum(odds[by_odds]) > _UNLIKELY * (1.0 + odds.sum()), odds[by_odds], 0.0)
+    return likely
 
 
 def _unusual(offset_ns: float | FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
 from nsysmap.counters.limits import limits
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
-from nsysmap.counters.part_rates import Fit, State, Sums, fit_rates
+from nsysmap.counters.part_rates import FEW, Fit, State, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.ring import Factor
 from nsysmap.counters.series import LEFT_OPEN, ROUNDED2, Series, series_of
@@ -25,10 +25,12 @@ from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded
 _LOOKS = 3  # rounds of the search for outliers, at most
+_TINY = 1e-6
+_ALONE = 1e-9  # of a sample: with less in others, none tells
 _NEAR_ALL = 0.2  # a larger share of all samples are not outliers
 _LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
-_FEW = 20.0  # samples per part of a kernel: with more, the leverage of a sample is below 5 % and is neglected
-_FEWEST_CLUSTERS = 8  # of what runs in fewer, the scatter between clusters is taken to be at least that of the samples' noise
+_FEWEST_CLUSTERS = 8  # what runs in fewer does not tell how much clusters differ
+_QUARTILES = 1.349  # standard deviations from one to the other
 _MOST_LEVERAGE = 0.9
 _PHASES = 32  # random sums of places in the sequence
 _HALVES = 2  # of the metrics, estimated at the same time
@@ -46,6 +48,7 @@ class Values:
     low: FloatArray  # ends of the 90 % interval
     high: FloatArray
     sampling: FloatArray  # from the scatter of the repeats and of the samples
+    freedom: FloatArray  # degrees of freedom of that
     shape: FloatArray  # from what the samples leave undetermined: changes of the rate within kernels, kernels that always run together
     timing: FloatArray  # from the error of the clocks' offset
     rounding: FloatArray  # from the rounding of samples to whole numbers
@@ -61,8 +64,8 @@ class Values:
     def take(self, rows: IntArray) -> Values:
         """These entries."""
         return Values(
-            self.value[rows], self.error[rows], self.low[rows], self.high[rows], self.sampling[rows], self.shape[rows],
-            self.timing[rows], self.rounding[rows], self.edges[rows], self.context[rows],
+            self.value[rows], self.error[rows], self.low[rows], self.high[rows], self.sampling[rows], self.freedom[rows],
+            self.shape[rows], self.timing[rows], self.rounding[rows], self.edges[rows], self.context[rows],
         )  # fmt: skip
 
 
@@ -107,17 +110,20 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
     series = series_of(samples, problem.values)
     halves = [slice(at, None, _HALVES) for at in range(min(_HALVES, len(series)))]
-    outliers = np.zeros(problem.shares.samples, np.bool_)
+    whole, outliers = problem, np.zeros(problem.shares.samples, np.bool_)
     looked = [_Looked(series[rows], series[rows], None, outliers) for rows in halves]
-    for _ in range(_LOOKS):  # large outliers hide others
-        looked = _of_halves(partial(_look, problem), looked)
-        more = np.any([each.outliers for each in looked], axis=0)
-        if not 0 < more.sum() <= _NEAR_ALL * problem.used.sum():
+    far = _FAR / 2 if whole.used.sum() <= FEW * whole.shares.columns else _FAR
+    for _ in range(_LOOKS):
+        looked = _of_halves(partial(_look, whole, problem, far), looked)
+        found = np.any([each.outliers for each in looked], axis=0)
+        many = found.sum() > _NEAR_ALL * whole.used.sum()
+        if (found == outliers).all() or (many and far == _FAR):
             break
-        outliers |= more
-        problem = without(problem, more)
-    found = _of_halves(partial(_linear_of, problem, _common(problem)), looked)
-    linear = [found[row % len(halves)][row // len(halves)] for row in range(len(series))]
+        far = _FAR
+        if not many:
+            outliers, problem = found, without(whole, found)
+    fits = _of_halves(partial(_linear_of, problem, _common(problem)), looked)
+    linear = [fits[row % len(halves)][row // len(halves)] for row in range(len(series))]
     by_metric = tuple(
         _estimate(problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns)
         for row, clock in enumerate(samples.per_cycle)
@@ -172,27 +178,37 @@ class _Looked:
     outliers: BoolArray
 
 
-def _look(problem: Problem, before: _Looked) -> _Looked:
-    """The series after a fit to what was assumed before, and the outliers in it."""
+def _look(whole: Problem, problem: Problem, far: float, before: _Looked) -> _Looked:
+    """The series after a fit to what was assumed before, and the outliers in it: of the ``whole`` problem's samples, of which ``problem``
+    lacks those that seemed to be outliers."""
     coarse, into = problem.layout.halved()
     fit = fit_rates(_sums(problem, before.series).merged(into), coarse, like=before.like)
-    predicted = [problem.shares.applied(rates) for rates in fit.rates[:, np.append(into, -1)]]
+    predicted = [whole.shares.applied(rates) for rates in fit.rates[:, np.append(into, -1)]]
     series = [each.corrected(row) for each, row in zip(before.printed, predicted, strict=True)]
-    return _Looked(before.printed, series, fit.state(), _outliers(problem, before.series, predicted, fit.noise))
+    return _Looked(before.printed, series, fit.state(), _outliers(whole, problem, before.series, predicted, fit.noise, far))
 
 
-def _outliers(problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray) -> BoolArray:
-    """Samples far from the usual ones of their kernels, in any metric."""
-    far = np.zeros(problem.shares.samples, np.bool_)
-    weight = np.maximum(problem.shares.gathered(np.ones(problem.shares.samples)), 1e-12)
+def _outliers(  # noqa: PLR0913, PLR0917
+    whole: Problem, problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray, far: float
+) -> BoolArray:
+    """Samples far from what the other samples of their kernels usually are, in any metric."""
+    found = np.zeros(whole.shares.samples, np.bool_)
+    weight = problem.shares.gathered(np.ones(whole.shares.samples))
     for each, expected, usually in zip(series, predicted, noise, strict=True):
-        away = np.where(problem.used, np.abs(each.values - expected), 0.0)
+        away = np.where(whole.used, np.abs(each.values - expected), 0.0)
         step = each.step * each.upper / 100 if np.isfinite(each.upper) else 0.0
-        if not (away > _FAR * usually / 4 + 2 * step).any():
+        some = away > far * usually / 4 + 2 * step
+        if not some.any():
             continue
-        usual = problem.shares.applied(problem.shares.gathered(away) / weight)
-        far |= away > _FAR * np.maximum(usual, usually / 4) + 2 * step
-    return far
+        entries = whole.shares.kept(some)
+        sample, column = entries.sample, entries.column
+        own = entries.share * problem.used[sample]  # in a fit without a sample, others alone say what is usual
+        total = problem.shares.gathered(np.where(problem.used, away, 0.0))[column] - own * away[sample]
+        others = weight[column] - own
+        mean = np.divide(total, others, out=np.zeros(len(total)), where=others > _ALONE)
+        usual = summed(sample, entries.share * mean, entries.samples)
+        found |= some & (away > far * usual + 2 * step)
+    return found
 
 
 @dataclass(frozen=True)
@@ -285,7 +301,7 @@ def _leverage(problem: Problem, factor: Factor) -> FloatArray:
     """
     shares, metrics = problem.shares, len(factor.last)
     leverage = np.zeros((metrics, shares.samples))
-    if not len(shares.sample) or problem.used.sum() > _FEW * shares.columns:
+    if not len(shares.sample) or problem.used.sum() > FEW * shares.columns:
         return leverage
     sample = np.flatnonzero(np.bincount(shares.sample, minlength=shares.samples))
     number = np.searchsorted(sample, shares.sample)
@@ -364,8 +380,8 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         inside = inside / cycles[: layout.groups] ** 2
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
-    freedom = _freedom(influence, problem.spread)
-    sampling = np.sqrt(_scattered(influence, freedom, modelled, _coherence(found, problem), problem))
+    scattered, freedom = _scattered(influence, modelled, _coherence(found, problem), problem)
+    sampling = np.sqrt(scattered)
     timing = np.abs(moved) * problem.shift_error_ns
     rounding = np.hypot(_rounding(problem, inside) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
@@ -386,6 +402,7 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         low + unknown,
         high + unknown,
         sampling,
+        freedom,
         np.sqrt(shape),
         timing,
         rounding,
@@ -429,20 +446,34 @@ def _coherence(found: _Linear, problem: Problem) -> float:
     return max(float(np.median(found.alike[told] / found.modelled[told])) / usual, 1.0) if told.any() else 1.0
 
 
-def _scattered(influence: FloatArray, freedom: FloatArray, modelled: FloatArray, coherent: float, problem: Problem) -> FloatArray:
-    """Variance from the scatter between clusters of repeats, and from the part of the residuals that is the same in all clusters.
+def _scattered(influence: FloatArray, modelled: FloatArray, coherent: float, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Variance from the scatter between clusters of repeats, and from the part of the residuals that is the same in all clusters; and its
+    degrees of freedom.
 
-    ``modelled`` is the variance if the residuals were independent noise.  If clusters usually differ less than such noise would make them
-    (the median of chi squared over its degrees of freedom: Wilson and Hilferty 1931), the remainder is misfit of the model, such as rates
-    that change faster than the parts.
+    ``modelled`` is the variance if the residuals were independent noise.  The scatter of few samples is itself uncertain: it is drawn
+    towards what the noise makes of the mean, the more, the less the kernels' scatter differs from that (empirical Bayes: Smyth, Statistical
+    Applications in Genetics and Molecular Biology 3, 2004).  If clusters usually differ less than independent noise would make them (the
+    median of chi squared over its degrees of freedom: Wilson and Hilferty 1931), the remainder is misfit of the model, such as rates that
+    change faster than the parts.
     """
+    freedom = np.maximum(_freedom(influence, problem.spread), 1.0)
     between = (influence**2).sum(axis=0)
-    told = _often(modelled, problem)
-    usual = (1.0 - 2.0 / (9.0 * np.maximum(freedom, 1.0))) ** 3
-    differ = float(np.median((between / usual)[told] / modelled[told])) if told.any() else 1.0
-    few = problem.spread < _FEWEST_CLUSTERS
-    scattered: FloatArray = np.where(few, np.maximum(between, coherent * modelled), between + max(coherent - differ, 0.0) * modelled)
-    return scattered
+    told = np.flatnonzero(_often(modelled, problem) & (between > 0))
+    differ, prior = 1.0, 1.0 / _TINY
+    if len(told):
+        ratio = between[told] / modelled[told]
+        differ = float(np.median(ratio / (1.0 - 2.0 / (9.0 * freedom[told])) ** 3))
+        quarter, three = np.quantile(np.log(ratio), (0.25, 0.75))
+        unlike = float(((three - quarter) / _QUARTILES) ** 2 - np.median(_log_variance(freedom[told])))
+        prior = 1.0 + 2.0 / max(unlike, _TINY)
+    drawn = (freedom * between + prior * differ * modelled) / (freedom + prior)
+    return drawn + max(coherent - differ, 0.0) * modelled, freedom + prior
+
+
+def _log_variance(freedom: FloatArray) -> FloatArray:
+    """The variance of the logarithm of chi squared (within 2 % from 5 degrees of freedom on)."""
+    variance: FloatArray = 2.0 / np.maximum(freedom - 1.0, 1.0)
+    return variance
 
 
 def _often(modelled: FloatArray, problem: Problem) -> BoolArray:

@@ -22,6 +22,8 @@ _AGAIN = 2  # rounds if a fit to nearly the same samples is known
 _START = 0.5  # prior unevenness per square root of a µs: that of kernels on an H100
 _TRUST = 4.0  # weight of this prior, as a number of steps
 _FLOOR = 0.02  # share of the highest level: no kernel is assumed to be more even
+FEW = 20.0
+"""Samples per part of a kernel: with more, they determine all, and the leverage of a sample is below 5 % and is neglected."""
 _VAGUE = 10.0  # ratio to the size of the samples: prior width of a rate
 _LIKELY = 1.0  # the same where clocks are compared
 _SOLVABLE = 1e-12  # share of the largest entry: less on the diagonal is lost in rounding
@@ -85,6 +87,7 @@ class _Steps:
     group: IntArray
     distance_us: FloatArray
     weighted: Weighted
+    each: Weighted | None  # every unknown, where samples may be too few to determine all kernels
 
 
 @dataclass
@@ -100,7 +103,7 @@ class State:
 
 def fit_rates(sums: Sums, layout: Layout, *, like: State | None = None) -> Fit:
     """The most probable rates, without bounds. ``like`` is what a fit to nearly the same samples ended with."""
-    steps = _steps_of(sums.matrix, layout)
+    steps = _steps_of(sums.matrix, layout, few=sums.samples <= FEW * layout.columns)
     if like is None:
         state = _begun(sums, layout)
         for _ in range(_ROUNDS[0]):
@@ -165,11 +168,20 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
     (apart,) = spreads(factor, steps.weighted)
     told = np.clip(count - (weight * apart).sum(axis=1), 0.0, count)
     jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(axis=1)
-    free = np.maximum(sums.samples - (layout.columns - count) - told, 1.0)
+    free = np.maximum(sums.samples - (layout.columns - count) - told + _undetermined(factor, steps, vague), 1.0)
     state.rates = rates
     state.noise2 = np.maximum(_residual(sums, rates) / free, sums.rounding2)
     state.unevenness = np.sqrt((jumps + _TRUST * _START**2) / (told + _TRUST))
     state.determined = told / max(count, 1)
+
+
+def _undetermined(factor: Factor, steps: _Steps, vague: FloatArray) -> FloatArray:
+    """The effective number of kernels of which the samples determine nothing, by metric: they take no degrees of freedom."""
+    if steps.each is None:
+        return np.zeros(len(vague))
+    (spread,) = spreads(factor, steps.each)
+    lost: FloatArray = vague * spread.sum(axis=1)
+    return lost
 
 
 def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
@@ -217,7 +229,7 @@ def _variance(steps: _Steps, state: State) -> FloatArray:
     return variance
 
 
-def _steps_of(matrix: Gram, layout: Layout) -> _Steps:
+def _steps_of(matrix: Gram, layout: Layout, *, few: bool) -> _Steps:
     """Every pair of neighbouring parts of one kernel."""
     group = np.repeat(np.arange(layout.groups), layout.parts - 1)
     last = np.zeros(layout.columns, np.bool_)
@@ -233,4 +245,6 @@ def _steps_of(matrix: Gram, layout: Layout) -> _Steps:
         count,
     )
     distance = np.where(layout.duration_ns > 0, layout.duration_ns / layout.parts, 1000.0)  # any, for kernels that did not run
-    return _Steps(left, group, distance[group] / 1e3, apart)
+    every = np.arange(layout.columns)
+    each = weighted(matrix, every, every, np.ones(layout.columns), layout.columns) if few else None
+    return _Steps(left, group, distance[group] / 1e3, apart, each)

@@ -89,7 +89,7 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
         beside=beside(work), matrix=matrix,
         means=means, cluster=cluster, clusters=clusters,
         phase=_phase(work, layout, start, samples.period_ns / PARTS_PER_SAMPLE), spread=_spread(shares, means, cluster, clusters),
-        used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.error_ns,
+        used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.likely_ns,
     )  # fmt: skip
 
 

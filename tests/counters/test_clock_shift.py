@@ -161,3 +161,11 @@ def test_the_stretches_that_are_looked_at_have_no_hole_and_do_not_overlap() -> N
     for each in found:
         assert (each.start_ns[1:] == each.end_ns[:-1]).all()
     assert all(one.end_ns[-1] <= other.start_ns[0] for one, other in pairwise(found))
+
+
+def test_offsets_that_are_hardly_probable_widen_the_error_but_no_interval() -> None:
+    apart = np.array([1000.0, -5000.0, 4000.0])
+    far, near = np.array([0.0, 0.02, 0.01]), np.array([0.2, 0.02, 0.01])
+    assert searching._spread(apart, far) > 700
+    assert searching._spread(apart, searching._likely(far)) == 0
+    assert searching._spread(apart, searching._likely(near)) == pytest.approx(1000 * (0.2 / 1.2) ** 0.5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysmap.counters.edges import cached
-from nsysmap.counters.estimate import _coherence, _common, _freedom, _leverage, _linear, _scores_by_phase, _sums, estimate
+from nsysmap.counters.estimate import _coherence, _common, _freedom, _leverage, _linear, _scattered, _scores_by_phase, _sums, estimate
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.part_rates import fit_rates
 from nsysmap.counters.problem import problem_of
@@ -109,6 +109,24 @@ def test_wild_samples_are_set_aside_and_counted() -> None:
     found = estimate(spoilt, work, Shift())
     assert found.outliers >= 0.5 * len(wild)
     assert np.abs(found.by_metric[0].groups.value - RATES).max() < 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itself(seed: int) -> None:
+    """Two streams: with 16 repetitions each sample weighs as much as a kernel, and what it spoils around it looks usual."""
+    one, other = (sequence([7000, 4000, 9000, 5000] * 4, [0] * 16, 16, seed=each) for each in (seed, seed + 100))
+    both = [np.concatenate(pair) for pair in ((one.start_ns, other.start_ns + 2500), (one.end_ns, other.end_ns + 2500),
+            (one.group, other.group + 16), (one.repeat, other.repeat))]  # fmt: skip
+    order = np.argsort(both[0], kind="stable")
+    work = Work(*(each[order] for each in both), 32)
+    rates = np.random.default_rng(seed).uniform(2, 45, 32).tolist()
+    samples = sampled(work, rates, 10_000, noise=0.4, seed=seed)
+    good = estimate(samples, work, Shift())
+    values = np.array(samples.values)
+    values[0, values.shape[1] // 2] += 45.0
+    found = estimate(replace(samples, values=values), work, Shift())
+    assert (good.outliers, found.outliers) == (0, 1)
+    assert found.by_metric[0].noise < 1.3 * good.by_metric[0].noise
 
 
 def test_samples_of_work_that_is_no_part_of_the_sequence_are_left_out() -> None:
@@ -231,6 +249,23 @@ def test_freedom_is_the_number_of_clusters_that_tell() -> None:
     spread = np.full(2000, 64.0)
     assert np.median(_freedom(alike, spread)) > 45
     assert 4 < np.median(_freedom(few, spread)) < 10
+
+
+@pytest.mark.parametrize(("unlike", "least", "most"), [(0.0, 0.0, 0.25), (2.0, 0.6, 1.0)])
+def test_the_scatter_of_few_clusters_is_drawn_to_the_noise_only_as_far_as_kernels_are_alike(
+    unlike: float, least: float, most: float
+) -> None:
+    random = np.random.default_rng(0)
+    work = sequence(DURATIONS * 60, GAPS * 60, 10)
+    problem = problem_of(sampled(work, [50.0] * 300, 20_000, noise=0.4), work, Shift(), np.full(300, -1), 0)
+    own = np.exp(random.normal(0, unlike, 300))  # variance of each kernel, relative to the noise's
+    influence = random.normal(size=(problem.clusters, 300)) * np.sqrt(own / problem.clusters)
+    between = (influence**2).sum(axis=0)
+    drawn, freedom = _scattered(influence, np.ones(300), 1.0, problem)
+    left = np.polyfit(np.log(between), np.log(drawn), 1)[0]
+    assert least <= left <= most
+    assert unlike or np.abs(np.log(drawn / own)).max() < 0.5 * np.abs(np.log(between / own)).max()
+    assert (freedom > _freedom(influence, problem.spread)).all()
 
 
 def test_traffic_of_the_cache_is_added_up_as_by_the_obvious_loop() -> None:

@@ -57,7 +57,7 @@ def dense_fit(problem: Problem) -> tuple[Array, Array, Array, float]:
         whole, stiff = equations()
         inverse = np.linalg.inv(whole)
         rates = inverse @ right
-        told = len(left) - np.trace(inverse @ stiff)
+        told = len(left) - np.trace(inverse @ stiff) - np.trace(inverse) * noise2 / (10 * size) ** 2
         jumps = float(((step @ rates) ** 2 / (level[group] ** 2 * distance)).sum())
         noise2 = float(np.sum((values - matrix @ rates) ** 2) / (samples - (columns - len(left)) - told))
         unevenness = float(np.sqrt((jumps + 4 * 0.5**2) / (told + 4)))
