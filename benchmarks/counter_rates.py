@@ -4,9 +4,10 @@
 
 Each report's steady-state inferences are laid end to end, over and over, with other pauses each time; every kernel gets a rate, constant or
 rising or falling within it; samples are means over unequal intervals of a clock that is ahead and drifts, with noise, some of them wild,
-and printed as nsys prints them.  Per frequency: how many of the 90 % intervals hold the true rate, of all and of known values, how many
-values are known, how many intervals are from 0 to 100 % and say nothing, the mean difference (bias) of known values and of the others, root
-mean square of difference over stated error; and how many inferences it takes for kernels of a length to be known.
+and printed as nsys prints them.  Per frequency, of kernels that run alone: how many of the stated 90 % intervals hold the true rate, and
+for what share of the values one is stated; the same of known values, and of layers of three kernels; the mean difference (bias) of known
+values and of the others, root mean square of difference over stated error of known values; and how many inferences it takes for kernels
+of a length to be known.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.clock_shift import clock_shift
-from nsysmap.counters.estimate import Estimates, estimate
+from nsysmap.counters.estimate import Estimates, Values, estimate
 from nsysmap.counters.model import Samples, Work
 from nsysmap.counters.sampled_work import repeated_work
-from nsysmap.counters.told import WELL_KNOWN, told
+from nsysmap.counters.told import WELL_KNOWN, bounded, may_be_bounded, told
 from nsysmap.mapping.mapped_trace import map_report
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -37,7 +38,8 @@ TIMELINES = (
 HERTZ = (10_000, 20_000, 100_000, 200_000)
 FEWEST_RUNS = 5  # of a kernel: the errors of others, in rare inferences, do not tell how many would do
 FEWEST = 30  # values: the mean of fewer is not printed
-NOTHING = 0.5  # points from 0 and 100: such an interval says nothing
+ALONE = 0.05  # share of a kernel's time in which other work runs: with more, rates are of both, and no interval is stated
+LAYER = 3  # kernels, one after another
 LENGTHS_US = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e9)
 OFFSET_NS, DRIFT, NOISE, WILD = 900.0, 3e-6, 0.4, 0.002  # an H100's noise is 0.03 to 2 points: the lower, the less it blurs rounding
 
@@ -48,7 +50,9 @@ class Found:
 
     estimates: Estimates
     true: FloatArray
-    known: IntArray
+    stated: BoolArray
+    known: BoolArray
+    layers: tuple[FloatArray, BoolArray]  # true rates, and which have an interval
     offset_off_ns: float
     offset_error_ns: float
 
@@ -66,36 +70,36 @@ def main() -> None:
     told_args = parser.parse_args()
     reports = told_args.reports or [str(FIXTURES / each) for each in TIMELINES]
     needed: dict[tuple[int, float], list[float]] = {}
-    print(
-        f"{'timeline':34s}{'kHz':>5s}{'held':>7s}{'known':>7s}{'held':>7s}{'bias':>7s}{'others bias':>13s}{'0-100':>7s}{'rms z':>7s}"
-        f"{'rms offset off ÷ error':>24s}"
-    )
+    print(f"{'timeline':34s}{'kHz':>5s}{'held, of stated':>20s}{'held, of known':>20s}{'held, of layers':>20s}"
+          f"{'bias':>7s}{'others bias':>13s}{'rms z':>7s}{'rms offset off ÷ error':>24s}")  # fmt: skip
     for report in reports:
         timeline = repeated(Path(report), told_args.inferences)
         for hertz in told_args.hertz:
             cells: list[FloatArray] = []
+            layers: list[FloatArray] = []
             for run in range(told_args.runs):
                 found = one(timeline, hertz, seed=told_args.seed + hertz + run, noise=told_args.noise, offset_ns=told_args.offset)
                 if found is None:
                     print(f"{name(report):34s}{hertz // 1000:5d}  the clocks cannot be joined")
                     continue
-                values = found.estimates.by_metric[0].groups
-                ran = np.isfinite(values.value) & (found.estimates.concurrent < 0.05)
-                held = (values.low <= found.true) & (found.true <= values.high)
+                estimate = found.estimates.by_metric[0]
+                values = estimate.groups
+                ran = np.isfinite(values.value) & (found.estimates.concurrent <= ALONE)
                 away = values.value - found.true
                 off = np.full(len(away), found.offset_off_ns / found.offset_error_ns)
-                nothing = (values.low < NOTHING) & (values.high > 100 - NOTHING)
-                cells.append(np.stack([held, away, away / values.error, found.known, off, nothing])[:, ran])
+                cells.append(np.stack([held(values, found.true), found.stated, found.known, away, away / values.error, off])[:, ran])
+                layers.append(np.stack([held(estimate.sets, found.layers[0]), found.layers[1]]))
                 for length, count in inferences_needed(found, ran):
                     needed.setdefault((hertz, length), []).append(count)
             if cells:
-                held, away, over, known, off, nothing = np.concatenate(cells, axis=1)
-                of_known, bias, of_others = mean(held[known > 0]), mean(away[known > 0], ".2f"), mean(away[known == 0], ".2f")
+                right, stated, known, away, over, off = np.concatenate(cells, axis=1)
+                of_layers, stated_layers = np.concatenate(layers, axis=1)
+                columns = [share(right, stated), share(right, known), share(of_layers, stated_layers)]
                 print(
-                    f"{name(report):34s}{hertz // 1000:5d}{held.mean():7.1%}{known.mean():7.0%}{of_known:>7s}{bias:>7s}{of_others:>13s}"
-                    f"{nothing.mean():7.0%}{np.sqrt(np.mean(over**2)):7.2f}{np.sqrt(np.mean(off**2)):24.2f}",
+                    f"{name(report):34s}{hertz // 1000:5d}" + "".join(f"{each:>20s}" for each in columns)
+                    + f"{mean(away[known > 0], '.2f'):>7s}{mean(away[known == 0], '.2f'):>13s}{rms(over[known > 0]):>7s}{rms(off):>24s}",
                     flush=True,
-                )
+                )  # fmt: skip
     print("\ninferences for a kernel of this length to be known (median, and nine of ten):")
     print(f"{'kHz':>5s}" + "".join(f"{label(at):>16s}" for at in range(len(LENGTHS_US) - 1)))
     for hertz in told_args.hertz:
@@ -107,6 +111,22 @@ def main() -> None:
 def name(report: str) -> str:
     """The last two parts of its path."""
     return "/".join(Path(report).parts[-2:])
+
+
+def held(values: Values, true: FloatArray) -> BoolArray:
+    """Whose intervals hold the true rate."""
+    inside: BoolArray = (values.low <= true) & (true <= values.high)
+    return inside
+
+
+def share(right: FloatArray, some: FloatArray) -> str:
+    """How many of some hold the truth, and how many these are."""
+    return f"{mean(right[some > 0])} of {some.mean():.0%}"
+
+
+def rms(values: FloatArray) -> str:
+    """Their root mean square, if they are not too few."""
+    return f"{np.sqrt(np.mean(values**2)):.2f}" if len(values) >= FEWEST else "–"
 
 
 def mean(values: FloatArray, shape: str = ".1%") -> str:
@@ -149,10 +169,18 @@ def one(work: Work, hertz: int, *, seed: int, noise: float = NOISE, offset_ns: f
     shift = clock_shift(samples, work, (0,))
     if shift is None:
         return None
-    estimates = estimate(samples, work, shift)
+    layer = np.arange(work.groups) // LAYER
+    estimates = estimate(samples, work, shift, member_of=layer)
     middle = float(samples.start_ns.mean())
     off = float(shift.moved(np.array([int(middle)]))[0]) - (middle + offset_ns + DRIFT * middle)
-    return Found(estimates, true, told(estimates, estimates.by_metric[0]).astype(np.int64), off, shift.error_ns)
+    metric, layout = estimates.by_metric[0], estimates.layout
+    spent = np.where(layout.executions > 0, layout.duration_ns * layout.executions, 0.0)
+    time = np.maximum(np.bincount(layer, spent), 1e-9)
+    few = np.full(len(time), 10**9)
+    np.minimum.at(few, layer, layout.executions)
+    concurrent = np.bincount(layer, spent * np.nan_to_num(estimates.concurrent)) / time
+    layers = np.bincount(layer, spent * true) / time, may_be_bounded(metric.sets.measured, concurrent) & (few >= FEWEST_RUNS)
+    return Found(estimates, true, bounded(estimates, metric), told(estimates, metric), layers, off, shift.error_ns)
 
 
 def beside(work: Work) -> int:

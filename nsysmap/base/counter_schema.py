@@ -53,7 +53,12 @@ _VALUE = (
     real("value", "mean over the time during which it ran", null=True),
     real("error", "its standard error as the kernel's own value, whatever runs before and after, in the same unit", null=True),
     real("context_error", "the part of the error due to what runs before and after: cache contents, SMs that drain and fill", null=True),
-    real("low", "lower end of the 90 % interval from the samples alone", null=True),
+    real(
+        "low",
+        "lower end of the 90 % interval from the samples alone; none if the error without context_error exceeds 10 points, if it ran fewer "
+        "than 5 times, or if other work ran during more than 5 % of its time: too little is then known to say how far the value can be off",
+        null=True,
+    ),
     real("high", "upper end of that interval", null=True),
     flag("known", "the error without context_error is small enough for the value to be used: 5 points"),
 )

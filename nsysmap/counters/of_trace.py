@@ -22,7 +22,7 @@ from nsysmap.counters.problem import enough_of
 from nsysmap.counters.run_facts import Joined, clock_run, during_inferences, filled, joined, others_work
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import overlapping
-from nsysmap.counters.told import WELL_KNOWN, Capture, told, why_not
+from nsysmap.counters.told import WELL_KNOWN, Capture, bounded, may_be_bounded, told, why_not
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
 from nsysmap.trace.model import Trace
@@ -295,14 +295,14 @@ def _device_rows(gpu: GpuSamples, moved: Joined) -> Iterator[dict[str, object]]:
 def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates, capture: Capture) -> Iterator[dict[str, object]]:
     layout, named = estimates.layout, _kernels(gpu, found, kernels)
     for metric, each in _percents(estimates):
-        known = told(estimates, each)
+        known, within = told(estimates, each), bounded(estimates, each)
         for group, kernel in named.items():
             yield {
                 **kernel,
                 "duration_ns": float(layout.duration_ns[group]),
                 "executions": int(layout.executions[group]),
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
-                **_value(metric, each.groups, group),
+                **_value(metric, each.groups, group, bounds=bool(within[group])),
                 "known": bool(known[group]),
                 "reason": None if known[group] else why_not(estimates, each, group, capture),
             }
@@ -347,15 +347,18 @@ def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Est
     spent = np.bincount(number[inside], (layout.duration_ns * layout.executions)[inside], len(layers))
     most = np.zeros(len(layers), np.int64)
     np.maximum.at(most, number[inside], layout.executions[inside])
+    beside = np.nan_to_num(estimates.concurrent) * layout.duration_ns * layout.executions
+    concurrent = np.bincount(number[inside], beside[inside], len(layers)) / np.maximum(spent, 1.0)
     for metric, each in _percents(estimates):
         measured = each.sets.measured
+        within = may_be_bounded(measured, concurrent) & (executions >= _FEWEST_EXECUTIONS)
         for at, layer_id in enumerate(layers.tolist()):
             yield {
                 "layer_id": layer_id,
                 "device": gpu.device,
                 "duration_ns": float(spent[at]) / max(int(most[at]), 1),
                 "executions": int(executions[at]),
-                **_value(metric, each.sets, at),
+                **_value(metric, each.sets, at, bounds=bool(within[at])),
                 "known": bool(measured[at] <= WELL_KNOWN and executions[at] >= _FEWEST_EXECUTIONS),
             }
 
@@ -365,15 +368,15 @@ def _percents(estimates: Estimates) -> Iterator[tuple[str, Estimate]]:
     return ((metric, each) for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True) if each.percent)
 
 
-def _value(metric: str, values: Values, row: int) -> Mapping[str, object]:
+def _value(metric: str, values: Values, row: int, *, bounds: bool) -> Mapping[str, object]:
     return {
         "metric": metric,
         "unit": "percent",
         "value": _number(float(values.value[row])),
         "error": _number(float(values.error[row])),
         "context_error": _number(float(values.context[row])),
-        "low": _number(float(values.low[row])),
-        "high": _number(float(values.high[row])),
+        "low": _number(float(values.low[row])) if bounds else None,
+        "high": _number(float(values.high[row])) if bounds else None,
     }
 
 

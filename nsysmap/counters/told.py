@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray
+from nsysmap.base.table import BoolArray, FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 from nsysmap.counters.model import Work
 from nsysmap.nsys.program import older
 
 WELL_KNOWN = 5.0
 """Percentage points: a value with a larger standard error is not shown."""
+BOUNDED = 10.0
+"""Percentage points: a value with a larger standard error has no interval.  0 and 100 % are then so near that intervals hold the truth more
+often than they say: nine in ten do up to here, 95 to 100 of 100 beyond (benchmarks/counter_rates.py)."""
 FASTEST_HZ = 200_000
 """The highest sampling frequency of nsys."""
 FREQUENCIES_HZ = (10_000, 20_000, 50_000, 100_000, 200_000)
@@ -52,10 +55,28 @@ class Remedy:
 
 def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
     """Which groups' values are known well enough."""
+    enough: BoolArray = (estimate.groups.measured <= WELL_KNOWN) & _often(estimates)
+    return enough
+
+
+def bounded(estimates: Estimates, estimate: Estimate) -> BoolArray:
+    """Which groups' values have an interval: nine in ten of these hold the truth.  Where other work runs at the same time, samples do not
+    say how much either slows the other down."""
+    return _often(estimates) & may_be_bounded(estimate.groups.measured, estimates.concurrent)
+
+
+def may_be_bounded(error: FloatArray, concurrent_share: FloatArray) -> BoolArray:
+    """Whether values with these standard errors have intervals, if they ran often enough."""
+    some: BoolArray = (error <= BOUNDED) & (concurrent_share <= _BESIDE)
+    return some
+
+
+def _often(estimates: Estimates) -> BoolArray:
+    """Which groups ran often enough, or long enough, for their errors to be told."""
     layout = estimates.layout
     long = layout.duration_ns >= _LONG * estimates.period_ns
-    enough: BoolArray = (estimate.groups.measured <= WELL_KNOWN) & ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
-    return enough
+    often: BoolArray = ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)
+    return often
 
 
 def why_not(  # noqa: PLR0913  # two words that differ for copies

@@ -118,7 +118,8 @@ def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itsel
     both = [np.concatenate(pair) for pair in ((one.start_ns, other.start_ns + 2500), (one.end_ns, other.end_ns + 2500),
             (one.group, other.group + 16), (one.repeat, other.repeat))]  # fmt: skip
     order = np.argsort(both[0], kind="stable")
-    work = Work(*(each[order] for each in both), 32)
+    start, end, group, repeat = (each[order] for each in both)
+    work = Work(start, end, group, repeat, 32)
     rates = np.random.default_rng(seed).uniform(2, 45, 32).tolist()
     samples = sampled(work, rates, 10_000, noise=0.4, seed=seed)
     good = estimate(samples, work, Shift())

@@ -76,6 +76,8 @@ def test_each_kernel_gets_the_activity_that_it_had(bert: MappedTrace) -> None:
     assert run.maybe_text("reason") is None
     assert abs(run.real("clock_offset_ns")) < 4 * run.real("clock_offset_error_ns") + 100
     rows = found.kernel_counters.pandas()
+    stated = (rows.executions >= 5) & (rows.concurrent_share <= 0.05) & (rows.error <= 10)
+    assert rows[stated].low.notna().all() and rows[rows.low.isna()].high.isna().all()
     active = rows[(rows.metric == "sm_active") & rows.known]
     true = np.where(active.duration_ns > 5_000, LONG, SHORT)
     clear = (active.duration_ns - 5_000).abs() > 500  # a kernel that is now longer, now shorter has no one true value

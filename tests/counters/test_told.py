@@ -9,7 +9,7 @@ from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Shift, Work
 from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
-from nsysmap.counters.told import FASTEST_HZ, Capture, frequency_for, remedies_for, told, why_not
+from nsysmap.counters.told import BOUNDED, FASTEST_HZ, Capture, bounded, frequency_for, remedies_for, told, why_not
 from tests.counters.made import sampled, sequence
 
 
@@ -47,6 +47,28 @@ def test_kernels_that_always_run_together_are_for_nsight_compute() -> None:
     both = Work(np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)
     found = estimate(sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift())
     assert "always runs together: use Nsight Compute" in why_not(found, found.by_metric[0], 0, Capture())
+
+
+def test_intervals_are_of_values_that_the_samples_bound() -> None:
+    work = sequence([2000, 3000, 9000, 90_000], [500, 0, 300, 0], 40)
+    found = estimate(sampled(work, [80.0, 30.0, 50.0, 60.0], 50_000, noise=0.7), work, Shift())
+    metric = found.by_metric[0]
+    some = bounded(found, metric)
+    assert (some == (metric.groups.measured <= BOUNDED)).all()
+    assert 0 < some.sum() < 4
+    assert (told(found, metric) <= some).all()
+    few = sequence([9000, 9000], [500, 0], 4)
+    found = estimate(sampled(few, [80.0, 30.0], 3000, noise=0.3), few, Shift())
+    assert not bounded(found, found.by_metric[0]).any()
+
+
+def test_work_that_another_slows_down_has_no_interval() -> None:
+    start = np.arange(0, 8_000_000, 40_000)
+    both = Work(np.repeat(start, 2) + np.tile([0, 6000], len(start)), np.repeat(start + 9000, 2) + np.tile([0, 6000], len(start)),
+                np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)  # fmt: skip
+    found = estimate(sampled(both, [20.0, 30.0], 2000, noise=0.3), both, Shift())
+    assert told(found, found.by_metric[0]).all()
+    assert not bounded(found, found.by_metric[0]).any()
 
 
 def test_one_execution_as_long_as_many_samples_is_told() -> None:
