@@ -14,7 +14,7 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.both import both
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
-from nsysmap.counters.limits import limits
+from nsysmap.counters.limits import freedom_of, limits, log_variance, student
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
 from nsysmap.counters.part_rates import FEW, Fit, State, Sums, fit_rates
@@ -394,7 +394,7 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
     elif series.memory:
         context = _by_mean(problem, cached(problem.work, groups, cache_ns, written=series.written))
     upper = 100.0 if series.percent else np.inf
-    low, high = limits(value, error, _quantile(freedom), upper)
+    low, high = limits(value, error, student(freedom), upper)
     unknown = np.where(problem.means.ran > 0, 0.0, np.nan)
     known = Values(
         np.clip(bounded, low, high) + unknown,
@@ -456,7 +456,7 @@ def _scattered(influence: FloatArray, modelled: FloatArray, coherent: float, pro
     median of chi squared over its degrees of freedom: Wilson and Hilferty 1931), the remainder is misfit of the model, such as rates that
     change faster than the parts.
     """
-    freedom = np.maximum(_freedom(influence, problem.spread), 1.0)
+    freedom = np.maximum(freedom_of(influence, problem.spread), 1.0)
     between = (influence**2).sum(axis=0)
     told = np.flatnonzero(_often(modelled, problem) & (between > 0))
     differ, prior = 1.0, 1.0 / _TINY
@@ -464,16 +464,10 @@ def _scattered(influence: FloatArray, modelled: FloatArray, coherent: float, pro
         ratio = between[told] / modelled[told]
         differ = float(np.median(ratio / (1.0 - 2.0 / (9.0 * freedom[told])) ** 3))
         quarter, three = np.quantile(np.log(ratio), (0.25, 0.75))
-        unlike = float(((three - quarter) / _QUARTILES) ** 2 - np.median(_log_variance(freedom[told])))
+        unlike = float(((three - quarter) / _QUARTILES) ** 2 - np.median(log_variance(freedom[told])))
         prior = 1.0 + 2.0 / max(unlike, _TINY)
     drawn = (freedom * between + prior * differ * modelled) / (freedom + prior)
     return drawn + max(coherent - differ, 0.0) * modelled, freedom + prior
-
-
-def _log_variance(freedom: FloatArray) -> FloatArray:
-    """The variance of the logarithm of chi squared (within 2 % from 5 degrees of freedom on)."""
-    variance: FloatArray = 2.0 / np.maximum(freedom - 1.0, 1.0)
-    return variance
 
 
 def _often(modelled: FloatArray, problem: Problem) -> BoolArray:
@@ -481,23 +475,3 @@ def _often(modelled: FloatArray, problem: Problem) -> BoolArray:
     told = (problem.means.ran > 0) & (modelled > 0)
     often = told & (problem.spread >= _FEWEST_CLUSTERS)
     return often if often.any() else told
-
-
-def _freedom(influence: FloatArray, spread: FloatArray) -> FloatArray:
-    """Degrees of freedom of each sum of squares over clusters, which contribute unequally if few samples determine a kernel.
-
-    After Satterthwaite (1946): (sum of variances)² over the sum of their squares, both from the clusters' own second and fourth powers.
-    """
-    own = influence**2
-    squares, fourths = own.sum(axis=0) ** 2, (own * own).sum(axis=0)
-    told = 3.0 * np.divide(squares, fourths, out=np.full(len(squares), np.inf), where=fourths > 0) - 2.0
-    freedom: FloatArray = np.minimum(spread - 1.0, np.maximum(told, 1.0))
-    return freedom
-
-
-def _quantile(freedom: FloatArray) -> FloatArray:
-    """Half the width of Student's 90 % interval (Cornish and Fisher's expansion: within 1 % from 3 degrees of freedom on)."""
-    z, n = 1.6448536269514722, np.maximum(freedom, 1.0)
-    terms = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-    result: FloatArray = terms + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
-    return result

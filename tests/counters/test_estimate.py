@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nsysmap.counters.edges import cached
-from nsysmap.counters.estimate import _coherence, _common, _freedom, _leverage, _linear, _scattered, _scores_by_phase, _sums, estimate
+from nsysmap.counters.estimate import _coherence, _common, _leverage, _linear, _scattered, _scores_by_phase, _sums, estimate
+from nsysmap.counters.limits import freedom_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.part_rates import fit_rates
 from nsysmap.counters.problem import problem_of
@@ -248,8 +249,8 @@ def test_freedom_is_the_number_of_clusters_that_tell() -> None:
     random = np.random.default_rng(0)
     alike, few = random.normal(size=(64, 2000)), random.normal(size=(64, 2000)) * (np.arange(64) < 8)[:, None]
     spread = np.full(2000, 64.0)
-    assert np.median(_freedom(alike, spread)) > 45
-    assert 4 < np.median(_freedom(few, spread)) < 10
+    assert np.median(freedom_of(alike, spread)) > 45
+    assert 4 < np.median(freedom_of(few, spread)) < 10
 
 
 @pytest.mark.parametrize(("unlike", "least", "most"), [(0.0, 0.0, 0.25), (2.0, 0.6, 1.0)])
@@ -266,7 +267,7 @@ def test_the_scatter_of_few_clusters_is_drawn_to_the_noise_only_as_far_as_kernel
     left = np.polyfit(np.log(between), np.log(drawn), 1)[0]
     assert least <= left <= most
     assert unlike or np.abs(np.log(drawn / own)).max() < 0.5 * np.abs(np.log(between / own)).max()
-    assert (freedom > _freedom(influence, problem.spread)).all()
+    assert (freedom > freedom_of(influence, problem.spread)).all()
 
 
 def test_traffic_of_the_cache_is_added_up_as_by_the_obvious_loop() -> None:
