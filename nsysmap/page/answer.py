@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import duration, percent, ranged, rounded
@@ -11,12 +11,13 @@ from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary import gains, hardware, whose, words
 from nsysmap.summary.costs import Cost, cost_rows, costs_heading, functions, inside
-from nsysmap.summary.model import GpuTime, LayerGroup, Summary
+from nsysmap.summary.model import REPLAY, GpuTime, LayerGroup, Summary
 
 TOP = 5
 """Layers, or kernels, at the top of the page."""
 
 _NAME = 46  # characters of a name at the top of the page
+_LEAST_PART = 0.0005  # of a bar: what is less would be said as 0.0%
 BUSY = "#566bcb"
 """The colour of GPU work."""
 
@@ -32,7 +33,7 @@ class Part:
     fill: str
     left: float
     wide: float
-    cause: str = ""  # of idle time
+    cause: str = ""  # of idle time in the trace, which a click shows
     device: int = 0
 
 
@@ -42,6 +43,8 @@ class Bar:
 
     title: str
     parts: tuple[Part, ...]
+    legend: tuple[Part, ...]  # those that the bar above does not explain already
+    replayed: bool = False  # without the profiler
 
 
 @dataclass(frozen=True)
@@ -153,27 +156,53 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
 
 
 def bars_of(summary: Summary) -> tuple[Bar, ...]:
-    """A bar for each GPU, if the trace shows how busy it was."""
-    return tuple(_bar(summary, gpu) for gpu in summary.gpus if gpu.busy_share is not None)
+    """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one the same without the profiler."""
+    without = summary.gpu_unprofiled
+    bars = []
+    for gpu in summary.gpus:
+        bars += [_bar(summary, gpu)] if gpu.busy_share is not None else []
+        bars += [_replayed(summary, without, bars)] if without is not None and without.device == gpu.device else []
+    return tuple(bars)
 
 
 def _bar(summary: Summary, gpu: GpuTime) -> Bar:
-    parts: list[Part] = []
-    left = 0.0
-
-    def add(word: str, means: str, share: float, time_ns: int | None, cause: str = "") -> None:
-        nonlocal left
-        time, fill = "" if time_ns is None else rounded(time_ns), CAUSES[cause] if cause else BUSY
-        parts.append(Part(word, means, percent(share, 1), time, fill, round(left * 100, 3), round(share * 100, 3), cause, gpu.device))
-        left += share
-
-    add("GPU work", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
-    for one in gpu.idle:
-        word = words.idle_words(one.cause)
-        add(word, f"idle, {word}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
+    parts = _parts(summary, gpu)
     ends = f"steady-state {words.each(summary)}" if gpu.window == "inferences" else "GPU work"
     between = f"from the first to the last {ends}"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
-        return Bar(f"{name}{duration(gpu.window_ns)} {between}", tuple(parts))
-    return Bar(f"{name}in the trace: mean per {summary.unit} over {duration(gpu.window_ns)} {between}", tuple(parts))
+        return Bar(f"Where the time goes, {name}{duration(gpu.window_ns)} {between}", parts, parts)
+    title = f"Where the time goes, {name}in the trace: mean per {summary.unit} over {duration(gpu.window_ns)} {between}"
+    return Bar(title, parts, parts)
+
+
+def _replayed(summary: Summary, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
+    parts = _parts(summary, gpu)
+    explained = {part.fill for bar in above for part in bar.parts}
+    of = f"Predicted, of {rounded(gpu.window_ns)} per {summary.unit}"
+    return Bar(f"{of}: {words.unprofiled(summary)}", parts, tuple(part for part in parts if part.fill not in explained), replayed=True)
+
+
+def _parts(summary: Summary, gpu: GpuTime) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    left, replayed = 0.0, gpu.window == REPLAY
+
+    def add(word: str, means: str, share: float, time_ns: int | None, cause: str = "") -> None:
+        nonlocal left
+        time, fill = "" if time_ns is None else rounded(time_ns), CAUSES[cause] if cause else BUSY
+        place, shown = (round(left * 100, 3), round(share * 100, 3)), "" if replayed else cause
+        parts.append(Part(word, means, percent(share, 1), time, fill, *place, shown, gpu.device))
+        left += share
+
+    filled = None if replayed else words.filled(summary)
+    on = "" if filled is None else f" (on {percent(filled, 1, 0)} of the SMs)"
+    add(f"GPU work{on}", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
+    for one in gpu.idle:
+        word = words.idle_words(one.cause)
+        add(word, f"idle, {word}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
+    if 1 - left >= _LEAST_PART:  # idle time with a cause is between two pieces of work
+        means = "idle, before the first or after the last work of this GPU in the trace: its cause is unknown"
+        rest, whole_ns = 1 - left, (gpu.busy_ns or 0) / (gpu.busy_share or 1)
+        add("before the first work", means, rest, round(rest * whole_ns) if whole_ns else None, "unknown")
+        parts[-1] = replace(parts[-1], cause="")
+    return tuple(parts)

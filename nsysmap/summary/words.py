@@ -294,7 +294,7 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
     per += [f"{rounded(gpu.collectives_ns)} in collectives"] if gpu.collectives_ns and work_ns is not None else []
-    per += [f"on {percent(filled, 1, 0)} of the SMs"] if (filled := _filled(summary)) is not None else []
+    per += [f"on {percent(share, 1, 0)} of the SMs"] if (share := filled(summary)) is not None else []
     told = f" ({', '.join(per)})" if per else ""
     return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{_idle(gpu)}"
 
@@ -331,7 +331,7 @@ def _kernels(summary: Summary, gpu: GpuTime) -> str:
     return f"kernels {rounded(summary.kernel_ns)}" if gpu.copies_share < _LEAST_COPIES else ""
 
 
-def _filled(summary: Summary) -> float | None:
+def filled(summary: Summary) -> float | None:
     """The share of the SMs that have a block while kernels run, where the one GPU's kernels were found to be small."""
     return next((one.filled for one in summary.actions if one.filled is not None), None) if len(summary.gpus) == 1 else None
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from nsysmap.analysis import analyze
+from nsysmap.page.answer import bars_of
 from nsysmap.page.unit import unit_of
 from nsysmap.summary.costs import functions
+from nsysmap.summary.words import idle_words, unprofiled
 from tests.browser import Browser
 from tests.places import FIXTURES
 
@@ -50,7 +55,7 @@ def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., 
     costs = [head for head in page.locator("#findings h3").all_inner_texts() if "costs" in head]
     assert costs and all(re.search(r"costs [\d.,]+ \S+ (per pass of 2 inferences|in all)$", head) for head in costs), costs
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
-    assert "take the most time, of 227 µs kernel time per inference" in page.inner_text("#answer")
+    assert "take the most time, of 229 µs kernel time per inference of any engine" in page.inner_text("#answer")
     others = page.locator("#layers tbody tr", has_text="without a layer")
     assert others.locator("td").nth(1).inner_text() == "–"  # they are of no engine
     page.keyboard.press("]")
@@ -120,3 +125,34 @@ def test_kernels_are_named_by_their_functions_where_these_differ() -> None:
         "nvjet_sm90_hsh_192x96",
     )
     assert functions(names) == ["norm_kernel", "add_kernel<float>", "add_kernel<c10::Half>", names[3], names[4], names[5]]
+
+
+def test_the_bars_add_up_and_one_below_says_the_same_without_the_profiler() -> None:
+    for report, engine in (("aux_streams/graph", "engine"), ("bert_trt10/sync", "engine"), ("two_gpus/tp_sync", "tp.engine")):
+        folder = FIXTURES / report.partition("/")[0]
+        found = analyze(FIXTURES / f"{report}.nsys-rep", [folder / f"{engine}.json"], rules=()).summary
+        without = found.gpu_unprofiled
+        assert without is not None
+        bars = bars_of(found)
+        assert [bar.replayed for bar in bars] == [False, True, *[False] * (len(found.gpus) - 1)]
+        for bar in bars:
+            assert sum(part.wide for part in bar.parts) == pytest.approx(100, abs=0.01), bar.title
+            for part, following in itertools.pairwise(bar.parts):
+                assert part.left + part.wide == pytest.approx(following.left, abs=0.002)
+        assert {part.words for part in bars[0].parts if not part.cause} <= {bars[0].parts[0].words, "before the first work"}
+        assert {part.words: part.wide for part in bars[1].parts} == {
+            "GPU work": pytest.approx(100 * (without.busy_share or 0), abs=0.001),
+            **{idle_words(one.cause): pytest.approx(100 * one.share_of_window, abs=0.001) for one in without.idle},
+        }
+        assert unprofiled(found) in bars[1].title
+
+
+def test_the_bar_without_the_profiler_stands_below_that_of_the_trace(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    assert "of the SMs)" in page.inner_text("#answer .legend")
+    told = re.search(r"Predicted, of (\S+ \S+) per inference: (\d+)% busy without the profiler", page.inner_text("#answer"))
+    assert told is not None
+    widths = page.locator("#answer .replayed rect").evaluate_all("all => all.map(one => +one.getAttribute('width'))")
+    assert round(widths[0]) == int(told[2])
+    assert sum(widths) == pytest.approx(100, abs=0.01)
+    assert page.locator("#answer .replayed [data-cause]").count() == 0  # the timeline has no such idle time to show
