@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ THROUGHPUT = frozenset({"two-in-flight", "async"})
 """Changes that do not make a single inference faster."""
 _UNDER_FILLED = "under-filled-gpu"
 _PARALLEL = "parallel-small-kernels"
+_REFORMATS = "reformat-cost"
 _SAME_GROUP = {"reformat": "drop-layers"}
 _SAME = {
     "norm-split": "join-kernels",
@@ -130,7 +131,8 @@ def actions(
     without the profiler.
     """
     findings = [one for one in tables["findings"] if one.maybe_integer("inside") is None]
-    changes = [_change(row, runs, findings, idle) for row in tables["whatif"] if _pays(row)]
+    reformats = _evidence(tables["findings"], _REFORMATS)  # also of those that are told inside another finding
+    changes = [_change(row, runs, findings, idle, reformats) for row in tables["whatif"] if _pays(row)]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
     changes = [one for one in changes if one.name not in _the_same(changes, runs)]
@@ -175,10 +177,10 @@ def _pays(row: Row) -> bool:
     return row.integer("low_saving_ns") > 0 and row.integer("low_saving_ns") >= LEAST_SHARE * row.integer("before_ns")
 
 
-def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause]) -> Action:
+def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause], reformats: Sequence[Mapping[str, object]]) -> Action:
     name = row.text("change")
     change = _what(name, runs)
-    made = how(change, runs.program)
+    made = how(RULES[_REFORMATS], runs.program, reformats) if name == "drop-layers" else how(change, runs.program)
     saving, before = row.integer("saving_ns"), row.integer("before_ns")
     between = name == "one-graph" and runs.program.pytorch
     return Action(
@@ -203,6 +205,12 @@ def _command(finding: Row) -> str:
     """The change of what-if that a finding's command is about."""
     words = (finding.maybe_text("command") or "").split()
     return next((change for option, change in pairwise(words) if option == "--change"), "")
+
+
+def _evidence(findings: Iterable[Row], rule: str) -> list[Mapping[str, object]]:
+    """That of a rule's findings, the costliest first."""
+    mine = [one for one in findings if one.text("rule") == rule]
+    return [json.loads(one.text("evidence")) for one in sorted(mine, key=lambda one: -(one.maybe_integer("cost_ns") or 0))]
 
 
 def _what(change: str, runs: Runs) -> Change:
@@ -278,11 +286,7 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
         return None
     places = sum(_groups(one) for one in mine) + row.integer("left_out")
     change = _unreplayed(rule, runs) if rule in _UNREPLAYED else RULES.get(rule)
-    if change is None:
-        made = How(f"nsysmap rules show {rule}")
-    else:
-        costly = sorted(mine, key=lambda one: -(one.maybe_integer("cost_ns") or 0))
-        made = how(change, runs.program, [json.loads(one.text("evidence")) for one in costly])
+    made = How(f"nsysmap rules show {rule}") if change is None else how(change, runs.program, _evidence(mine, rule))
     return Action(
         name=rule,
         title=rule if change is None else change.title,

@@ -200,7 +200,7 @@ CHANGES: Mapping[str, Change] = {
     "aux-streams": Change("run independent layers concurrently", _STREAMS),
     "drop-layers": Change(
         "avoid TensorRT's reformats",
-        _model("give inputs, outputs and neighbouring layers one type and one layout, so that nothing is converted between them"),
+        _model("give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in multiples of 8 or 32"),
     ),
     "join-kernels": Change(
         "fuse each norm or softmax into one kernel",
@@ -292,7 +292,19 @@ RULES: Mapping[str, Change | ByEvidence] = {
         {"True": "replace the plugins between the regions by standard operators"},
         "build with a newer TensorRT, which may take the layers between the regions into them; keep one type and layout around them",
     ),
-    "reformat-cost": CHANGES["drop-layers"],
+    "reformat-cost": _by_evidence(
+        "cause",
+        CHANGES["drop-layers"].title,
+        {
+            "input": "give the engine its input in the type and layout of its first layer",
+            "output": "take its output in the type and layout of its last layer",
+            "precision": "make neighbouring layers compute in one type",
+            "quantize": "put Q/DQ directly before the layers that compute in INT8 or FP8",
+            "plugin": "let supportsFormatCombination() of the plugin accept its neighbours' formats",
+            "concat": "let the branches of each concatenation write the type and layout that its reader needs",
+        },
+        CHANGES["drop-layers"],
+    ),
     "reformat-at-input": Change(
         "give the engine its input as its first layer needs it",
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -336,6 +337,21 @@ def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() 
         (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
         assert gains.gain(summary, action) == f"saves 100 ns (80 to 120), 10% of 329 µs{told}"
         assert "queued" not in gains.gain(summary, action, brief=True)
+
+
+def test_avoiding_reformats_is_advised_by_why_they_are_there() -> None:
+    whatif = [answered("drop-layers", 100, 80, 120)]
+    why = [
+        {**finding("reformat-cost", inside=inside), "finding_id": cost, "cost_ns": cost, "evidence": json.dumps({"cause": cause})}
+        for cost, cause, inside in ((1, "output", 0), (2, "input", 0), (3, "concat", None))
+    ]
+    [action] = actions(tables(whatif, [], why), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    assert action.change == (
+        "let the branches of each concatenation write the type and layout that its reader needs; "
+        "give the engine its input in the type and layout of its first layer"
+    )
+    [action] = actions(tables(whatif, [], []), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    assert action.change is not None and action.change.startswith("give neighbouring layers one type and one layout")
 
 
 def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> None:
